@@ -1,0 +1,1 @@
+"""Our attention inside pretrained models. The only room that imports transformers."""

@@ -1,0 +1,1 @@
+"""Numbers only: torch and numpy. Knows no model library, no picture, no screen."""

@@ -1,0 +1,52 @@
+"""The exception tree. Every error the library raises on purpose is a `MhaVizError`.
+
+Knows nothing but Python. A message says what was expected, what came, and what to do next.
+"""
+
+
+class MhaVizError(Exception):
+    """Base of all errors raised on purpose; its text may be shown to a user as it is."""
+
+
+class ShapeError(MhaVizError, ValueError):
+    """Tensors whose shapes do not fit each other, or head counts that do not divide."""
+
+
+class DTypeError(MhaVizError, TypeError):
+    """A tensor of the wrong kind of number (integers where floats belong, mixed precisions)."""
+
+
+class ArgumentError(MhaVizError, ValueError):
+    """A value outside what the argument allows (a layer that does not exist, an unknown name)."""
+
+
+class TextError(MhaVizError, ValueError):
+    """Text that cannot be used: empty, too long, or not valid Unicode."""
+
+
+class RecordError(MhaVizError, ValueError):
+    """A record that contradicts itself, or a record file that cannot be read."""
+
+
+class NotKeptError(MhaVizError, AttributeError):
+    """A quantity was asked of a record that did not keep it (say z of a fallback family)."""
+
+
+class LoadError(MhaVizError):
+    """A model could not be loaded."""
+
+
+class ModelNotFoundError(LoadError):
+    """No such shipped model, folder or cached Hub id, and the network does not help."""
+
+
+class UnsafeCheckpointError(LoadError):
+    """A checkpoint that would need pickle or foreign code, or that asks for absurd sizes."""
+
+
+class BrokenCheckpointError(LoadError):
+    """A checkpoint that is damaged: unreadable config or weights, NaN weights, no tokenizer."""
+
+
+class AttentionUnavailableError(MhaVizError):
+    """This model family gives no attention weights, neither through our function nor its own."""

@@ -1,0 +1,1 @@
+"""The Streamlit front end. The only room that imports streamlit."""

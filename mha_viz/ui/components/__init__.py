@@ -1,0 +1,1 @@
+"""Browser components of our own: plain ES modules, no CDN, no build step."""
