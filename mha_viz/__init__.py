@@ -1,0 +1,68 @@
+"""mha_viz: a microscope for attention heads.
+
+>>> import mha_viz as mv
+>>> record = mv.load("tiny-bert").trace("The cat sat on the mat")
+>>> record.pattern.shape[:2]  # layers, heads
+torch.Size([4, 8])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from mha_viz import errors
+from mha_viz.errors import MhaVizError
+
+if TYPE_CHECKING:
+    from mha_viz.capture.catalog import ModelInfo, list_models
+    from mha_viz.capture.loading import load
+    from mha_viz.capture.model import AttentionModel
+    from mha_viz.core.attention import AttentionOutput, MultiHeadAttention, attention
+    from mha_viz.core.metrics import METRICS
+    from mha_viz.core.record import AttentionRecord, Token
+
+__version__ = "0.1.0"
+
+# Each name is imported when it is first asked for (PEP 562): torch and transformers take seconds,
+# and the page that takes a sentence has to be there before them.
+_HOME = {
+    "attention": "mha_viz.core.attention",
+    "AttentionOutput": "mha_viz.core.attention",
+    "MultiHeadAttention": "mha_viz.core.attention",
+    "METRICS": "mha_viz.core.metrics",
+    "AttentionRecord": "mha_viz.core.record",
+    "Token": "mha_viz.core.record",
+    "AttentionModel": "mha_viz.capture.model",
+    "ModelInfo": "mha_viz.capture.catalog",
+    "list_models": "mha_viz.capture.catalog",
+    "load": "mha_viz.capture.loading",
+}
+
+__all__ = [
+    "METRICS",
+    "AttentionModel",
+    "AttentionOutput",
+    "AttentionRecord",
+    "MhaVizError",
+    "ModelInfo",
+    "MultiHeadAttention",
+    "Token",
+    "__version__",
+    "attention",
+    "errors",
+    "list_models",
+    "load",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mha_viz' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,246 @@
+"""Which models there are: shipped, in the machine's Hugging Face cache, or in a folder.
+
+Knows names, folders and config files. Imports neither torch nor transformers, so that a page can
+list models before the heavy libraries are loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from mha_viz.errors import (
+    ArgumentError,
+    BrokenCheckpointError,
+    LoadError,
+    ModelNotFoundError,
+    UnsafeCheckpointError,
+)
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+NETWORK_TIMEOUT = 0.7  # seconds; without network an id has to fail within one
+MAX_CONFIG_BYTES = 2**20
+MAX_DOWNLOAD_BYTES = 8 * 2**30
+_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja")  # no pickle, no code
+# No transformer in existence comes near these; a config that does is broken or hostile.
+_LIMITS = {
+    "heads": (("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
+               "decoder_attention_heads", "num_key_value_heads"), 1024),
+    "layers": (("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers",
+                "decoder_layers", "num_decoder_layers"), 512),
+    "width": (("hidden_size", "n_embd", "d_model", "dim", "intermediate_size", "n_inner", "d_ff",
+               "embedding_size", "head_dim", "d_kv"), 262_144),
+    "vocabulary": (("vocab_size",), 4_000_000),
+    "positions": (("max_position_embeddings", "n_positions", "n_ctx"), 20_000_000),
+}  # fmt: skip
+
+Source = Literal["shipped", "cached", "folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One model that can be loaded without network.
+
+    Args:
+        name: what `load` takes.
+        source: where it comes from.
+        path: the folder with its files.
+        family: transformers' model_type ("bert", "gpt2" ...), "" where the config cannot be read.
+        n_layers, n_heads: from the config; 0 where it does not say.
+        n_bytes: size of its weights.
+    """
+
+    name: str
+    source: Source
+    path: Path
+    family: str
+    n_layers: int
+    n_heads: int
+    n_bytes: int
+
+
+def shipped_folder() -> Path:
+    """Where the shipped checkpoints lie: inside the package, or beside it in a source tree."""
+    inside = Path(__file__).parents[1] / "shipped_models"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "models"
+
+
+def list_models() -> list[ModelInfo]:
+    """Shipped models first, then those in the Hugging Face cache that have safetensors weights."""
+    shipped = [
+        _info(folder.name, "shipped", folder)
+        for folder in sorted(shipped_folder().glob("*/"))
+        if (folder / "config.json").is_file()
+    ]
+    return shipped + [_info(name, "cached", folder) for name, folder in sorted(_cached().items())]
+
+
+def find_model(name: str, *, download: bool = True) -> ModelInfo:
+    """The model of that name: shipped, a local folder, cached, or else fetched from the Hub.
+
+    Args:
+        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name").
+        download: whether the network may be asked.
+
+    Raises:
+        ArgumentError: the name is empty or is neither a folder nor a possible Hub id.
+        ModelNotFoundError: it is nowhere, or the network cannot be reached (within a second).
+        BrokenCheckpointError: the folder has no readable config.
+    """
+    name = name.strip()
+    if not name or "\0" in name or len(name) > 4096:
+        raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")
+    folder = shipped_folder() / name
+    if HUB_ID.fullmatch(name) and "/" not in name and (folder / "config.json").is_file():
+        return _info(name, "shipped", folder)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _info(name, "folder", path)
+    if not HUB_ID.fullmatch(name) or ".." in name:
+        raise ModelNotFoundError(
+            f"There is no folder {name!r}, and a Hub id looks like 'owner/name'. "
+            f"Shipped models: {', '.join(_shipped_names())}."
+        )
+    cached = _cached().get(name)
+    if cached is None:
+        cached = _download(name, download)
+    return _info(name, "cached", cached)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json, checked to be an object with sane sizes.
+
+    Raises:
+        BrokenCheckpointError: missing, not JSON, or without a model type.
+        UnsafeCheckpointError: sizes that no real model has.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise BrokenCheckpointError(
+            f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
+            "(config.json, model.safetensors and the tokenizer's files)."
+        )
+    if path.stat().st_size > MAX_CONFIG_BYTES:
+        raise UnsafeCheckpointError(f"config.json of {folder.name} is larger than 1 MB.")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise BrokenCheckpointError(f"config.json of {folder.name} is not JSON: {error}") from error
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise BrokenCheckpointError(
+            f"config.json of {folder.name} names no model_type, so no family can be chosen."
+        )
+    for what, (keys, most) in _LIMITS.items():
+        for key in keys:
+            value = config.get(key)
+            if value is None or isinstance(value, list):
+                continue
+            if not isinstance(value, int) or not 0 <= value <= most:
+                raise UnsafeCheckpointError(
+                    f"config.json of {folder.name} claims {key} = {value!r}; a real model has at "
+                    f"most {most:,} ({what})."
+                )
+    return config
+
+
+def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((config[key] for key in keys if isinstance(config.get(key), int)), 0)
+
+
+def _info(name: str, source: Source, folder: Path) -> ModelInfo:
+    try:
+        config = read_config(folder)
+    except LoadError:
+        config = {}  # listed all the same: loading it then says what is wrong with it
+    return ModelInfo(
+        name, source, folder, str(config.get("model_type", "")),
+        _first(config, _LIMITS["layers"][0]), _first(config, _LIMITS["heads"][0]),
+        sum(file.stat().st_size for file in folder.glob("*.safetensors")),
+    )  # fmt: skip
+
+
+def _shipped_names() -> list[str]:
+    return [folder.name for folder in sorted(shipped_folder().glob("*/")) if
+            (folder / "config.json").is_file()]  # fmt: skip
+
+
+def _cached() -> dict[str, Path]:
+    """Hub ids in the machine's cache that can be loaded, with the folder of their newest files."""
+    from huggingface_hub import constants
+
+    root = Path(os.environ.get("HF_HUB_CACHE", constants.HF_HUB_CACHE))
+    found: dict[str, Path] = {}
+    for repo in root.glob("models--*"):
+        snapshots = [
+            folder
+            for folder in (repo / "snapshots").glob("*/")
+            if (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+        ]
+        if snapshots:
+            newest = max(snapshots, key=lambda folder: folder.stat().st_mtime)
+            found[repo.name.removeprefix("models--").replace("--", "/")] = newest
+    return found
+
+
+def _download(name: str, allowed: bool) -> Path:
+    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    advice = (
+        f"It is not among the shipped models ({', '.join(_shipped_names())}), not a folder here, "
+        "and not in this machine's Hugging Face cache."
+    )
+    if not allowed or constants.HF_HUB_OFFLINE or not _reachable(constants.ENDPOINT):
+        raise ModelNotFoundError(
+            f"{name!r} cannot be loaded without network. {advice} Download it on a machine with "
+            "network (`hf download " + name + "`), or give the path of a folder with its files."
+        )
+    try:
+        info = HfApi().model_info(name, files_metadata=True, timeout=10)
+        files = [f for f in info.siblings or () if f.rfilename.endswith(".safetensors")]
+        if not files:
+            raise UnsafeCheckpointError(
+                f"{name!r} has no safetensors weights; pickled weights can run code and are "
+                "never loaded."
+            )
+        size = sum(file.size or 0 for file in files)
+        if size > MAX_DOWNLOAD_BYTES:
+            raise UnsafeCheckpointError(
+                f"{name!r} has {size / 2**30:.0f} GiB of weights; at most "
+                f"{MAX_DOWNLOAD_BYTES >> 30} GiB are fetched. Download it yourself and give the "
+                "folder."
+            )
+        return Path(snapshot_download(name, allow_patterns=list(_FILES)))
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ModelNotFoundError(
+            f"{name!r} could not be fetched from the Hub: {reason} {advice}"
+        ) from error
+
+
+def _reachable(endpoint: str) -> bool:
+    """Whether the Hub's host answers at all: one connection, given up after NETWORK_TIMEOUT."""
+    import threading
+
+    url = urlsplit(endpoint)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    answered = threading.Event()
+
+    def connect() -> None:
+        try:
+            with socket.create_connection((url.hostname or "", port), timeout=NETWORK_TIMEOUT):
+                answered.set()
+        except OSError:
+            return
+
+    # In a thread, because resolving a name has no time-out of its own.
+    thread = threading.Thread(target=connect, daemon=True)
+    thread.start()
+    thread.join(NETWORK_TIMEOUT)
+    return answered.is_set()

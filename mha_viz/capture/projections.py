@@ -1,0 +1,119 @@
+"""Where each family keeps the W_Q, W_K, W_V and W_O of a layer, and how to read them as ours.
+
+Knows module names of model families; must not know files, text or screens.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.core.attention import AttentionWeights
+from mha_viz.errors import NotKeptError
+
+# Paths relative to the attention module that calls our function. A leading "^" is its parent,
+# where BERT and its relatives keep the output projection.
+_QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")
+_KEY = ("key", "k_proj", "k_lin", "k")
+_VALUE = ("value", "v_proj", "v_lin", "v")
+_FUSED = ("c_attn", "Wqkv", "query_key_value")
+_OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
+
+
+class LayerProjections:
+    """The projections around one attention module, whatever its family calls them."""
+
+    def __init__(self, module: nn.Module, parent: nn.Module | None) -> None:
+        self.module, self.parent = module, parent
+
+    def find(self, names: tuple[str, ...]) -> nn.Module | None:
+        for name in names:
+            root = self.parent if name.startswith("^") else self.module
+            found: object = root
+            for step in name.lstrip("^").split("."):
+                found = getattr(found, step, None)
+            if isinstance(found, nn.Linear | Conv1D):
+                return found
+        return None
+
+    def output(self, n_heads: int) -> Tensor | None:
+        """W_O as (head, d_head, d_model), a view of the model's own weights."""
+        projection = self.find(_OUTPUT)
+        if projection is None:
+            return None
+        matrix = _in_out(projection)
+        if matrix.shape[0] % n_heads:
+            return None
+        return matrix.unflatten(0, (n_heads, -1))
+
+    def all(self, n_heads: int, n_kv_heads: int, scale: float) -> AttentionWeights:
+        """All four matrices and their biases, split by heads.
+
+        Raises:
+            NotKeptError: the family's layout is not known here.
+        """
+        query, key, value = self._query_key_value()
+        output = self.find(_OUTPUT)
+        if query is None or key is None or value is None or output is None:
+            raise NotKeptError(
+                f"{type(self.module).__name__} keeps its projections under names that are not "
+                "known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and most "
+                "of their relatives."
+            )
+
+        def split(matrix: Tensor, heads: int) -> Tensor:  # (d_model, heads * d_head)
+            return matrix.unflatten(1, (heads, -1)).transpose(0, 1)
+
+        def split_bias(bias: Tensor | None, heads: int) -> Tensor | None:
+            return None if bias is None else bias.unflatten(0, (heads, -1))
+
+        return AttentionWeights(
+            W_Q=split(query[0], n_heads),
+            W_K=split(key[0], n_kv_heads),
+            W_V=split(value[0], n_kv_heads),
+            W_O=_in_out(output).unflatten(0, (n_heads, -1)),
+            b_Q=split_bias(query[1], n_heads),
+            b_K=split_bias(key[1], n_kv_heads),
+            b_V=split_bias(value[1], n_kv_heads),
+            b_O=output.bias,
+            scale=scale,
+        )
+
+    def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
+        separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
+        if all(projection is not None for projection in separate):
+            return tuple((_in_out(p), p.bias) for p in separate if p is not None)
+        fused = self.find(_FUSED)
+        # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
+        if fused is None or fused is self.find(("query_key_value",)):
+            return (None, None, None)
+        matrix, bias = _in_out(fused), fused.bias
+        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        return tuple(zip(matrix.chunk(3, dim=1), biases, strict=True))
+
+
+def _in_out(projection: nn.Module) -> Tensor:
+    """The weights as (d_in, d_out): Conv1D has them so, Linear transposed."""
+    weight = projection.weight
+    assert isinstance(weight, Tensor)
+    return weight.detach() if isinstance(projection, Conv1D) else weight.detach().T
+
+
+def parents(model: nn.Module) -> dict[nn.Module, nn.Module]:
+    """Each module's parent (the first one, where a module is shared)."""
+    found: dict[nn.Module, nn.Module] = {}
+    for parent in model.modules():
+        for child in parent.children():
+            found.setdefault(child, parent)
+    return found
+
+
+def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
+    """Key heads (batch, n_kv_heads, ...) repeated for the query heads that share them."""
+    return tensor.repeat_interleave(n_heads // tensor.shape[1], dim=1)
+
+
+def float32(tensors: list[Tensor]) -> Tensor:
+    """Layers stacked (layer, ...) as float32 on the CPU."""
+    return torch.stack(tensors).to("cpu", torch.float32)

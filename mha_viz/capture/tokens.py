@@ -1,0 +1,387 @@
+"""Between a typed text and labelled tokens: cleaning, encoding, words, labels that read well.
+
+Knows tokenizers and Unicode. Must not know models, plotly or streamlit.
+
+What holds for every tokenizer:
+
+- `Token.start` and `Token.end` cut exactly the labelled characters out of the cleaned text; a
+  leading space is not part of them. A mark that a tokenizer puts before a word without any
+  character of its own (T5's lone "▁") is empty: start == end.
+- A label is the reader's own spelling, cut from the text, also where a model lower-cases. A
+  sub-word shows its piece alone; that it continues a word is told by `Token.word`.
+- A word is found in the text, not asked of the tokenizer, so that all models agree on it: a run of
+  letters, digits, marks and inner apostrophes; a single ideograph; a run of one repeated sign
+  ("..."); an emoji sequence. Spaces belong to the word after them. A token belongs to the word that
+  its first character lies in.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, groupby
+
+from transformers import PreTrainedTokenizerBase
+
+from mha_viz.core.record import Token
+from mha_viz.errors import ArgumentError, TextError
+
+MAX_CHARACTERS = 1_200_000  # 100,000 long words
+MAX_LABEL = 40  # characters of a label
+_WINDOW = (32, 1000)  # characters read at first: 32 for each position of the model, and 1000
+_MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
+
+_SIGNS = {" ": "␠", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
+    chr(i): chr(0x2400 + i) for i in range(32) if i not in (9, 10)
+}
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # invisible, yet no Cf
+_HIDDEN = frozenset(["Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"])
+_JOINER = re.compile("[\u200c\u200d]")
+_SELECTOR = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_KINDS = {
+    "j": _JOINER,
+    "v": re.compile(_SELECTOR.pattern + "|[\U0001f3fb-\U0001f3ff]"),  # and skin tones
+    "f": re.compile("[\U0001f1e6-\U0001f1ff]"),  # two of them make a flag
+    "i": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
+    "'": re.compile("['’]"),
+}
+_WORD = re.compile(  # over kinds (`_kind`): a letter, 0 digit, m mark, i ideograph, and the above
+    r"""[ ]* (?: [a0m] (?: [a0m] | (?<=[am])'(?=a) | [vj] | (?<=j)\S )*
+               | f (?: [fmvj] | (?<=j)\S )*
+               | i (?: [mvj] | (?<=j)\S )*
+               | ([^\sa0mfi]) \1* (?: [mvj] | (?<=j)\S )* )
+      | [ ]+ | (\s) \2*""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text (or a pair) as a model wants it and as people read it.
+
+    Args:
+        input_ids: one number in the vocabulary per position.
+        token_type_ids: which segment each position belongs to; None where the tokenizer has none.
+        tokens: one label per position.
+        n_truncated: how many tokens did not fit; 0 where all did.
+        truncated_is_estimate: the text was so long that the rest of it was not even tokenised, and
+            `n_truncated` is drawn from the length of the rest.
+        text, text_pair: the cleaned texts, whole; the tokens' offsets count in them.
+    """
+
+    input_ids: list[int]
+    token_type_ids: list[int] | None
+    tokens: tuple[Token, ...]
+    n_truncated: int = 0
+    truncated_is_estimate: bool = False
+    text: str = ""
+    text_pair: str | None = None
+
+
+def clean_text(text: str, what: str = "text") -> str:
+    r"""Typed or pasted text, made safe to tokenise and to show.
+
+    Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
+    that words which it parted stay apart. A surrogate pair becomes its character. All else stays:
+    capitals, accents, spaces, invisible characters. Cleaning twice changes nothing.
+
+    Args:
+        text: the text.
+        what: its name in error messages.
+
+    Returns:
+        The text, never blank.
+
+    Raises:
+        TextError: no text, a blank one, one of over a million characters, or half a character.
+
+    >>> clean_text("one\r\ntwo\x00three")
+    'one\ntwo three'
+    """
+    if not isinstance(text, str):
+        raise TextError(f"The {what} must be a string, got {type(text).__name__}.")
+    if len(text) > MAX_CHARACTERS:
+        raise TextError(
+            f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
+            "Take a part of it."
+        )
+    pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+    text = pairs.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    if broken := re.search("[\ud800-\udfff]", text):
+        raise TextError(
+            f"The {what} is not valid Unicode: half a character (U+{ord(broken[0]):04X}) at "
+            f"position {broken.start() + 1}. Delete it or type it again."
+        )
+    text = re.sub("\r\n|[\r\v\f\x85]", "\n", text)
+    text = re.sub("[\x00-\x08\x0e-\x1f\x7f-\x9f]", " ", text)
+    if not text.strip():
+        raise TextError(f"The {what} is empty. Type at least one word.")
+    return text
+
+
+def visible(text: str, limit: int = MAX_LABEL) -> str:
+    """Text with nothing hidden in it: a stand-in for whatever would not show or would reorder.
+
+    Only white space: "␠", "⏎", "⇥", with "×3" for a run. Direction marks, other spaces and further
+    invisible characters: their number. A combining mark that stands alone sits on a "◌". Joiners
+    and variation selectors stay inside of an emoji or a word. At most `limit` characters.
+
+    >>> visible("  "), visible("a\u202eb"), visible("a b")
+    ('␠×2', 'a⟨U+202E⟩b', 'a b')
+    """
+    if not text:
+        return "∅"
+    if text.isspace():
+        runs = [(_glyph(char), len(list(run))) for char, run in groupby(text)]
+        shown = [sign if n == 1 else f"{sign}×{n}" for sign, n in runs]
+    else:
+        shown = [
+            char if char == " " else _glyph(char, inside=i > 0, last=i == len(text) - 1)
+            for i, char in enumerate(text[: limit + 1])
+        ]
+        if unicodedata.category(shown[0][0])[0] == "M":
+            shown[0] = "◌" + shown[0]
+    if sum(map(len, shown)) <= limit:
+        return "".join(shown)
+    kept = ""
+    for sign in shown:
+        if len(kept) + len(sign) >= limit:
+            break
+        kept += sign
+    return kept + "…"
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    max_length: int,
+    add_special_tokens: bool = True,
+) -> Encoded:
+    """Tokenise a text, or a pair, to at most `max_length` labelled positions.
+
+    What does not fit is cut from the end, of the longer text first; special tokens stay. Of a very
+    long text only as much is tokenised as can be kept. The tokenizer is not changed: threads may
+    share it.
+
+    Args:
+        tokenizer: any of transformers; slow ones give tokens without offsets.
+        text, text_pair: typed text; cleaned here.
+        max_length: positions that the model has (n_ctx).
+        add_special_tokens: whether to add [CLS], [SEP], <s> ... as the model was trained with.
+
+    Raises:
+        TextError: text that cannot be used (`clean_text`), that leaves no token, or a pair for a
+            tokenizer that puts nothing between two texts.
+        ArgumentError: `max_length` leaves no room for the text.
+    """
+    texts = [clean_text(text)]
+    if text_pair is not None:
+        texts.append(clean_text(text_pair, "second text"))
+        added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+        if added[0] >= added[1]:
+            raise TextError(
+                "This model takes one text: its tokenizer puts no special token between two."
+            )
+    tokens, types, totals, is_estimate = _read(tokenizer, texts, max_length, add_special_tokens)
+    room = max_length - sum(token.is_special for token in tokens)
+    if room < len(texts):
+        raise ArgumentError(f"max_length={max_length} leaves no room for the text.")
+    if 0 in totals:
+        unread = visible(texts[totals.index(0)], 30)
+        raise TextError(f"There is nothing that this model can read in “{unread}”.")
+    left = shares = _shares(totals, room)
+    kept: list[int] = []
+    for i, token in enumerate(tokens):
+        if not token.is_special:
+            left = [n - (s == token.segment) for s, n in enumerate(left)]
+        if token.is_special or left[token.segment] >= 0:
+            kept.append(i)
+    return Encoded(
+        input_ids=[tokens[i].id for i in kept],
+        token_type_ids=[types[i] for i in kept] if types else None,
+        tokens=tuple(tokens[i] for i in kept),
+        n_truncated=sum(totals) - sum(shares),
+        truncated_is_estimate=is_estimate,
+        text=texts[0],
+        text_pair=texts[1] if len(texts) > 1 else None,
+    )
+
+
+def _shares(lengths: list[int], room: int) -> list[int]:
+    """How much of each text stays: the shorter whole if it fits in half of the room."""
+    if sum(lengths) <= room:
+        return lengths
+    if len(lengths) == 1:
+        return [room]
+    short = min(*lengths, room // 2)
+    return [short, room - short] if lengths[0] <= lengths[1] else [room - short, short]
+
+
+def _read(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int, special: bool
+) -> tuple[list[Token], list[int] | None, list[int], bool]:
+    """Tokens, at least as many as can be kept; their types; the number in each whole text; whether
+    that number is an estimate."""
+    window = _WINDOW[0] * max(max_length, 0) + _WINDOW[1]
+    read = _read_fast if tokenizer.is_fast else _read_slow
+    while True:
+        heads = [text[:window] for text in texts]
+        try:
+            tokens, types = read(tokenizer, heads, special)
+        except Exception as error:  # tokenizers raises bare Exceptions
+            raise TextError(f"This model's tokenizer cannot read this text: {error}") from error
+        counts = [sum(not t.is_special and t.segment == s for t in tokens) for s in (0, 1)]
+        cut = [len(text) > window for text in texts]
+        if all(n >= max_length + _MARGIN or not c for n, c in zip(counts, cut, strict=False)):
+            break
+        window *= 8
+    lengths = zip(counts, texts, heads, strict=False)
+    totals = [round(n * len(text) / len(head)) for n, text, head in lengths]
+    return tokens, types, totals, any(cut)
+
+
+def _read_fast(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], special: bool
+) -> tuple[list[Token], list[int] | None]:
+    # Without truncation and padding the call leaves the shared Rust tokenizer as it is.
+    batch = tokenizer(
+        *texts, add_special_tokens=special, return_offsets_mapping=True, verbose=False
+    )
+    ids: list[int] = batch["input_ids"]
+    names = tokenizer.convert_ids_to_tokens(ids)
+    tokens: list[Token] = []
+    segment, word, place, end_before, numbers = -1, -1, -1, 0, [0]
+    rows = zip(ids, names, batch.sequence_ids(), batch["offset_mapping"], strict=True)
+    for number, name, sequence, (start, end) in rows:
+        if sequence is None:
+            tokens.append(Token(visible(name), number, is_special=True, segment=max(segment, 0)))
+            continue
+        if sequence != segment:
+            segment, place, end_before = sequence, -1, 0
+            numbers = _word_numbers(texts[segment])
+        start, end = _span(texts[segment], name, start, end, end_before)
+        here = numbers[min(start, len(numbers) - 1)]
+        word, place, end_before = word + (here > place), max(place, here), end
+        cut = texts[segment][start:end] or re.sub("[▁Ġ]", " ", name)
+        label = visible(cut)
+        if number == tokenizer.unk_token_id and cut != name:
+            label += f" {name}"
+        tokens.append(Token(label, number, start, end, word, segment=segment))
+    return _number_parts(tokens), batch.get("token_type_ids")
+
+
+def _read_slow(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], special: bool
+) -> tuple[list[Token], list[int] | None]:
+    contents: list[list[int]] = [
+        tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"] for text in texts
+    ]
+    # The template is laid around the content's tokens numbered -1, -2 ...: what is not negative
+    # was added, and a typed special token was not.
+    flat: list[Token] = []
+    halves: list[list[int]] = []
+    for segment, ids in enumerate(contents):
+        halves.append([-1 - len(flat) - i for i in range(len(ids))])
+        names = tokenizer.convert_ids_to_tokens(ids)
+        words = accumulate(
+            _begins_by_marks(names, texts[segment]), initial=flat[-1].word if flat else -1
+        )
+        next(words)
+        for number, name, word in zip(ids, names, words, strict=True):
+            label = visible(_spelled(tokenizer, name))
+            flat.append(Token(label, number, word=word, segment=segment))
+    row = tokenizer.build_inputs_with_special_tokens(*halves) if special else list(chain(*halves))
+    tokens: list[Token] = []
+    for number in row:
+        segment = tokens[-1].segment if tokens else 0
+        name = "" if number < 0 else tokenizer.convert_ids_to_tokens(number)
+        added = Token(visible(name), number, is_special=True, segment=segment)
+        tokens.append(flat[-1 - number] if number < 0 else added)
+    types = None
+    if special and "token_type_ids" in tokenizer.model_input_names:
+        types = tokenizer.create_token_type_ids_from_sequences(*halves)
+    return tokens, types
+
+
+def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[int, int]:
+    """The characters that a token stands for, without a leading or trailing space."""
+    cut = text[start:end]
+    if name and not name.strip("▁") and not any(c.isspace() or c == "▁" for c in cut):
+        return start, start  # the mark before a word, which shares the word's first character
+    if not cut and text[end_before:end].isspace():
+        return end_before, end  # a space that RoBERTa trimmed away
+    if inner := cut.strip(" "):
+        start += len(cut) - len(cut.lstrip(" "))
+        end = start + len(inner)
+    return start, end
+
+
+def _number_parts(tokens: list[Token]) -> list[Token]:
+    """Count the tokens that share one slice of the text: bytes of an emoji, "…" read as "..."."""
+    numbered: list[Token] = []
+    for (_, start, end), run in groupby(tokens, key=lambda t: (t.segment, t.start, t.end)):
+        same = list(run)
+        if start != end and len(same) > 1:
+            same = [replace(t, text=f"{t.text} {i}/{len(same)}") for i, t in enumerate(same, 1)]
+        numbered += same
+    return numbered
+
+
+def _spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
+    """What a token of a tokenizer without offsets says, without the tokenizer's marks."""
+    text = str(tokenizer.convert_tokens_to_string([name])).strip(" ")
+    if not text and re.fullmatch("[\x80-\xff]", name):
+        return f"⟨{ord(name):02X}⟩"  # a byte of ByT5
+    if not text or "\ufffd" in text:
+        text = re.sub("[▁Ġ]", " ", name)
+    return re.sub("^##(?=.)|(?<=.)(</w>|@@)$", "", text)
+
+
+def _begins_by_marks(names: list[str], text: str) -> list[bool]:
+    """Where words begin, by the tokenizer's marks, for those without offsets."""
+    after = ["", *names[:-1]]
+    for mark in "▁Ġ":
+        if any(mark in name for name in names):
+            return [i == 0 or name.startswith(mark) for i, name in enumerate(names)]
+    if any(name.endswith("</w>") for name in names):
+        return [not name or name.endswith("</w>") for name in after]
+    if any(name.endswith("@@") for name in names):
+        return [not name.endswith("@@") for name in after]
+    if any(name.isspace() for name in names) or len(names) >= len(text):
+        # A character or a byte each: a byte beyond ASCII counts as a letter, "</s>" as a sign.
+        signs = ["\ufffc" if len(name) > 1 else re.sub("[\x80-\xff]", "a", name) for name in names]
+        numbers = _word_numbers("".join(signs))
+        return [i == 0 or numbers[i] > numbers[i - 1] for i in range(len(names))]
+    return [i == 0 or not name.startswith("##") for i, name in enumerate(names)]
+
+
+def _word_numbers(text: str) -> list[int]:
+    """For every character the number of its word."""
+    kinds = text.translate({ord(char): _kind(char) for char in set(text)})
+    numbers: list[int] = []
+    for number, match in enumerate(_WORD.finditer(kinds)):
+        numbers += [number] * len(match[0])
+    return numbers
+
+
+def _kind(char: str) -> str:
+    """One letter for what `_WORD` knows, and the sign itself for everything else."""
+    for kind, pattern in _KINDS.items():
+        if pattern.match(char):
+            return kind
+    if char.isalpha():
+        return "a"
+    if char.isalnum() or char == "_":
+        return "0"
+    return "m" if unicodedata.category(char)[0] == "M" else char
+
+
+def _glyph(char: str, inside: bool = False, last: bool = False) -> str:
+    if _JOINER.match(char) or _SELECTOR.match(char):
+        hidden = not inside or (last and _JOINER.match(char) is not None)
+    else:
+        hidden = char in _FILLERS or unicodedata.category(char) in _HIDDEN
+    return (_SIGNS.get(char) or f"⟨U+{ord(char):04X}⟩") if hidden else char

@@ -1,0 +1,74 @@
+"""Which tokens a head looks at: special ones, and the same token elsewhere.
+
+Knows patterns and what is said of their tokens; must not know tokenizers, models or records.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import (
+    Anything,
+    check_pattern,
+    check_per_key,
+    check_self_attention,
+)
+from mha_viz.errors import ArgumentError, DTypeError
+
+
+def special_token(pattern: Anything, *, is_special: Anything) -> Float[Tensor, "layer head"]:
+    """Mean mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
+
+    Args:
+        pattern: (layer, head, query, key).
+        is_special: bool (key,).
+
+    Returns:
+        (layer, head), probability in [0, 1]; 0 if no token is special.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern, or `is_special` does not fit it.
+
+    Source: Clark et al. 2019, section 3.2.
+
+    >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
+    tensor([[0.5000]])
+    """
+    wide = check_pattern(pattern)
+    check_per_key("is_special", is_special, pattern)
+    if is_special.dtype != torch.bool:
+        raise DTypeError(f"is_special must be bool, got {is_special.dtype}")
+    return pattern[..., is_special].sum(-1, dtype=wide).mean(-1)
+
+
+def duplicate_token(pattern: Anything, *, ids: Anything) -> Float[Tensor, "layer head"]:
+    """Mean mass on the same token elsewhere: over the rows q whose token occurs again.
+
+    Args:
+        pattern: (layer, head, query, key) of self-attention.
+        ids: integers (key,), the token ids.
+
+    Returns:
+        (layer, head), probability in [0, 1].
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern, or `ids` do not fit it.
+        ArgumentError: for cross-attention, or if no token occurs twice.
+
+    Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
+    ones as well.
+
+    >>> pattern = torch.tensor([[[[0.25, 0.75], [0.5, 0.5]]]])
+    >>> duplicate_token(pattern, ids=torch.tensor([7, 7]))
+    tensor([[0.6250]])
+    """
+    wide = check_self_attention(pattern)
+    check_per_key("ids", ids, pattern)
+    if ids.is_floating_point() or ids.dtype == torch.bool:
+        raise DTypeError(f"ids must be integers, got {ids.dtype}")
+    again = (ids[:, None] == ids).fill_diagonal_(False)
+    rows = again.any(-1).sum()
+    if not rows:
+        raise ArgumentError("expected a token that occurs twice, got all different ones")
+    query, key = again.nonzero(as_tuple=True)
+    return pattern[..., query, key].sum(-1, dtype=wide) / rows

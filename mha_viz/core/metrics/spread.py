@@ -1,0 +1,133 @@
+"""How much a head's rows are spread out, and how much they differ: entropies in nats.
+
+Knows patterns only; must not know tokens, models or records.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import Anything, check_pattern
+from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+
+
+def row_entropy(pattern: Anything) -> Float[Tensor, "layer head query"]:
+    """Entropy of each row: -sum_k A ln A.
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+
+    Returns:
+        (layer, head, query), nats in [0, ln key]; a row of zeros gives 0.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: Shannon 1948.
+
+    >>> row_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
+    tensor([[[0.0000, 0.6931]]])
+    """
+    wide = check_pattern(pattern)
+    # a layer at a time: only one layer's (head, query, key) is ever held twice
+    return torch.stack([torch.special.entr(layer.to(wide)).sum(-1) for layer in pattern])
+
+
+def entropy(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor, "layer head"]:
+    """Mean entropy of a head's rows: mean_q -sum_k A ln A.
+
+    Args:
+        pattern: (layer, head, query, key).
+        rows: its `row_entropy`, where that is at hand already.
+
+    Returns:
+        (layer, head), nats in [0, ln key].
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: Clark et al. 2019, section 3.3.
+
+    >>> entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
+    tensor([[0.3466]])
+    """
+    return (row_entropy(pattern) if rows is None else rows).mean(-1)
+
+
+def normalized_entropy(
+    pattern: Anything,
+    *,
+    causal: bool = False,
+    allowed: Anything | None = None,
+    rows: Anything | None = None,
+) -> Float[Tensor, "layer head"]:
+    """Mean entropy of the rows, each as a share of the most it could be: ln(keys the row may see).
+
+    Args:
+        pattern: (layer, head, query, key).
+        causal: query q may see keys 0 to q only.
+        allowed: bool (query, key), True = may attend; takes the place of `causal`.
+        rows: its `row_entropy`, where that is at hand already.
+
+    Returns:
+        (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern, or `allowed` does not fit it.
+        ArgumentError: if a row is more spread out than the keys it may see would let it be.
+
+    Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
+
+    >>> normalized_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]), causal=True)
+    tensor([[0.5000]])
+    """
+    rows = row_entropy(pattern) if rows is None else rows
+    most = _keys_in_sight(pattern, causal, allowed).to(rows).log()
+    share = torch.where(most > 0, rows / most, 0.0)
+    if share.max() > 1.01:  # beyond what rounding in half precision does
+        raise ArgumentError(
+            "the pattern attends to keys that `causal` or `allowed` says it may not see: "
+            f"expected at most 1 of the possible entropy in each row, got {share.max():.3f}"
+        )
+    return share.clamp(max=1.0).mean(-1)
+
+
+def information(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor, "layer head"]:
+    """What the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
+
+    The mutual information between a query drawn uniformly and the key it attends to: 0 if all
+    rows are alike, ln(query) if each query has a key of its own.
+
+    Args:
+        pattern: (layer, head, query, key).
+        rows: its `row_entropy`, where that is at hand already.
+
+    Returns:
+        (layer, head), nats in [0, ln min(query, key)].
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
+
+    >>> information(torch.eye(2).reshape(1, 1, 2, 2))
+    tensor([[0.6931]])
+    """
+    wide = check_pattern(pattern)
+    overall: Tensor = torch.special.entr(pattern.mean(-2, dtype=wide)).sum(-1)
+    # concavity makes it non-negative; rounding may not
+    return (overall - entropy(pattern, rows=rows)).clamp(min=0.0)
+
+
+def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Tensor | None) -> Tensor:
+    """How many keys each query may see: (query,)."""
+    n_query, n_key = pattern.shape[-2:]
+    if allowed is None:
+        # counted from the first query and the first key, as attention does
+        every = torch.full((n_query,), n_key)
+        return every.minimum(torch.arange(1, n_query + 1)) if causal else every
+    if allowed.dtype != torch.bool:
+        raise DTypeError(f"allowed must be bool (True = may attend), got {allowed.dtype}")
+    if allowed.shape != (n_query, n_key):
+        raise ShapeError(f"allowed must be {(n_query, n_key)}, got {tuple(allowed.shape)}")
+    return allowed.sum(-1)

@@ -1,0 +1,405 @@
+"""AttentionRecord: what one run of one text through one model left behind.
+
+Knows tensors and JSON. Must not know transformers, plotly or streamlit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, NotKeptError, RecordError
+
+FORMAT = "mha_viz.record.1"
+MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
+_TENSORS = ("pattern", "z", "query", "key", "removed_mass")
+# Pictures are the business of plots, which core must not know: the package sets this on import.
+html_renderer: Callable[[AttentionRecord], str] | None = None
+
+_DESCRIPTION = (
+    "model", "family", "part", "text", "text_pair", "causal", "scale", "merged", "notes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One position on an axis of the pattern.
+
+    Args:
+        text: the label that people read ("cat", "·the", "[CLS]", "👍 1/4"); never HTML.
+        id: number in the vocabulary; -1 for a word merged from several tokens.
+        start, end: character offsets into the text (of its segment), or None for special tokens.
+        word: index of the word that the token belongs to, counted through both segments;
+            None for special tokens.
+        is_special: added by the tokenizer ([CLS], [SEP], <s> ...), not typed.
+        segment: 0 for the text, 1 for the second text of a pair.
+    """
+
+    text: str
+    id: int
+    start: int | None = None
+    end: int | None = None
+    word: int | None = None
+    is_special: bool = False
+    segment: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AttentionRecord:
+    """The attention of every head of every layer on one text. Immutable and validated.
+
+    Axis order is always layer, head, query, key. Methods return new records.
+
+    Args:
+        pattern: float32 (layer, head, query, key); the attention weights, in [0, 1]; a row sums
+            to 1, to 0 (a query that may see nothing), or to less where mass was removed.
+        tokens: labels of the query axis.
+        key_tokens: labels of the key axis where it is not the query axis (cross attention).
+        z: float32 (layer, head, query, d_head), pattern times values; None where not kept.
+        query, key: float32 (layer, head, query | key, d_head) as the scores saw them (after
+            rotary embedding, key heads repeated for their query heads); None where not kept.
+        scale: what each layer multiplies query . key with; empty where not known.
+        W_O: each layer's output weights (head, d_head, d_model), shared with the model, not
+            copied, and not saved; empty where not known.
+        model, family, part, text, text_pair, causal: where the record comes from. `part` is
+            "self" for a single stack, or "encoder", "decoder", "cross".
+        merged: sub-words were merged to words.
+        removed_mass: float32 (layer, head), the mean mass per query that `without_special` or
+            `without_first` took away; None where nothing was removed.
+        notes: what the user should be told (a truncated text, weights newly initialised).
+
+    Raises:
+        RecordError: shapes that do not fit each other, numbers that are not weights.
+    """
+
+    pattern: Float[Tensor, "layer head query key"]
+    tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...] = ()
+    z: Float[Tensor, "layer head query d_head"] | None = None
+    query: Float[Tensor, "layer head query d_key"] | None = None
+    key: Float[Tensor, "layer head key d_key"] | None = None
+    scale: tuple[float, ...] = ()
+    W_O: tuple[Tensor, ...] = ()
+    model: str = ""
+    family: str = ""
+    part: str = "self"
+    text: str = ""
+    text_pair: str | None = None
+    causal: bool = False
+    merged: bool = False
+    removed_mass: Float[Tensor, "layer head"] | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.key_tokens:
+            object.__setattr__(self, "key_tokens", self.tokens)
+        _validate(self)
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def n_layers(self) -> int:
+        return self.pattern.shape[0]
+
+    @property
+    def n_heads(self) -> int:
+        return self.pattern.shape[1]
+
+    @property
+    def is_cross(self) -> bool:
+        """Queries and keys are different texts."""
+        return self.part == "cross"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(token.text for token in self.tokens)
+
+    @property
+    def key_labels(self) -> tuple[str, ...]:
+        return tuple(token.text for token in self.key_tokens)
+
+    def kept(self, name: str) -> Tensor:
+        """The tensor of that name, or `NotKeptError` with what to do about it."""
+        tensor: Tensor | None = getattr(self, name)
+        if tensor is None:
+            raise NotKeptError(
+                f"This record does not hold {name}: it was traced without it, the file was saved "
+                f"without it, or the {self.family or 'model'} family does not expose it. Trace "
+                f'again with keep=("pattern", "{name}").'
+            )
+        return tensor
+
+    @property
+    def head_output(self) -> Float[Tensor, "layer head query d_model"]:
+        """Each head's part of its layer's attention output: z times that head's slice of W_O.
+
+        Summed over heads, plus b_O, it is the layer's attention output. Computed when asked.
+
+        Raises:
+            NotKeptError: z or the output weights are not at hand (a record read from a file).
+        """
+        z = self.kept("z")
+        if not self.W_O:
+            raise NotKeptError(
+                "head_output needs the model's output weights W_O, which a saved or merged record "
+                "does not carry: trace the text again."
+            )
+        return torch.stack(
+            [torch.matmul(z[layer], W_O.to(z)) for layer, W_O in enumerate(self.W_O)]
+        )
+
+    def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
+        """The weights of one head; negative numbers count from the end, as in Python."""
+        for name, index, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if not -size <= index < size:
+                raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {index}.")
+        return self.pattern[layer, head]
+
+    # -- other views of the same run -----------------------------------------------------------
+
+    def merge_words(self) -> AttentionRecord:
+        """Sub-words merged to words: mass to a split-up word is summed, mass from it averaged.
+
+        Special tokens stay as they are. Token-level quantities (query, key) do not survive; z is
+        averaged, which is what its pattern times values gives. Source: Clark et al. 2019,
+        section 4.1.
+        """
+        if self.merged:
+            return self
+        rows, tokens = _groups(self.tokens, self.text, self.text_pair)
+        columns, key_tokens = _groups(self.key_tokens, self.text, self.text_pair)
+        average = rows / rows.sum(dim=1, keepdim=True)
+        pattern = torch.einsum("wq,lhqk,vk->lhwv", average, self.pattern, columns)
+        z = None if self.z is None else torch.einsum("wq,lhqd->lhwd", average, self.z)
+        return replace(
+            self, pattern=pattern.clamp_(0.0, 1.0), z=z, query=None, key=None,
+            tokens=tokens, key_tokens=key_tokens, merged=True,
+        )  # fmt: skip
+
+    def without_special(self, renormalize: bool = True) -> AttentionRecord:
+        """Special tokens left out on both axes; `removed_mass` says how much went.
+
+        Args:
+            renormalize: scale each row back to a sum of 1; a row whose whole mass lay on special
+                tokens becomes a row of zeros.
+        """
+        return self._without(
+            [token.is_special for token in self.tokens],
+            [token.is_special for token in self.key_tokens],
+            renormalize,
+        )
+
+    def without_first(self, renormalize: bool = True) -> AttentionRecord:
+        """The first token (where many heads of causal models rest) left out on both axes."""
+        return self._without(
+            [i == 0 for i in range(len(self.tokens))],
+            [i == 0 for i in range(len(self.key_tokens))],
+            renormalize,
+        )
+
+    def _without(
+        self, no_query: list[bool], no_key: list[bool], renormalize: bool
+    ) -> AttentionRecord:
+        if not any(no_query) and not any(no_key):
+            return self
+        rows = torch.tensor([i for i, out in enumerate(no_query) if not out], dtype=torch.long)
+        columns = torch.tensor([i for i, out in enumerate(no_key) if not out], dtype=torch.long)
+        if not len(rows) or not len(columns):
+            raise ArgumentError("Nothing would be left: every token of this record is removed.")
+        before = self.pattern[:, :, rows]
+        pattern = before[..., columns]
+        removed = (before.sum(-1) - pattern.sum(-1)).clamp(0.0, 1.0).mean(-1)
+        if self.removed_mass is not None:  # the second removal acts on what the first one left
+            removed = self.removed_mass + removed * (1 - self.removed_mass)
+        if renormalize:
+            total = pattern.sum(-1, keepdim=True)
+            # Below 1e-6 the rest is rounding noise of a softmax; blowing it up would show noise.
+            pattern = torch.where(total > 1e-6, pattern / total.clamp_min(1e-6), 0.0)
+        return replace(
+            self,
+            pattern=pattern,
+            tokens=tuple(self.tokens[i] for i in rows),
+            key_tokens=tuple(self.key_tokens[i] for i in columns),
+            z=None if self.z is None else self.z[:, :, rows],
+            query=None if self.query is None else self.query[:, :, rows],
+            key=None if self.key is None else self.key[:, :, columns],
+            removed_mass=removed,
+        )
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> Path:
+        """Write a safetensors file with the description as JSON in its header. Never pickle."""
+        path = Path(path)
+        tensors = {
+            name: tensor.detach().cpu().contiguous()
+            for name in _TENSORS
+            if (tensor := getattr(self, name)) is not None
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(tensors, path, metadata={"format": FORMAT, "record": json.dumps(self.describe())})
+        return path
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but the tensors, as plain JSON values."""
+        description: dict[str, Any] = {name: getattr(self, name) for name in _DESCRIPTION}
+        description["shape"] = list(self.pattern.shape)
+        description["tokens"] = [_token_to_list(token) for token in self.tokens]
+        description["key_tokens"] = [_token_to_list(token) for token in self.key_tokens]
+        return description
+
+    @classmethod
+    def load(cls, path: str | Path) -> AttentionRecord:
+        """Read a record that `save` wrote; every value is checked again.
+
+        Raises:
+            RecordError: no such file, not a record, damaged, or larger than 4 GiB.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise RecordError(f"No record file at {path}.")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise RecordError(f"{path.name} is larger than {MAX_FILE_BYTES >> 30} GiB.")
+        try:
+            with safe_open(path, framework="pt") as file:
+                header = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys() if name in _TENSORS}
+            if header.get("format") != FORMAT:
+                raise RecordError(
+                    f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
+                    f"header, got {header.get('format')!r}."
+                )
+            return cls(**tensors, **_read_description(json.loads(header["record"])))
+        except (SafetensorError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, RecordError):
+                raise
+            raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
+
+    # -- Python's own questions ----------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        layers, heads, queries, keys = self.pattern.shape
+        text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
+        kept = [name for name in ("z", "query", "key") if getattr(self, name) is not None]
+        return (
+            f"AttentionRecord({text!r}, model={self.model!r}, part={self.part!r}, "
+            f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"
+            + (f", keeps {' '.join(kept)}" if kept else "")
+            + (", merged" if self.merged else "")
+            + ")"
+        )
+
+    def _repr_html_(self) -> str | None:
+        """The grid of all heads in a notebook; None (so its repr) where nothing can draw it."""
+        return html_renderer(self) if html_renderer is not None else None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AttentionRecord):
+            return NotImplemented
+        return self.describe() == other.describe() and all(
+            _same(getattr(self, name), getattr(other, name)) for name in _TENSORS
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equality compares tensors
+
+
+def _validate(record: AttentionRecord) -> None:
+    """Raise RecordError unless shapes agree and the pattern holds attention weights."""
+    pattern = record.pattern
+    if pattern.ndim != 4 or pattern.dtype != torch.float32:
+        raise RecordError(
+            "pattern must be float32 of shape (layer, head, query, key), got "
+            f"{pattern.dtype} of shape {tuple(pattern.shape)}."
+        )
+    layers, heads, queries, keys = pattern.shape
+    if 0 in pattern.shape:
+        raise RecordError(f"pattern must not be empty, got shape {tuple(pattern.shape)}.")
+    if (len(record.tokens), len(record.key_tokens)) != (queries, keys):
+        raise RecordError(
+            f"pattern has {queries} queries and {keys} keys, but there are {len(record.tokens)} "
+            f"tokens and {len(record.key_tokens)} key tokens."
+        )
+    expected = {
+        "z": (layers, heads, queries),
+        "query": (layers, heads, queries),
+        "key": (layers, heads, keys),
+        "removed_mass": (layers, heads),
+    }
+    for name, shape in expected.items():
+        tensor = getattr(record, name)
+        if tensor is not None and tuple(tensor.shape[: len(shape)]) != shape:
+            raise RecordError(f"{name} must begin with {shape}, got {tuple(tensor.shape)}.")
+    if record.W_O and len(record.W_O) != layers:
+        raise RecordError(f"W_O must have {layers} layers, got {len(record.W_O)}.")
+    if record.scale and len(record.scale) != layers:
+        raise RecordError(f"scale must have {layers} layers, got {len(record.scale)}.")
+    low, high = torch.aminmax(pattern)  # one pass; NaN comes through in both
+    row_max = pattern.sum(-1).max()
+    if not (low >= 0.0 and high <= 1.001 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
+        raise RecordError(
+            "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most 1; "
+            f"got values from {low:.4g} to {high:.4g} and a row sum of {row_max:.4g}. NaN or "
+            "infinity here means that the model's weights or scores are broken."
+        )
+
+
+def _groups(
+    tokens: tuple[Token, ...], text: str, text_pair: str | None
+) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
+    """Membership matrix of words, and the words as tokens."""
+    groups: list[list[int]] = []
+    for i, token in enumerate(tokens):
+        previous = tokens[i - 1] if i else None
+        same = (
+            previous is not None
+            and token.word is not None
+            and token.word == previous.word
+            and token.segment == previous.segment
+        )
+        if same:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    member = torch.zeros(len(groups), len(tokens))
+    words: list[Token] = []
+    for row, group in enumerate(groups):
+        member[row, group] = 1.0
+        first, last = tokens[group[0]], tokens[group[-1]]
+        if len(group) == 1:
+            words.append(first)
+            continue
+        source = (text_pair if first.segment else text) or ""
+        label = source[first.start : last.end].strip() if first.start is not None else ""
+        label = label or "".join(tokens[i].text for i in group)
+        words.append(replace(first, text=label, id=-1, end=last.end))
+    return member, tuple(words)
+
+
+def _token_to_list(token: Token) -> list[Any]:
+    return [
+        token.text, token.id, token.start, token.end, token.word, token.is_special, token.segment,
+    ]  # fmt: skip
+
+
+def _read_description(raw: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: raw[name] for name in _DESCRIPTION}
+    fields["scale"] = tuple(float(value) for value in raw["scale"])
+    fields["notes"] = tuple(str(note) for note in raw["notes"])
+    fields["tokens"] = tuple(Token(*token) for token in raw["tokens"])
+    fields["key_tokens"] = tuple(Token(*token) for token in raw["key_tokens"])
+    return fields
+
+
+def _same(a: Tensor | None, b: Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.shape == b.shape and bool(torch.equal(a.cpu(), b.cpu()))

@@ -1,0 +1,164 @@
+"""The real app in a real Chromium. All browser tests share one app, so they run one by one."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PAGES = pytest.StashKey[list[Page]]()
+OpenPage = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker("browser")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Leave a picture of every page that was open when a test failed."""
+    report = yield
+    if report.when == "call" and report.failed:
+        folder = ROOT / "screenshots"
+        folder.mkdir(exist_ok=True)
+        for number, page in enumerate(item.stash.get(PAGES, [])):
+            name = re.sub(r"[^\w.-]+", "_", item.name)
+            picture = folder / f"failed_{name}_{number}.png"
+            page.screenshot(path=picture, full_page=True)
+            report.sections.append(("Chromium", f"{page.url}\n{picture}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of a Chromium. Without one tests are skipped, or fail where CI is set."""
+    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    if found is None:
+        message = "no Chromium on PATH (Debian: apt install chromium)"
+        if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium,
+            args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the app under test writes its output to."""
+    return tmp_path_factory.mktemp("app") / "app.log"
+
+
+@pytest.fixture(scope="session")
+def app_url(chromium: str, app_log: Path) -> Iterator[str]:
+    """The address of the app, started as `make run` starts it, on a free port."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    url = f"http://127.0.0.1:{port}"
+    with app_log.open("w") as log:
+        app = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        _wait_for(f"{url}/_stcore/health", app, app_log)
+        yield url
+    finally:
+        app.terminate()
+        try:
+            app.wait(10)
+        except subprocess.TimeoutExpired:
+            app.kill()
+            app.wait()
+
+
+def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and app.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"the app did not start within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
+
+
+def _wait_idle(page: Page) -> None:
+    page.wait_for_timeout(150)  # a click needs a moment to reach the server
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+
+
+@pytest.fixture
+def wait_idle() -> Callable[[Page], None]:
+    """`wait_idle(page)` returns when the app has done what was asked of it last."""
+    return _wait_idle
+
+
+@pytest.fixture
+def open_page(
+    request: pytest.FixtureRequest, browser: Browser, app_url: str, app_log: Path
+) -> Iterator[OpenPage]:
+    """`open_page(path="/", **context)` opens the app in a fresh context and waits until it is idle.
+
+    The context takes Playwright's options, such as `color_scheme="dark"` or a `viewport`. The test
+    fails at its end where a page asked for anything but the app, wrote an error to its console, or
+    the app raised an exception that it did not catch.
+    """
+    pages: list[Page] = []
+    request.node.stash[PAGES] = pages
+    faults: list[str] = []
+    seen = app_log.stat().st_size
+
+    def open_page(path: str = "/", **context: Any) -> Page:
+        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | context
+        page = browser.new_context(base_url=app_url, **options).new_page()
+        pages.append(page)
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
+        page.on("console", lambda line: line.type == "error" and faults.append(line.text))
+        page.on("request", lambda asked: _is_foreign(asked.url) and faults.append(asked.url))
+        page.goto(path)
+        _wait_idle(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        page.context.close()
+    with app_log.open() as log:
+        log.seek(seen)
+        written = log.read()
+    if "Uncaught app exec" in written:
+        faults.append(written)
+    assert not faults, "\n".join(faults)
+
+
+def _is_foreign(url: str) -> bool:
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1"
+
+
+@pytest.fixture
+def page(open_page: OpenPage) -> Page:
+    """The app's first page, idle."""
+    return open_page()

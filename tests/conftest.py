@@ -1,0 +1,86 @@
+"""What every test stands on: no network, no caches of the user, one thread, fixed seeds.
+
+Shapes are checked in all tests and doctests: pytest's options install jaxtyping's import hook.
+"""
+
+import os
+import random
+import socket
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+# Read by huggingface_hub, tokenizers and torch when they are first imported, here and in children.
+_home = tempfile.TemporaryDirectory(prefix="mha_viz-tests-")
+for _name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_ENDPOINT", "HF_TOKEN"):
+    os.environ.pop(_name, None)
+os.environ |= {
+    "HF_HOME": _home.name,
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+}
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
+from xdist.scheduler import LoadFileScheduling  # noqa: E402
+
+torch.set_num_threads(1)
+
+settings.register_profile("local", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def _is_local(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    return name in (None, "", "localhost", "::1", "0.0.0.0") or str(name).startswith("127.")
+
+
+def _guarded(method: str) -> Callable[..., Any]:
+    original = getattr(socket.socket, method)
+
+    def connect(self: socket.socket, address: Any) -> Any:
+        if isinstance(address, tuple) and not _is_local(address[0]):
+            pytest.fail(f"a test reached for the network: {address}")
+        return original(self, address)
+
+    return connect
+
+
+_getaddrinfo = socket.getaddrinfo
+
+
+def _resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
+    if not _is_local(host):
+        pytest.fail(f"a test reached for the network: {host}")
+    return _getaddrinfo(host, *args, **kwargs)
+
+
+# For the whole run and not in a fixture, so that session fixtures and doctests are held to it too.
+socket.socket.connect = _guarded("connect")  # type: ignore[method-assign]
+socket.socket.connect_ex = _guarded("connect_ex")  # type: ignore[method-assign]
+socket.getaddrinfo = _resolve
+
+
+class _OneBrowser(LoadFileScheduling):
+    """Hands out whole files, and all browser tests as one: they share an app."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return "tests/browser" if file.startswith("tests/browser/") else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneBrowser:
+    return _OneBrowser(config, log)
+
+
+@pytest.fixture(autouse=True)
+def _seeds() -> None:
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002 (libraries draw from it)
+    torch.manual_seed(0)

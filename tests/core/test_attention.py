@@ -1,0 +1,427 @@
+"""The attention function against torch's own, against the definition, and at its edges."""
+
+import math
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mha_viz.core.attention import attention, scores, softmax, z
+from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
+
+HEADS, QUERY, KEY, D_HEAD, D_VALUE = 3, 5, 7, 11, 13
+LOWEST = torch.finfo(torch.float32).min
+NEVER = -torch.inf
+
+
+def qkv(
+    *batch: int,
+    heads: int = HEADS,
+    kv_heads: int | None = None,
+    query: int = QUERY,
+    key: int = KEY,
+    width: int = D_HEAD,
+    value_width: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    seed: int = 17,
+) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(seed)
+    kv_heads = heads if kv_heads is None else kv_heads
+    value_width = width if value_width is None else value_width
+    return (
+        torch.randn(*batch, heads, query, width).to(dtype),
+        torch.randn(*batch, kv_heads, key, width).to(dtype),
+        torch.randn(*batch, kv_heads, key, value_width).to(dtype),
+    )
+
+
+def by_definition(
+    query: Tensor, key: Tensor, value: Tensor, **how: object
+) -> tuple[Tensor, Tensor]:
+    """Row by row in Python, in float64: slow and plain, shares nothing with the code under test."""
+    query, key, value = query.double(), key.double(), value.double()
+    mask, scale, cap = how.get("mask"), how.get("scale"), how.get("softcap")
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    pattern = torch.zeros(*query.shape[:-1], key.shape[-2], dtype=torch.float64)
+    group = query.shape[-3] // key.shape[-3]
+    for place in torch.cartesian_prod(*(torch.arange(n) for n in query.shape[:-1])).tolist():
+        *batch, head, i = place
+        weights = []
+        for j in range(key.shape[-2]):
+            score = scale * float(query[tuple(place)] @ key[(*batch, head // group, j)])
+            score = cap * math.tanh(score / cap) if cap else score
+            allowed = not (how.get("causal") and j > i)
+            if mask is not None:
+                entry = mask.expand(pattern.shape)[(*place, j)]
+                allowed = allowed and bool(
+                    entry if mask.dtype == torch.bool else entry > LOWEST / 2
+                )
+                score += 0.0 if mask.dtype == torch.bool else float(entry)
+            weights.append(math.exp(score) if allowed else 0.0)
+        total = sum(weights) or 1.0
+        pattern[tuple(place)] = torch.tensor([w / total for w in weights])
+    return pattern @ value.repeat_interleave(group, -3), pattern
+
+
+def close(ours: Tensor, theirs: Tensor, atol: float = 1e-6) -> None:
+    torch.testing.assert_close(ours, theirs.to(ours.dtype), atol=atol, rtol=1e-5)
+
+
+CASES = {
+    "plain": {},
+    "causal": {"causal": True},
+    "scale": {"scale": 0.29},
+    "softcap": {"softcap": 1.9, "scale": 1.0},
+    "key padding": {"mask": (torch.arange(KEY) < 5)},
+    "bool": {"mask": torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 > 0},
+    "bool and causal": {
+        "mask": torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 < 2,
+        "causal": True,
+    },
+    "additive per head": {"mask": torch.linspace(-2, 2, HEADS * KEY).reshape(HEADS, 1, KEY)},
+    "a row of nothing": {"mask": torch.arange(QUERY)[:, None] != 2},
+    "softcap under a mask": {"mask": torch.arange(KEY) > 1, "softcap": 0.7},
+}
+
+
+@pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("need_pattern", [True, False], ids=["explicit", "fused"])
+def test_it_is_what_the_definition_says(how: dict, need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    got_z, got_pattern = attention(query, key, value, **how, need_pattern=need_pattern)
+    want_z, want_pattern = by_definition(query, key, value, **how)
+    close(got_z, want_z)
+    if need_pattern:
+        close(got_pattern, want_pattern)
+    else:
+        assert got_pattern is None
+
+
+@pytest.mark.parametrize("name", ["plain", "causal", "scale", "bool", "additive per head"])
+def test_it_agrees_with_torch(name: str) -> None:
+    how = CASES[name]
+    query, key, value = qkv(2)
+    theirs = F.scaled_dot_product_attention(
+        query, key, value, how.get("mask"), 0.0, how.get("causal", False), scale=how.get("scale")
+    )
+    close(attention(query, key, value, **how)[0], theirs)
+
+
+def test_the_exact_values_of_one_small_case() -> None:
+    query = torch.tensor([[[1.0], [0.0]]])
+    key = torch.tensor([[[0.0], [math.log(3.0)]]])
+    value = torch.tensor([[[8.0], [4.0]]])
+    got, pattern = attention(query, key, value)
+    close(pattern, torch.tensor([[[0.25, 0.75], [0.5, 0.5]]]))
+    close(got, torch.tensor([[[5.0], [6.0]]]))
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3), (2, 1, 3)])
+@pytest.mark.parametrize("kv_heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_shared_key_heads_equal_repeated_ones(
+    batch: tuple[int, ...], kv_heads: int, need_pattern: bool
+) -> None:
+    query, key, value = qkv(*batch, heads=6, kv_heads=kv_heads, value_width=D_VALUE)
+    mask = torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 5 > 0
+    repeated = [part.repeat_interleave(6 // kv_heads, dim=-3) for part in (key, value)]
+    got, pattern = attention(query, key, value, mask, need_pattern=need_pattern)
+    want, want_pattern = attention(query, *repeated, mask)
+    assert got.shape == (*batch, 6, QUERY, D_VALUE)
+    close(got, want)
+    if need_pattern:
+        close(pattern, want_pattern)
+
+
+@pytest.mark.parametrize("shape", [(KEY,), (QUERY, 1), (HEADS, 1, 1), (2, 1, 1, KEY), ()])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_a_mask_broadcasts(shape: tuple[int, ...], need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(3)) < 0.6
+    full = mask.expand(2, HEADS, QUERY, KEY).clone()
+    want, _ = by_definition(query, key, value, mask=full)
+    close(attention(query, key, value, mask, need_pattern=need_pattern)[0], want)
+
+
+@pytest.mark.parametrize("never", [NEVER, LOWEST, LOWEST + 3.0, LOWEST * 0.75])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_an_additive_mask_equals_the_bool_one(never: float, need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    allowed = torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 > 0
+    allowed[2] = False
+    added = torch.zeros(QUERY, KEY).masked_fill(~allowed, never)
+    close(
+        attention(query, key, value, added, need_pattern=need_pattern)[0],
+        attention(query, key, value, allowed)[0],
+    )
+
+
+@pytest.mark.parametrize("mask_dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_a_mask_may_have_another_float_dtype(mask_dtype: torch.dtype, dtype: torch.dtype) -> None:
+    query, key, value = qkv(dtype=dtype)
+    mask = torch.zeros(QUERY, KEY, dtype=mask_dtype)
+    mask[1, 3] = mask[2] = torch.finfo(mask_dtype).min
+    _, pattern = attention(query, key, value, mask)
+    assert pattern.dtype == dtype
+    assert torch.equal(pattern[:, 2], torch.zeros(HEADS, KEY, dtype=dtype))
+    assert (pattern[:, 1, 3] == 0).all() and (pattern[:, 1, 4] > 0).all()
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+@pytest.mark.parametrize("never", [None, NEVER, LOWEST])
+def test_a_row_of_nothing_gives_zeros_and_finite_gradients(
+    need_pattern: bool, never: float | None
+) -> None:
+    parts = [part.requires_grad_() for part in qkv(2)]
+    allowed = torch.ones(2, 1, QUERY, KEY, dtype=torch.bool)
+    allowed[1, :, 3] = False
+    mask = allowed if never is None else torch.zeros(allowed.shape).masked_fill(~allowed, never)
+    got, pattern = attention(*parts, mask, need_pattern=need_pattern)
+    assert torch.equal(got[1, :, 3], torch.zeros(HEADS, D_HEAD))
+    assert (got[0, :, 3] != 0).all()
+    if need_pattern:
+        sums = pattern.sum(-1)
+        assert torch.equal(sums[1, :, 3], torch.zeros(HEADS))
+        close(sums[0], torch.ones(HEADS, QUERY))
+    got.sum().backward()
+    assert all(part.grad.isfinite().all() for part in parts)
+    assert torch.equal(parts[0].grad[1, :, 3], torch.zeros(HEADS, D_HEAD))
+
+
+def test_left_padding_and_causality_together_can_leave_a_row_with_nothing() -> None:
+    query, key, value = qkv(query=KEY)
+    padding = torch.arange(KEY) >= 2  # the first two keys are padding
+    for need_pattern in (True, False):
+        got, _ = attention(query, key, value, padding, causal=True, need_pattern=need_pattern)
+        assert (got[:, :2] == 0).all()
+        close(got[:, 2], value[:, 2])  # sees itself only
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_the_future_does_not_reach_the_past(need_pattern: bool) -> None:
+    query, key, value = qkv(query=KEY)
+    before, _ = attention(query, key, value, causal=True, need_pattern=need_pattern)
+    key, value = key.clone(), value.clone()
+    key[:, 4:] += 1.0
+    value[:, 4:] -= 1.0
+    after, _ = attention(query, key, value, causal=True, need_pattern=need_pattern)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.isclose(before[:, 4:], after[:, 4:]).any()
+
+
+@pytest.mark.parametrize(("query_length", "key_length"), [(5, 7), (7, 5)])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_causal_counts_from_the_first_query_and_key(
+    query_length: int, key_length: int, need_pattern: bool
+) -> None:
+    query, key, value = qkv(query=query_length, key=key_length)
+    allowed = torch.ones(query_length, key_length, dtype=torch.bool).tril()
+    close(
+        attention(query, key, value, causal=True, need_pattern=need_pattern)[0],
+        attention(query, key, value, allowed)[0],
+    )
+
+
+def test_moving_the_tokens_moves_the_output() -> None:
+    query, key, value = qkv(query=KEY)
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    got, pattern = attention(query, key, value)
+    moved, moved_pattern = attention(query[:, order], key[:, order], value[:, order])
+    close(moved, got[:, order])
+    close(moved_pattern, pattern[:, order][..., order])
+
+
+def test_softcap_bounds_the_scores_and_keeps_their_order() -> None:
+    query, key, _ = qkv()
+    free, capped = scores(query, key, scale=1.0), scores(query, key, scale=1.0, softcap=2.0)
+    assert free.abs().max() > 2.0 > capped.abs().max()
+    close(capped, 2.0 * torch.tanh(free / 2.0))
+
+
+@pytest.mark.parametrize("how", CASES.values(), ids=CASES.keys())
+def test_gradients(how: dict) -> None:
+    parts = [part.double().requires_grad_() for part in qkv(heads=2, kv_heads=1, width=2)]
+    mask = how.get("mask")
+    if mask is not None and mask.dtype != torch.bool:
+        mask = mask[:2].double().requires_grad_()  # a learned position bias
+    gates = torch.tensor([0.3, 1.7], dtype=torch.float64, requires_grad=True)
+
+    def run(query: Tensor, key: Tensor, value: Tensor, gates: Tensor) -> tuple[Tensor, Tensor]:
+        return attention(query, key, value, **{**how, "mask": mask}, gates=gates)
+
+    assert torch.autograd.gradcheck(run, (*parts, gates))
+    if mask is not None and mask.requires_grad:
+        run(*parts, gates)[0].square().sum().backward()
+        assert mask.grad.abs().min() > 0
+
+
+def test_the_shortcuts_without_gradients_change_nothing_and_no_input() -> None:
+    parts = qkv(2)
+    mask = torch.linspace(-1, 1, KEY)
+    copies = [part.clone() for part in (*parts, mask)]
+    quick, quick_pattern = attention(*parts, mask)
+    slow, slow_pattern = attention(*(part.clone().requires_grad_() for part in parts), mask)
+    assert torch.equal(quick, slow.detach())
+    assert torch.equal(quick_pattern, slow_pattern.detach())
+    assert all(map(torch.equal, (*parts, mask), copies))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_half_types_come_back_as_they_went_in(dtype: torch.dtype, need_pattern: bool) -> None:
+    query, key, value = qkv(2, dtype=dtype, key=211)
+    mask = torch.arange(211) != 17
+    got, pattern = attention(query, key, value, mask, need_pattern=need_pattern)
+    want, want_pattern = by_definition(query[:1], key[:1], value[:1], mask=mask)
+    coarse = torch.finfo(dtype).eps
+    assert got.dtype == dtype
+    assert (got[:1].double() - want).abs().max() < 4 * coarse
+    if need_pattern:
+        assert pattern.dtype == dtype
+        assert (pattern[:1].double() - want_pattern).abs().max() < 4 * coarse
+        # adding up 2048 ones in half itself would stop at 2048 (or 256): here many small weights
+        close(pattern.float().sum(-1), torch.ones(2, HEADS, QUERY), atol=2 * coarse)
+
+
+def test_softmax_adds_up_in_float32() -> None:
+    even = torch.zeros(1, 1, 5003, dtype=torch.bfloat16)
+    assert softmax(even)[0, 0, 0].item() == torch.tensor(1 / 5003, dtype=torch.bfloat16).item()
+
+
+def test_large_scores_do_not_overflow() -> None:
+    query, key, value = qkv()
+    _, pattern = attention(query * 1e4, key * 1e4, value)
+    close(pattern.amax(-1), torch.ones(HEADS, QUERY))
+
+
+def test_dropout_keeps_the_mean_and_spares_the_pattern() -> None:
+    query, key, value = qkv(2)
+    want, want_pattern = attention(query, key, value)
+    torch.manual_seed(5)
+    runs = [attention(query, key, value, dropout=0.3) for _ in range(3001)]
+    assert torch.equal(runs[0][1], want_pattern)
+    assert not torch.allclose(runs[0][0], want)
+    mean = torch.stack([run[0] for run in runs]).mean(0)
+    spread = torch.stack([run[0] for run in runs]).std(0) / math.sqrt(3001)
+    assert ((mean - want).abs() < 5 * spread + 1e-6).all()
+    assert (attention(query, key, value, dropout=1.0)[0] == 0).all()
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_gates_scale_each_head(need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    want, want_pattern = attention(query, key, value)
+    gates = torch.tensor([[0.0, 1.0, 2.5], [1.0, 0.5, 0.0]])
+    got, pattern = attention(query, key, value, gates=gates, need_pattern=need_pattern)
+    close(got, want * gates[..., None, None])
+    if need_pattern:
+        close(pattern, want_pattern)
+    shared, _ = attention(query, key, value, gates=gates[0])
+    close(shared, want * gates[0][:, None, None])
+
+
+def test_the_parts_make_the_whole() -> None:
+    query, key, value = qkv(2, heads=6, kv_heads=2)
+    mask = torch.arange(KEY) != 4
+    pattern = softmax(scores(query, key, mask=mask, causal=True))
+    got, got_pattern = attention(query, key, value, mask, causal=True)
+    close(pattern, got_pattern)
+    close(z(pattern, value), got)
+
+
+def test_scores_are_minus_infinity_where_forbidden() -> None:
+    query, key, _ = qkv()
+    raw = scores(query, key, mask=torch.arange(KEY) != 4, causal=True)
+    forbidden = torch.ones(QUERY, KEY, dtype=torch.bool).triu(1)
+    forbidden[:, 4] = True
+    assert torch.equal(raw == NEVER, forbidden.expand(HEADS, QUERY, KEY))
+
+
+def test_strided_inputs_as_model_libraries_make_them() -> None:
+    torch.manual_seed(23)
+    query, key, value = (torch.randn(2, KEY, HEADS, D_HEAD).transpose(1, 2) for _ in range(3))
+    close(
+        attention(query, key, value)[0],
+        attention(query.contiguous(), key.contiguous(), value.contiguous())[0],
+    )
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    batch=st.lists(st.sampled_from([1, 2, 3]), max_size=2),
+    kv_heads=st.sampled_from([1, 2, 3]),
+    group=st.sampled_from([1, 2, 5]),
+    query=st.sampled_from([1, 2, 7]),
+    key=st.sampled_from([1, 3, 11]),
+    width=st.sampled_from([1, 2, 13]),
+    value_width=st.sampled_from([1, 3, 17]),
+    causal=st.booleans(),
+    kept=st.sampled_from([None, 0.0, 0.3, 0.9]),
+    seed=st.integers(0, 99),
+)
+def test_any_shape_obeys_the_laws(
+    batch: list[int],
+    kv_heads: int,
+    group: int,
+    query: int,
+    key: int,
+    width: int,
+    value_width: int,
+    causal: bool,
+    kept: float | None,
+    seed: int,
+) -> None:
+    heads = kv_heads * group
+    q, k, v = qkv(
+        *batch, heads=heads, kv_heads=kv_heads, query=query, key=key, width=width,
+        value_width=value_width, seed=seed,
+    )  # fmt: skip
+    mask = None if kept is None else torch.rand(query, key) < kept
+    got, pattern = attention(q, k, v, mask, causal=causal)
+    fused, _ = attention(q, k, v, mask, causal=causal, need_pattern=False)
+    allowed = torch.ones(query, key, dtype=torch.bool) if mask is None else mask
+    allowed = allowed.tril() if causal else allowed
+    assert got.shape == (*batch, heads, query, value_width)
+    assert pattern.shape == (*batch, heads, query, key)
+    assert (pattern >= 0).all() and (pattern[..., ~allowed] == 0).all()
+    close(pattern.sum(-1), allowed.any(-1).float().expand(pattern.shape[:-1]), atol=1e-5)
+    close(fused, got, atol=1e-5)
+
+
+Q, K, V = qkv(2)
+WRONG: dict[str, tuple[type[MhaVizError], str, dict]] = {
+    "integer query": (DTypeError, "query.*floating point.*int64", {"query": Q.long()}),
+    "integer value": (DTypeError, "value.*floating point.*int64", {"value": V.long()}),
+    "mixed dtypes": (DTypeError, "key.*float32.*float64", {"key": K.double()}),
+    "no head axis": (ShapeError, r"query.*head, token, width.*\(5, 11\)", {"query": Q[0, 0]}),
+    "no keys": (ShapeError, "key.*token.*0", {"key": K[:, :, :0], "value": V[:, :, :0]}),
+    "batch": (ShapeError, r"same batch.*\(1, 3, 7, 11\)", {"key": K[:1], "value": V[:1]}),
+    "key width": (ShapeError, r"same width d_head.*\(2, 3, 7, 10\)", {"key": K[..., 1:]}),
+    "value length": (ShapeError, r"same heads and tokens.*\(2, 3, 6", {"value": V[:, :, 1:]}),
+    "value heads": (ShapeError, "same heads and tokens", {"value": V[:, 1:]}),
+    "kv heads": (ShapeError, "divide.*2 and 3", {"key": K[:, 1:], "value": V[:, 1:]}),
+    "mask shape": (ShapeError, r"mask.*\(2, 3, 5, 7\).*\(5, 6\)", {"mask": torch.ones(5, 6) > 0}),
+    "mask too deep": (ShapeError, "mask.*broadcast", {"mask": torch.ones(1, 1, 1, 1, 7) > 0}),
+    "mask enlarges": (ShapeError, "mask.*broadcast", {"mask": torch.ones(2, 9, 5, 7)}),
+    "integer mask": (DTypeError, "mask.*bool.*int64", {"mask": torch.ones(5, 7).long()}),
+    "mask device": (ArgumentError, "mask.*cpu.*meta", {"mask": torch.ones(7, device="meta")}),
+    "key device": (ArgumentError, "key.*cpu.*meta", {"key": K.to("meta")}),
+    "gates shape": (ShapeError, r"gates.*\(2, 3\)", {"gates": torch.ones(2)}),
+    "bool gates": (DTypeError, "gates.*floating.*bool", {"gates": torch.ones(3) > 0}),
+    "scale": (ArgumentError, "scale.*finite.*nan", {"scale": math.nan}),
+    "softcap": (ArgumentError, "softcap.*positive.*0", {"softcap": 0.0}),
+    "dropout": (ArgumentError, r"dropout.*\[0, 1\].*1.5", {"dropout": 1.5}),
+}
+
+
+@pytest.mark.parametrize(("error", "words", "change"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_what_is_wrong_is_said(
+    error: type[MhaVizError], words: str, change: dict, need_pattern: bool
+) -> None:
+    with pytest.raises(error, match=words):
+        attention(**{"query": Q, "key": K, "value": V, **change}, need_pattern=need_pattern)

@@ -1,0 +1,372 @@
+"""Every per-head number against a value worked out by hand, and against scipy where it has one."""
+
+import math
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+import scipy.spatial.distance
+import scipy.stats
+import torch
+from torch import Tensor
+
+from mha_viz.core import metrics
+from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
+
+LAYERS, HEADS, N, KEYS = 2, 3, 7, 11
+
+
+def random_pattern(
+    query: int = N, key: int | None = None, causal: bool = False, seed: int = 13
+) -> Tensor:
+    raw = torch.randn(LAYERS, HEADS, query, query if key is None else key,
+                      generator=torch.Generator().manual_seed(seed)) * 2  # fmt: skip
+    if causal:
+        raw = raw.masked_fill(torch.ones(raw.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    return raw.softmax(-1)
+
+
+def uniform(query: int = N, key: int = N) -> Tensor:
+    return torch.full((LAYERS, HEADS, query, key), 1 / key)
+
+
+def shifted(offset: int, n: int = N) -> Tensor:
+    """Every token looks `offset` tokens further; where there is no such token, at itself."""
+    pattern = torch.zeros(LAYERS, HEADS, n, n)
+    for q in range(n):
+        k = q + offset
+        pattern[..., q, k if 0 <= k < n else q] = 1.0
+    return pattern
+
+
+def head(*rows: list[float]) -> Tensor:
+    return torch.tensor([[list(rows)]])
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=atol, rtol=1e-5)
+
+
+THREE = head([1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.3, 0.5])
+H3 = -(0.2 * math.log(0.2) + 0.3 * math.log(0.3) + 0.5 * math.log(0.5))
+COLUMNS = [1.7 / 3, 0.8 / 3, 0.5 / 3]
+BY_HAND = {
+    "entropy": ({}, (math.log(2) + H3) / 3),
+    "normalized_entropy": ({}, (math.log(2) + H3) / math.log(3) / 3),
+    "information": ({}, -sum(c * math.log(c) for c in COLUMNS) - (math.log(2) + H3) / 3),
+    "confidence": ({}, 2.0 / 3),
+    "sparsity": ({}, (1 + 2 + 3) / 3),
+    "distance": ({}, (0 + 0.5 + (0.4 + 0.3)) / 3),
+    "previous_token": ({}, (0.5 + 0.3) / 2),
+    "next_token": ({}, 0.0),
+    "self_token": ({}, 2.0 / 3),
+    "first_token": ({}, 1.7 / 3),
+    "special_token": ({"is_special": torch.tensor([True, False, True])}, (1 + 0.5 + 0.7) / 3),
+    "duplicate_token": ({"ids": torch.tensor([5, 9, 5])}, (0.0 + 0.2) / 2),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_value_worked_out_by_hand(name: str) -> None:
+    extra, want = BY_HAND[name]
+    got = metrics.METRICS[name].function(THREE, **extra)
+    assert got.shape == (1, 1)
+    close(got, want)
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_half_patterns_are_added_up_in_float32(name: str, dtype: torch.dtype) -> None:
+    pattern = random_pattern(101).to(dtype)
+    extra = {
+        "special_token": {"is_special": torch.arange(101) % 3 == 0},
+        "duplicate_token": {"ids": torch.arange(101) % 29},
+    }.get(name, {})
+    function = metrics.METRICS[name].function
+    got = function(pattern, **extra)
+    assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    # the weights were rounded already; nothing more may be lost
+    close(got.double(), function(pattern.double(), **extra), atol=1e-5)
+
+
+@pytest.mark.parametrize(("query", "key"), [(N, N), (5, KEYS)])
+def test_entropies_agree_with_scipy(query: int, key: int) -> None:
+    pattern = random_pattern(query, key)
+    rows = scipy.stats.entropy(pattern.double().numpy(), axis=-1)
+    close(metrics.row_entropy(pattern), rows)
+    close(metrics.entropy(pattern), rows.mean(-1))
+    close(metrics.normalized_entropy(pattern), (rows / math.log(key)).mean(-1))
+    overall = scipy.stats.entropy(pattern.double().mean(-2).numpy(), axis=-1)
+    close(metrics.information(pattern), overall - rows.mean(-1))
+
+
+def test_information_of_two_rows_is_their_jensen_shannon_divergence() -> None:
+    pattern = random_pattern(2, KEYS)
+    first, second = pattern[1, 2].double().numpy()
+    want = scipy.spatial.distance.jensenshannon(first, second) ** 2
+    assert metrics.information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
+
+
+def test_looking_at_everything_alike() -> None:
+    pattern = uniform()
+    close(metrics.entropy(pattern), math.log(N))
+    close(metrics.normalized_entropy(pattern), 1.0)
+    for n in (3, 11, 101, 499):  # in floats the share may come out above 1
+        assert metrics.normalized_entropy(uniform(5, n)).max() <= 1.0
+    close(metrics.information(pattern), 0.0)
+    close(metrics.confidence(pattern), 1 / N)
+    close(metrics.sparsity(pattern), N)  # 6/7 is short of 90 %
+    close(metrics.distance(pattern), (N * N - 1) / (3 * N))
+    for name in ("previous_token", "next_token", "self_token", "first_token"):
+        close(metrics.METRICS[name].function(pattern), 1 / N)
+    close(metrics.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
+
+
+@pytest.mark.parametrize(("n", "want"), [(2, 2), (5, 5), (10, 9), (11, 10), (20, 18), (100, 90)])
+def test_sparsity_of_equal_weights_is_not_a_matter_of_rounding(n: int, want: int) -> None:
+    for dtype in (torch.float16, torch.float32, torch.float64):
+        close(metrics.sparsity(uniform(3, n).to(dtype)), want)
+
+
+def test_sparsity_counts_the_heaviest_first() -> None:
+    pattern = head([0.05, 0.6, 0.05, 0.3])
+    for share, want in ((0.5, 1), (0.6, 1), (0.61, 2), (0.9, 2), (0.91, 3), (1.0, 4)):
+        close(metrics.sparsity(pattern, share=share), want)
+
+
+@pytest.mark.parametrize(
+    ("offset", "name"), [(-1, "previous_token"), (1, "next_token"), (0, "self_token")]
+)
+def test_a_head_with_one_fixed_offset(offset: int, name: str) -> None:
+    pattern = shifted(offset)
+    for other in ("previous_token", "next_token", "self_token"):
+        at_the_edge = 1 / N if other == "self_token" else 0.0  # the token without a neighbour
+        want = 1.0 if other == name else at_the_edge
+        close(metrics.METRICS[other].function(pattern), want)
+    close(metrics.distance(pattern), abs(offset) * (N - 1) / N)
+    close(metrics.entropy(pattern), 0.0)
+    close(metrics.confidence(pattern), 1.0)
+    close(metrics.sparsity(pattern), 1.0)
+
+
+def test_each_query_with_a_key_of_its_own_has_all_the_information() -> None:
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    close(metrics.information(shifted(0)[..., order]), math.log(N))
+
+
+def test_all_on_the_first_token() -> None:
+    pattern = torch.zeros(LAYERS, HEADS, N, N)
+    pattern[..., 0] = 1.0
+    close(metrics.first_token(pattern), 1.0)
+    close(metrics.distance(pattern), (N - 1) / 2)
+    close(metrics.information(pattern), 0.0)
+    close(metrics.previous_token(pattern), 1 / (N - 1))
+
+
+def test_layers_and_heads_are_kept_apart() -> None:
+    pattern = shifted(0)
+    pattern[1, 2] = shifted(-1)[0, 0]
+    want = torch.zeros(LAYERS, HEADS)
+    want[1, 2] = 1.0
+    assert torch.equal(metrics.previous_token(pattern), want)
+    assert torch.equal(metrics.distance(pattern) > 0, want > 0)
+
+
+def test_normalized_entropy_knows_what_a_row_may_see() -> None:
+    lower = torch.ones(N, N).tril()
+    evenly = (lower / lower.sum(-1, keepdim=True)).expand(LAYERS, HEADS, N, N)
+    close(metrics.normalized_entropy(evenly, causal=True), (N - 1) / N)  # row 0 sees one key
+    close(metrics.normalized_entropy(evenly, allowed=lower > 0), (N - 1) / N)
+    assert (metrics.normalized_entropy(evenly) < 0.8).all()
+    blind = evenly * (torch.arange(N)[:, None] != 4)
+    sighted = (lower > 0) & (torch.arange(N)[:, None] != 4)
+    close(metrics.normalized_entropy(blind, allowed=sighted), (N - 2) / N)
+    with pytest.raises(ArgumentError, match="may not see"):
+        metrics.normalized_entropy(uniform(), causal=True)
+
+
+@pytest.mark.parametrize(("query", "key"), [(3, 5), (5, 3)])
+def test_causal_counts_from_the_first_key_in_cross_attention(query: int, key: int) -> None:
+    lower = torch.ones(query, key).tril()
+    evenly = (lower / lower.sum(-1, keepdim=True)).expand(1, 1, query, key)
+    close(metrics.normalized_entropy(evenly, causal=True), (query - 1) / query)
+
+
+def test_special_tokens_by_a_plain_sum() -> None:
+    pattern, special = random_pattern(5, KEYS), torch.arange(KEYS) % 4 == 0
+    want = sum(pattern[..., k] for k in (0, 4, 8)).mean(-1)
+    close(metrics.special_token(pattern, is_special=special), want)
+    close(metrics.special_token(pattern, is_special=~special), 1 - want)
+    close(metrics.special_token(pattern, is_special=torch.zeros(KEYS, dtype=torch.bool)), 0.0)
+
+
+def test_duplicates_by_a_plain_loop() -> None:
+    pattern, ids = random_pattern(), [4, 8, 4, 15, 8, 4, 16]
+    sums = []
+    for q in (0, 1, 2, 4, 5):  # 15 and 16 occur once
+        others = [k for k in range(N) if k != q and ids[k] == ids[q]]
+        sums.append(pattern[..., q, others].sum(-1))
+    close(metrics.duplicate_token(pattern, ids=torch.tensor(ids)), torch.stack(sums).mean(0))
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_perfect_induction_head(start: int) -> None:
+    period, n = 5, 2 * 5 + start + 1
+    pattern = torch.zeros(1, 2, n, n)
+    pattern[..., 0] = 1.0
+    for i in range(period):
+        pattern[0, 1, start + period + i] = 0.0
+        pattern[0, 1, start + period + i, start + i + 1] = 1.0
+    close(metrics.induction(pattern, period=period, start=start), [[0.0, 1.0]])
+
+
+def test_induction_by_a_plain_loop() -> None:
+    pattern = random_pattern(13)
+    want = sum(pattern[..., 5 + i, i + 1] for i in range(5)) / 5
+    close(metrics.induction(pattern, period=5), want)
+
+
+def applied(pattern: Tensor, **extra: object) -> dict[str, Tensor]:
+    n = pattern.shape[-1]
+    facts = {"ids": torch.arange(n) % 3, "is_special": torch.arange(n) < 1, "period": 3}
+    return metrics.head_table(pattern, **{**facts, **extra})
+
+
+@pytest.mark.parametrize("rows", [[2], [0, 6], list(range(N))])
+def test_rows_of_nothing_leave_every_number_finite(rows: list[int]) -> None:
+    pattern = random_pattern()
+    pattern[..., rows, :] = 0.0
+    table = applied(pattern)
+    assert table.keys() == metrics.METRICS.keys()
+    assert all(values.isfinite().all() for values in table.values())
+    if len(rows) == N:
+        assert all((values == 0).all() for values in table.values())
+
+
+def test_the_table_holds_what_the_functions_say() -> None:
+    pattern, ids = random_pattern(causal=True), torch.tensor([4, 8, 4, 15, 8, 4, 16])
+    special = torch.arange(N) == 3
+    table = metrics.head_table(pattern, ids=ids, is_special=special, causal=True, period=3)
+    assert list(table) == list(metrics.METRICS)
+    assert torch.equal(table["entropy"], metrics.entropy(pattern))
+    assert torch.equal(
+        table["normalized_entropy"], metrics.normalized_entropy(pattern, causal=True)
+    )
+    assert torch.equal(table["information"], metrics.information(pattern))
+    assert torch.equal(table["special_token"], metrics.special_token(pattern, is_special=special))
+    assert torch.equal(table["duplicate_token"], metrics.duplicate_token(pattern, ids=ids))
+    assert torch.equal(table["induction"], metrics.induction(pattern, period=3))
+    close(table["next_token"], 0.0)
+
+
+def test_the_table_leaves_out_what_does_not_apply() -> None:
+    everywhere = {"entropy", "normalized_entropy", "information", "confidence", "sparsity"}
+    everywhere |= {"first_token"}
+    anywhere = everywhere | {"distance", "self_token"}
+    neighbours = anywhere | {"previous_token", "next_token"}
+    assert set(metrics.head_table(random_pattern())) == neighbours
+    assert set(metrics.head_table(random_pattern(), ids=torch.arange(N))) == neighbours
+    assert set(metrics.head_table(random_pattern(1))) == anywhere
+    assert set(applied(random_pattern(5, KEYS))) == everywhere | {"special_token"}
+
+
+def test_every_row_of_the_table_is_filled_in() -> None:
+    for key, metric in metrics.METRICS.items():
+        assert key == metric.key == metric.function.__name__
+        assert metric.title and metric.formula and metric.source
+        assert metric.direction.startswith("higher means")
+        assert metric.meaning.endswith(".")
+        assert metric.unit in {"nats", "tokens", "keys", "probability", "share"}
+        assert (metric.range[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    query=st.sampled_from([1, 2, 3, 7, 13]),
+    key=st.sampled_from([None, 1, 2, 5, 11]),
+    causal=st.booleans(),
+    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+def test_every_number_stays_in_its_range(
+    query: int, key: int | None, causal: bool, sharpness: float, seed: int
+) -> None:
+    causal = causal and key is None
+    pattern = random_pattern(query, key, causal, seed)
+    pattern = pattern**sharpness * (pattern > 0)
+    pattern = pattern / pattern.sum(-1, keepdim=True)
+    n = pattern.shape[-1]
+    fits = {"period": 3} if n >= 6 else {"period": None}
+    table = applied(pattern, causal=causal, **fits)
+    largest = {
+        "entropy": math.log(n), "information": math.log(min(query, n)), "sparsity": n,
+        "distance": n - 1,
+    }  # fmt: skip
+    for name, values in table.items():
+        low, high = metrics.METRICS[name].range
+        high = largest[name] if high is None else high
+        assert values.shape == (LAYERS, HEADS)
+        assert low <= values.min() and values.max() <= high + 1e-5, name
+
+
+def test_no_input_is_changed() -> None:
+    pattern = random_pattern()
+    before = pattern.clone()
+    applied(pattern)
+    assert torch.equal(pattern, before)
+
+
+P, CROSS = random_pattern(), random_pattern(5, KEYS)
+M = metrics
+WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
+    "axes": (ShapeError, r"layer, head, query, key.*\(3, 7, 7\)", lambda: M.entropy(P[0])),
+    "empty": (ShapeError, "none empty", lambda: M.confidence(P[..., :0])),
+    "integers": (DTypeError, "floating point.*int64", lambda: M.first_token(P.long())),
+    "one token": (ArgumentError, "at least 2 tokens.*1", lambda: M.previous_token(P[..., :1, :1])),
+    "no next": (ArgumentError, "at least 2 tokens.*1", lambda: M.next_token(P[..., :1, :1])),
+    "special length": (
+        ShapeError,
+        r"is_special.*\(11,\).*\(7,\)",
+        lambda: M.special_token(CROSS, is_special=torch.ones(N) > 0),
+    ),
+    "special ids": (
+        DTypeError,
+        "is_special must be bool.*int64",
+        lambda: M.special_token(P, is_special=torch.arange(N)),
+    ),
+    "ids length": (ShapeError, "ids.*7", lambda: M.duplicate_token(P, ids=torch.arange(6))),
+    "float ids": (DTypeError, "ids.*integers", lambda: M.duplicate_token(P, ids=torch.ones(N))),
+    "no twice": (ArgumentError, "occurs twice", lambda: M.duplicate_token(P, ids=torch.arange(N))),
+    "table ids": (ShapeError, "ids.*7", lambda: M.head_table(P, ids=torch.arange(8))),
+    "allowed": (
+        ShapeError,
+        r"allowed.*\(7, 7\).*\(7,\)",
+        lambda: M.normalized_entropy(P, allowed=torch.ones(N) > 0),
+    ),
+    "allowed kind": (
+        DTypeError,
+        "allowed must be bool",
+        lambda: M.normalized_entropy(P, allowed=torch.ones(N, N)),
+    ),
+    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: M.sparsity(P, share=1.5)),
+    "period": (ArgumentError, "7 tokens.*period 4", lambda: M.induction(P, period=4)),
+    "short": (ArgumentError, "period >= 2.*period 1", lambda: M.induction(P, period=1)),
+    "start": (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
+    **{
+        f"cross {f.__name__}": (ArgumentError, "5 queries and 11 keys", lambda f=f: f(CROSS))
+        for f in (M.distance, M.previous_token, M.next_token, M.self_token)
+    },
+    "cross duplicate": (
+        ArgumentError,
+        "self-attention",
+        lambda: M.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
+    ),
+    "cross induction": (ArgumentError, "self-attention", lambda: M.induction(CROSS, period=2)),
+}
+
+
+@pytest.mark.parametrize(("error", "words", "call"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said(error: type[MhaVizError], words: str, call: object) -> None:
+    with pytest.raises(error, match=words):
+        call()

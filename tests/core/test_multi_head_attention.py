@@ -1,0 +1,286 @@
+"""The module against torch's own, its heads against its output, and its ways in."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mha_viz.core.attention import AttentionWeights, MultiHeadAttention, attention
+from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
+
+BATCH, QUERY, KEY = 2, 5, 7
+HEADS, D_HEAD = 3, 11
+D_MODEL = HEADS * D_HEAD
+
+
+def tokens(length: int = QUERY, width: int = D_MODEL, seed: int = 19) -> Tensor:
+    return torch.randn(BATCH, length, width, generator=torch.Generator().manual_seed(seed))
+
+
+def close(ours: Tensor, theirs: Tensor, atol: float = 1e-6) -> None:
+    torch.testing.assert_close(ours, theirs, atol=atol, rtol=1e-5)
+
+
+def torch_module(**how: object) -> nn.MultiheadAttention:
+    torch.manual_seed(29)
+    module = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True, **how)
+    for name, parameter in module.named_parameters():
+        if "bias" in name:
+            nn.init.normal_(parameter)  # torch starts them at 0, where a lost bias would not show
+    return module.eval()
+
+
+MODULES = {"plain": {}, "no bias": {"bias": False}, "other widths": {"kdim": 13, "vdim": 17}}
+
+
+@pytest.mark.parametrize("how", MODULES.values(), ids=MODULES.keys())
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_it_agrees_with_torch_across_two_texts(how: dict, need_pattern: bool) -> None:
+    theirs = torch_module(**how)
+    ours = MultiHeadAttention.from_torch(theirs)
+    query = tokens()
+    key, value = tokens(KEY, how.get("kdim", D_MODEL), 1), tokens(KEY, how.get("vdim", D_MODEL), 2)
+    padding = torch.tensor([[False] * 7, [False] * 4 + [True] * 3])
+    want, want_pattern = theirs(query, key, value, padding, average_attn_weights=False)
+    got = ours(query, key, value, mask=~padding[:, None, None], need_pattern=need_pattern)
+    close(got.output, want)
+    if need_pattern:
+        close(got.pattern, want_pattern)
+    else:
+        assert got.pattern is None and got.scores is None
+
+
+def test_it_agrees_with_torch_within_one_text() -> None:
+    theirs = torch_module()
+    x = tokens()
+    future = torch.ones(QUERY, QUERY, dtype=torch.bool).triu(1)
+    want, _ = theirs(x, x, x, attn_mask=future)
+    close(MultiHeadAttention.from_torch(theirs)(x, causal=True).output, want)
+
+
+def test_from_torch_copies_and_keeps_the_mode() -> None:
+    theirs = torch_module(dropout=0.3).train()
+    ours = MultiHeadAttention.from_torch(theirs)
+    assert ours.training and ours.dropout == 0.3
+    assert not MultiHeadAttention.from_torch(torch_module()).training
+    with torch.no_grad():
+        ours.W_Q.zero_()
+    assert theirs.in_proj_weight[:D_MODEL].abs().min() > 0
+    for extra in ({"add_bias_kv": True}, {"add_zero_attn": True}):
+        with pytest.raises(ArgumentError, match="add_bias_kv"):
+            MultiHeadAttention.from_torch(torch_module(**extra))
+
+
+def fresh(**how: object) -> MultiHeadAttention:
+    torch.manual_seed(31)
+    mha = MultiHeadAttention(D_MODEL, **{"n_heads": HEADS, **how})
+    for name, parameter in mha.named_parameters():
+        if name.startswith("b_"):
+            nn.init.normal_(parameter)
+    return mha
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("how", [{}, {"n_heads": 6, "n_kv_heads": 2, "d_head": 7, "d_value": 13}])
+def test_the_heads_sum_to_the_output(how: dict, bias: bool) -> None:
+    mha = fresh(bias=bias, **how)
+    out = mha(tokens())
+    heads = mha.head_output(out.z)
+    assert heads.shape == (BATCH, mha.n_heads, QUERY, D_MODEL)
+    close(heads.sum(1) + (mha.b_O if bias else 0.0), out.output)
+
+
+def test_one_head_by_hand() -> None:
+    mha, x = fresh(n_heads=6, n_kv_heads=2, d_head=7, d_value=13, scale=0.3, softcap=1.1), tokens()
+    out = mha(x, causal=True)
+    head, group = 4, 4 // 3
+    q = x @ mha.W_Q[head] + mha.b_Q[head]
+    k = x @ mha.W_K[group] + mha.b_K[group]
+    v = x @ mha.W_V[group] + mha.b_V[group]
+    raw = 1.1 * torch.tanh(0.3 * q @ k.mT / 1.1)
+    raw = raw.masked_fill(torch.ones(QUERY, QUERY, dtype=torch.bool).triu(1), -torch.inf)
+    close(out.scores[:, head], raw)
+    close(out.pattern[:, head], raw.softmax(-1))
+    close(out.z[:, head], raw.softmax(-1) @ v)
+    close(mha.head_output(out.z)[:, head], raw.softmax(-1) @ v @ mha.W_O[head])
+
+
+def test_shapes_and_names() -> None:
+    mha = MultiHeadAttention(D_MODEL, 6, n_kv_heads=2, d_head=7, d_value=13)
+    shapes = {name: tuple(parameter.shape) for name, parameter in mha.named_parameters()}
+    assert shapes == {
+        "W_Q": (6, D_MODEL, 7), "W_K": (2, D_MODEL, 7), "W_V": (2, D_MODEL, 13),
+        "W_O": (6, 13, D_MODEL),
+        "b_Q": (6, 7), "b_K": (2, 7), "b_V": (2, 13), "b_O": (D_MODEL,),
+    }  # fmt: skip
+    assert (mha.d_model, mha.n_heads, mha.n_kv_heads, mha.d_head) == (D_MODEL, 6, 2, 7)
+    out = mha(tokens(), tokens(KEY))
+    assert out.output.shape == (BATCH, QUERY, D_MODEL)
+    assert out.pattern.shape == out.scores.shape == (BATCH, 6, QUERY, KEY)
+    assert out.z.shape == (BATCH, 6, QUERY, 13)
+    assert mha(tokens()[0]).output.shape == (QUERY, D_MODEL)
+
+
+def test_it_starts_as_xavier_would() -> None:
+    torch.manual_seed(37)
+    mha = MultiHeadAttention(211, 3, d_head=103)
+    for weight in (mha.W_Q, mha.W_O):
+        bound = (6 / (211 + 309)) ** 0.5
+        assert 0.99 * bound < weight.abs().max() <= bound
+        assert float(weight.detach().std()) == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert (mha.b_V == 0).all()
+
+
+def test_the_fused_path_gives_the_same_output() -> None:
+    mha = fresh(n_kv_heads=1)
+    mask = torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 > 0
+    mask[3] = False
+    explicit = mha(tokens(), tokens(KEY), mask=mask)
+    fused = mha(tokens(), tokens(KEY), mask=mask, need_pattern=False)
+    close(fused.output, explicit.output)
+    close(fused.z, explicit.z)
+    assert (explicit.pattern[..., 3, :] == 0).all() and (
+        explicit.scores[..., 3, :].isneginf()
+    ).all()
+
+
+def test_it_is_the_attention_function_on_projected_tokens() -> None:
+    mha, x = fresh(), tokens()
+    q, k, v = (
+        torch.einsum("bsm,hmd->bhsd", x, w) + b[:, None]
+        for w, b in ((mha.W_Q, mha.b_Q), (mha.W_K, mha.b_K), (mha.W_V, mha.b_V))
+    )
+    want, want_pattern = attention(q, k, v, causal=True)
+    out = mha(x, causal=True)
+    close(out.z, want)
+    close(out.pattern, want_pattern)
+
+
+def test_moving_the_tokens_moves_the_output() -> None:
+    mha, order = fresh(), torch.tensor([3, 0, 4, 1, 2])
+    close(mha(tokens()[:, order]).output, mha(tokens()).output[:, order])
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_dropout_is_for_training_only(need_pattern: bool) -> None:
+    mha, x = fresh(dropout=0.4), tokens()
+    calm = mha.eval()(x, need_pattern=need_pattern)
+    assert torch.equal(calm.output, mha(x, need_pattern=need_pattern).output)
+    torch.manual_seed(41)
+    shaken = mha.train()(x, need_pattern=need_pattern)
+    assert not torch.allclose(shaken.output, calm.output)
+    if need_pattern:
+        assert torch.equal(shaken.pattern, calm.pattern)
+
+
+def test_it_learns() -> None:
+    mha = fresh(n_kv_heads=1)
+    mha(tokens(), tokens(KEY), causal=True).output.square().sum().backward()
+    largest = {name: float(p.grad.abs().max()) for name, p in mha.named_parameters()}
+    # b_K shifts all scores of a row alike, which softmax takes out: it can never learn
+    assert largest.pop("b_K") < 1e-4 < min(largest.values())
+    assert set(largest) == {"W_Q", "W_K", "W_V", "W_O", "b_Q", "b_V", "b_O"}
+
+
+def parts() -> dict[str, Tensor]:
+    torch.manual_seed(43)
+    return {
+        "W_Q": torch.randn(6, D_MODEL, 7), "W_K": torch.randn(2, D_MODEL, 7),
+        "W_V": torch.randn(2, D_MODEL, 13), "W_O": torch.randn(6, 13, D_MODEL),
+        "b_Q": torch.randn(6, 7), "b_V": torch.randn(2, 13), "b_O": torch.randn(D_MODEL),
+    }  # fmt: skip
+
+
+class LoadedModel:
+    """Stands in for a loaded model: all that `from_layer` may ask of it."""
+
+    def __init__(self, *layers: AttentionWeights) -> None:
+        self.layers = layers
+
+    def attention_weights(self, layer: int) -> AttentionWeights:
+        return self.layers[layer]
+
+
+def test_from_layer_computes_with_the_chosen_layers_weights() -> None:
+    given, x = parts(), tokens()
+    other = AttentionWeights(**{name: -2 * part for name, part in given.items()})
+    model = LoadedModel(other, AttentionWeights(**given, scale=0.7))
+    mha = MultiHeadAttention.from_layer(model, layer=1)
+    assert not mha.training and mha.b_K is None
+    assert (mha.d_model, mha.n_heads, mha.n_kv_heads, mha.d_head) == (D_MODEL, 6, 2, 7)
+    head, group = 5, 1
+    q = x @ given["W_Q"][head] + given["b_Q"][head]
+    pattern = (0.7 * q @ (x @ given["W_K"][group]).mT).softmax(-1)
+    mixed = pattern @ (x @ given["W_V"][group] + given["b_V"][group])
+    out = mha(x)
+    close(out.pattern[:, head], pattern, atol=1e-5)
+    close(out.z[:, head], mixed, atol=1e-4)
+    close(mha.head_output(out.z).sum(1) + given["b_O"], out.output, atol=1e-4)
+    with torch.no_grad():
+        mha.W_Q.zero_()
+    assert given["W_Q"].abs().max() > 0
+
+
+def test_weights_keep_their_precision() -> None:
+    given = {name: part.to(torch.bfloat16) for name, part in parts().items()}
+    mha = MultiHeadAttention.from_weights(AttentionWeights(**given))
+    assert mha(tokens().to(torch.bfloat16)).output.dtype == torch.bfloat16
+
+
+WRONG_WEIGHTS: dict[str, tuple[type[MhaVizError], str, dict]] = {
+    "flat": (ShapeError, r"W_K.*\(head, in, out\).*\(33, 7\)", {"W_K": torch.ones(D_MODEL, 7)}),
+    "heads": (ShapeError, "divide.*4 and 6", {"W_K": torch.ones(4, D_MODEL, 7)}),
+    "key width": (ShapeError, r"W_K.*\(2, 33, 7\).*\(2, 33, 5\)", {"W_K": torch.ones(2, 33, 5)}),
+    "value heads": (ShapeError, r"W_V.*\(2, 33, 13\)", {"W_V": torch.ones(3, 33, 13)}),
+    "out": (ShapeError, r"W_O.*\(6, 13, 33\).*\(6, 11, 33\)", {"W_O": torch.ones(6, 11, 33)}),
+    "bias": (ShapeError, r"b_Q.*\(6, 7\).*\(42,\)", {"b_Q": torch.ones(42)}),
+    "integers": (DTypeError, "W_V.*floating", {"W_V": torch.ones(2, 33, 13).long()}),
+    "mixed": (DTypeError, "b_O.*float32.*float64", {"b_O": torch.ones(33).double()}),
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "change"), WRONG_WEIGHTS.values(), ids=WRONG_WEIGHTS.keys()
+)
+def test_weights_that_do_not_fit_are_refused(
+    error: type[MhaVizError], words: str, change: dict
+) -> None:
+    with pytest.raises(error, match=words):
+        AttentionWeights(**{**parts(), **change})
+
+
+WRONG_SIZES: dict[str, tuple[type[MhaVizError], str, dict]] = {
+    "heads": (ShapeError, "n_heads must divide d_model.*5 and 33", {"n_heads": 5}),
+    "kv heads": (ShapeError, "n_kv_heads must divide.*2 and 3", {"n_kv_heads": 2}),
+    "no heads": (ShapeError, "0 and 0", {"n_heads": 0}),
+    "no width": (ArgumentError, "at least 1.*0.*W_Q", {"d_head": 0}),
+    "dropout": (ArgumentError, "dropout.*-0.1", {"dropout": -0.1}),
+}
+
+
+@pytest.mark.parametrize(("error", "words", "change"), WRONG_SIZES.values(), ids=WRONG_SIZES.keys())
+def test_sizes_that_do_not_fit_are_refused(
+    error: type[MhaVizError], words: str, change: dict
+) -> None:
+    with pytest.raises(error, match=words):
+        MultiHeadAttention(D_MODEL, **{"n_heads": HEADS, **change})
+
+
+WRONG_TOKENS: dict[str, tuple[type[MhaVizError], str, dict]] = {
+    "width": (ShapeError, r"query.*33\).*\(2, 5, 31\)", {"query": torch.ones(2, 5, 31)}),
+    "one token": (ShapeError, r"query.*token.*\(33,\)", {"query": torch.ones(33)}),
+    "ids": (DTypeError, "query.*floating.*int64", {"query": torch.ones(2, 5, 33).long()}),
+    "precision": (DTypeError, "float64.*float32|float32.*float64", {"key": tokens(KEY).double()}),
+    "value length": (ShapeError, "same heads and tokens", {"key": tokens(7), "value": tokens(5)}),
+    "mask": (ShapeError, "mask.*broadcast", {"mask": torch.ones(QUERY, KEY) > 0}),
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "change"), WRONG_TOKENS.values(), ids=WRONG_TOKENS.keys()
+)
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_tokens_that_do_not_fit_are_refused(
+    error: type[MhaVizError], words: str, change: dict, need_pattern: bool
+) -> None:
+    with pytest.raises(error, match=words):
+        fresh()(**{"query": tokens(), **change}, need_pattern=need_pattern)

@@ -1,0 +1,123 @@
+"""The wheel stands alone: library, command, models and app work without the source tree."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+MODELS = ("tiny-bert", "tiny-gpt2")
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """The command's output; its complaints are the failure's text."""
+    env = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation")
+    run(*pip, "--wheel-dir", folder, ROOT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment that has the wheel itself, and our own's dependencies."""
+    env = tmp_path_factory.mktemp("installed") / "env"
+    venv.create(env, with_pip=False, symlinks=True)
+    python = env / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps")
+    run(*pip, wheel, cwd=env)
+    (site,) = env.glob("lib/python*/site-packages")
+    paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (site / "dependencies.pth").write_text("\n".join(paths))
+    return python.parent
+
+
+def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = ROOT / "mha_viz"
+    source = {
+        path.relative_to(ROOT).as_posix()
+        for pattern in ("*.py", "*.js", "*.css")
+        for path in package.rglob(pattern)
+    }
+    assert source <= names
+    assert {"mha_viz/webapp/app.py", "mha_viz/webapp/.streamlit/config.toml"} <= names
+    for model in MODELS:
+        for file in ("config.json", "model.safetensors", "tokenizer.json", "README.md"):
+            assert f"mha_viz/shipped_models/{model}/{file}" in names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"mha_viz"}
+    assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_the_library_traces_with_a_shipped_model(scripts: Path, tmp_path: Path) -> None:
+    code = """
+import sys, mha_viz as mv
+print(mv.__file__)
+for name in sys.argv[1:]:
+    record = mv.load(name).trace("The cat sat on the mat.")
+    sums = record.pattern.sum(-1)
+    assert abs(sums - 1).max() < 1e-4, sums
+"""
+    where = run(scripts / "python", "-I", "-c", code, *MODELS, cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(scripts.parent)
+
+
+def test_the_command_explains_itself(scripts: Path, tmp_path: Path) -> None:
+    assert "Usage" in run(scripts / "mha-viz", "--help", cwd=tmp_path)
+
+
+def test_the_app_draws_its_first_page(scripts: Path, tmp_path: Path) -> None:
+    code = """
+import pathlib, sys, mha_viz
+from streamlit.testing.v1 import AppTest
+app = pathlib.Path(mha_viz.__file__).parent / "webapp" / "app.py"
+page = AppTest.from_file(app, default_timeout=60).run()
+assert not page.exception, page.exception
+"""
+    run(scripts / "python", "-I", "-c", code, cwd=tmp_path)
+
+
+def test_every_requirement_is_one_exact_version() -> None:
+    for file in ("requirements.txt", "requirements-dev.txt"):
+        for line in (ROOT / file).read_text().splitlines():
+            if line and not line.startswith(("#", "-r ")):
+                assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+(; .*)?", line), f"{file}: {line}"
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        ("requirements.txt", PROJECT["dependencies"]),
+        ("requirements-dev.txt", PROJECT["optional-dependencies"]["dev"]),
+    ],
+)
+def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -> None:
+    pins = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE))
+    for requirement in map(Requirement, wanted):
+        assert pins[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_every_version_says_the_same() -> None:
+    code = (ROOT / "mha_viz" / "__init__.py").read_text()
+    version = re.search(r'^__version__ = "(.+)"$', code, re.MULTILINE)
+    assert version
+    assert f"version: {version[1]}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## [{version[1]}]" in (ROOT / "CHANGELOG.md").read_text()
