@@ -1,0 +1,78 @@
+# All that a clone needs: Python 3.11 or newer, make, and the network once.
+
+PORT ?= 8501
+# From the environment HOST is taken only where it is an address: shells and conda export others.
+HOST := $(or $(shell printf '%s\n' '$(HOST)' | grep -xE '[0-9a-fA-F.:]+|localhost'),127.0.0.1)
+ARGS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+INSTALL := $(PY) -m pip install --disable-pip-version-check
+
+# A stamp carries the sum of what it stands for, so only a changed list installs anything.
+RUN_STAMP := $(VENV)/.run-$(shell cksum < requirements.txt | tr ' ' -)
+TEST_STAMP := $(VENV)/.test-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' -)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench wheel clean distclean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501)
+	@echo "mha_viz opens at http://$(HOST):$(PORT) (Ctrl-C stops it)"
+	@exec $(PY) -m streamlit run app.py --server.address "$(HOST)" --server.port "$(PORT)"
+
+test: check ## check, then run all tests (ARGS="-k name" runs some)
+	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
+
+check: $(TEST_STAMP) ## format, lint, types, import contracts
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy mha_viz
+	$(VENV)/bin/lint-imports --no-logo
+
+format: $(TEST_STAMP) ## rewrite what format and lint can mend
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
+	$(PY) -m benchmarks $(ARGS)
+
+wheel: $(TEST_STAMP) ## build the wheel into dist/
+	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+clean: ## remove what building and testing left
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print | xargs rm -rf
+
+distclean: clean ## remove the environment, too
+	rm -rf $(VENV)
+
+$(RUN_STAMP): | $(PY)
+	$(INSTALL) -r requirements.txt
+	@rm -f $(VENV)/.run-* && touch $@
+
+$(TEST_STAMP): | $(PY)
+	$(INSTALL) -r requirements-dev.txt
+	@rm -f $(VENV)/.run-* $(VENV)/.test-* && touch $(RUN_STAMP) $@
+
+# The first Python that is new enough and can make an environment; PYTHON=... chooses another.
+$(PY):
+	@found=; bare=; \
+	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    if $$python -c 'import ensurepip, venv' 2>/dev/null; then found=$$python; break; fi; \
+	    bare=$${bare:-$$python}; \
+	done; \
+	if [ -z "$$found" ] && [ -n "$$bare" ]; then \
+	    echo "$$bare cannot make a virtual environment: its 'ensurepip' is missing." >&2; \
+	    echo "On Debian and Ubuntu: sudo apt install python3-venv. Then run make again." >&2; \
+	    exit 1; \
+	elif [ -z "$$found" ]; then \
+	    echo "No Python 3.11 or newer found. Install one, or name it: make run PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$($$found --version)"; \
+	$$found -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
