@@ -12,15 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mha_viz import errors
+from mha_viz.core import display
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
     from mha_viz.capture.catalog import ModelInfo, list_models
     from mha_viz.capture.loading import load
     from mha_viz.capture.model import AttentionModel
-    from mha_viz.core.attention import AttentionOutput, MultiHeadAttention, attention
+    from mha_viz.core.attention import attention
     from mha_viz.core.metrics import METRICS
+    from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.record import AttentionRecord, Token
+    from mha_viz.notebook import show_head
 
 __version__ = "0.1.0"
 
@@ -28,8 +31,8 @@ __version__ = "0.1.0"
 # and the page that takes a sentence has to be there before them.
 _HOME = {
     "attention": "mha_viz.core.attention",
-    "AttentionOutput": "mha_viz.core.attention",
-    "MultiHeadAttention": "mha_viz.core.attention",
+    "AttentionOutput": "mha_viz.core.multi_head",
+    "MultiHeadAttention": "mha_viz.core.multi_head",
     "METRICS": "mha_viz.core.metrics",
     "AttentionRecord": "mha_viz.core.record",
     "Token": "mha_viz.core.record",
@@ -37,6 +40,7 @@ _HOME = {
     "ModelInfo": "mha_viz.capture.catalog",
     "list_models": "mha_viz.capture.catalog",
     "load": "mha_viz.capture.loading",
+    "show_head": "mha_viz.notebook",
 }
 
 __all__ = [
@@ -53,6 +57,7 @@ __all__ = [
     "errors",
     "list_models",
     "load",
+    "show_head",
 ]
 
 
@@ -62,6 +67,15 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
+
+
+def _record_html(record: Any) -> str:
+    from mha_viz.notebook import record_html
+
+    return record_html(record)
+
+
+display.html_renderer = _record_html
 
 
 def __dir__() -> list[str]:

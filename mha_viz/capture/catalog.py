@@ -10,6 +10,8 @@ import json
 import os
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,6 +29,7 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 NETWORK_TIMEOUT = 0.7  # seconds; without network an id has to fail within one
 MAX_CONFIG_BYTES = 2**20
 MAX_DOWNLOAD_BYTES = 8 * 2**30
+MAX_NAME = 4096  # the longest path of Linux
 _FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "*.jinja")  # no pickle, no code
 # No transformer in existence comes near these; a config that does is broken or hostile.
 _LIMITS = {
@@ -38,6 +41,7 @@ _LIMITS = {
                "embedding_size", "head_dim", "d_kv"), 262_144),
     "vocabulary": (("vocab_size",), 4_000_000),
     "positions": (("max_position_embeddings", "n_positions", "n_ctx"), 20_000_000),
+    "labels": (("num_labels", "_num_labels"), 1_000_000),
 }  # fmt: skip
 
 Source = Literal["shipped", "cached", "folder"]
@@ -94,17 +98,21 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
         BrokenCheckpointError: the folder has no readable config.
     """
     name = name.strip()
-    if not name or "\0" in name or len(name) > 4096:
+    if not name or "\0" in name or len(name) > MAX_NAME:
         raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")
     folder = shipped_folder() / name
     if HUB_ID.fullmatch(name) and "/" not in name and (folder / "config.json").is_file():
         return _info(name, "shipped", folder)
-    path = Path(name).expanduser()
-    if path.is_dir():
-        return _info(name, "folder", path)
+    path = Path(name)
+    # Not a folder, for the system, are also names too long for it and homes of unknown users.
+    with suppress(OSError, RuntimeError, ValueError):
+        path = path.expanduser()
+        if path.is_dir():
+            return _info(name, "folder", path)
     if not HUB_ID.fullmatch(name) or ".." in name:
+        shown = name if len(name) <= 80 else name[:79] + "…"
         raise ModelNotFoundError(
-            f"There is no folder {name!r}, and a Hub id looks like 'owner/name'. "
+            f"There is no folder {shown!r}, and a Hub id looks like 'owner/name'. "
             f"Shipped models: {', '.join(_shipped_names())}."
         )
     cached = _cached().get(name)
@@ -126,27 +134,38 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
             "(config.json, model.safetensors and the tokenizer's files)."
         )
-    if path.stat().st_size > MAX_CONFIG_BYTES:
-        raise UnsafeCheckpointError(f"config.json of {folder.name} is larger than 1 MB.")
     try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise UnsafeCheckpointError(f"config.json of {folder.name} is larger than 1 MB.")
         config = json.loads(path.read_text("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BrokenCheckpointError(f"config.json of {folder.name} is not JSON: {error}") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise BrokenCheckpointError(
             f"config.json of {folder.name} names no model_type, so no family can be chosen."
         )
-    for what, (keys, most) in _LIMITS.items():
-        for key in keys:
-            value = config.get(key)
-            if value is None or isinstance(value, list):
-                continue
-            if not isinstance(value, int) or not 0 <= value <= most:
-                raise UnsafeCheckpointError(
-                    f"config.json of {folder.name} claims {key} = {value!r}; a real model has at "
-                    f"most {most:,} ({what})."
-                )
+    for part in _objects(config):
+        for what, (keys, most) in _LIMITS.items():
+            for key in keys:
+                value = part.get(key)
+                if value is None or isinstance(value, list):
+                    continue
+                if not isinstance(value, int) or not 0 <= value <= most:
+                    raise UnsafeCheckpointError(
+                        f"config.json of {folder.name} claims {key} = {value!r}; a real model has "
+                        f"at most {most:,} ({what})."
+                    )
     return config
+
+
+def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The config and those inside it (of a text or vision part)."""
+    rest: list[Any] = [config]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            yield value
+            rest += value.values()
 
 
 def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:

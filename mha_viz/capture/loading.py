@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import copy
 import logging
+import threading
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors import SafetensorError, safe_open
+import torch.nn.modules.module as registration
+from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -23,13 +25,18 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils.logging import (
+    disable_progress_bar,
+    enable_progress_bar,
+    is_progress_bar_enabled,
+)
 
 from mha_viz.capture.attention_function import IMPLEMENTATION, register
 from mha_viz.capture.catalog import find_model, read_config
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.weight_files import check_weight_files
 from mha_viz.errors import (
     ArgumentError,
-    AttentionUnavailableError,
     BrokenCheckpointError,
     UnsafeCheckpointError,
 )
@@ -43,8 +50,7 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("LMHeadModel", AutoModelForCausalLM),
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
 )
-# Buffers and heads that a checkpoint rightly lacks: they play no part in attention.
-_HARMLESS = ("position_ids", "pooler", "lm_head", "cls.", "predictions", "attn.bias", "masked_bias")
+_LOADING = threading.Lock()  # transformers sets torch's default dtype and its log level meanwhile
 
 register()
 
@@ -76,11 +82,12 @@ def load(
     target = _device(device)
     info = find_model(name, download=download)
     read_config(info.path)
-    _check_weight_files(info.path)
-    config = _config(info.path)
-    network, notes = _network(info.path, config, DTYPES[dtype])
+    check_weight_files(info.path)
+    with _LOADING, _quiet():
+        config = _config(info.path)
+        network, notes = _network(info.path, config, DTYPES[dtype])
+        tokenizer = _tokenizer(info.path, config)
     _check_finite(network, info.name)
-    tokenizer = _tokenizer(info.path, config)
     network.eval().requires_grad_(False).to(target)
     size = getattr(config.get_text_config(), "vocab_size", None)
     if isinstance(size, int) and len(tokenizer) > size:
@@ -106,33 +113,12 @@ def _device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _check_weight_files(folder: Path) -> None:
-    """At least one safetensors file, and every one readable to its end."""
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        pickled = [p.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.pkl")
-                   for p in folder.glob(pattern)]  # fmt: skip
-        if pickled:
-            raise UnsafeCheckpointError(
-                f"{folder.name} holds its weights in {pickled[0]}, a format that can run code "
-                "when it is read. Only safetensors is loaded: convert it with "
-                "save_pretrained(..., safe_serialization=True) where you trust it."
-            )
-        raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
-    for file in files:
-        try:
-            with safe_open(file, framework="pt") as weights:
-                weights.keys()
-        except (SafetensorError, OSError) as error:
-            raise BrokenCheckpointError(
-                f"{file.name} in {folder.name} cannot be read as safetensors ({error}): the file "
-                "is damaged or incomplete. Fetch it again."
-            ) from error
-
-
 def _config(folder: Path) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        # It would name a file of weights to be read instead of those that were checked.
+        config.transformers_weights = None
+        return config
     except Exception as error:  # whatever a hostile config makes the library raise
         message = str(error)
         if "trust_remote_code" in message or "custom code" in message:
@@ -175,34 +161,37 @@ def _from_pretrained(
         "dtype": dtype,
         "output_loading_info": True,
     }
-    with _quiet():
-        try:
-            # A family outside the interface refuses the name before any weight is read.
-            network, info = loader.from_pretrained(
-                folder, config=copy.deepcopy(config), attn_implementation=IMPLEMENTATION, **options
-            )
-        except (ValueError, KeyError) as error:
-            if "attn_implementation" not in str(error) and "attention" not in str(error).lower():
-                raise
-            network, info = loader.from_pretrained(
-                folder, config=copy.deepcopy(config), attn_implementation="eager", **options
-            )
-    return network, _loading_notes(info)
+    try:
+        # A family outside the interface refuses the name before any weight is read.
+        network, info = loader.from_pretrained(
+            folder, config=copy.deepcopy(config), attn_implementation=IMPLEMENTATION, **options
+        )
+    except (ValueError, KeyError) as error:
+        if "attn_implementation" not in str(error) and "attention" not in str(error).lower():
+            raise
+        network, info = loader.from_pretrained(
+            folder, config=copy.deepcopy(config), attn_implementation="eager", **options
+        )
+    return network, _loading_notes(network, set(map(str, info.get("missing_keys") or ())))
 
 
-def _loading_notes(info: dict[str, Any]) -> list[str]:
-    """What the loader's report means for someone who looks at attention."""
+def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
+    """What it means for someone who looks at attention that the file lacked these."""
+    parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
+    new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
+    prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
+    body = [name for name in new if name.startswith(prefix)]
+    head = [name for name in new if not name.startswith(prefix)]
     notes = []
-    mismatched = [str(key) for key in info.get("mismatched_keys") or ()]
-    missing = sorted(
-        key for key in info.get("missing_keys") or ()
-        if not any(part in key for part in _HARMLESS)
-    )  # fmt: skip
-    if missing or mismatched:
-        names = missing + mismatched
+    if body:
         notes.append(
-            f"{len(names)} weight tensor(s) are missing from the checkpoint and were newly "
-            f"initialised at random (such as {names[0]}): heads that depend on them mean nothing."
+            f"{len(body)} weight tensor(s) are missing from the checkpoint and were newly "
+            f"initialised at random (such as {body[0]}): heads that depend on them mean nothing."
+        )
+    if head:
+        notes.append(
+            f"The checkpoint has no weights for the layer that predicts tokens ({head[0]}): "
+            "its predictions mean nothing. Attention does not depend on them."
         )
     return notes
 
@@ -214,20 +203,57 @@ def _check_size(folder: Path, config: PreTrainedConfig) -> None:
     """
     stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     try:
-        with torch.device("meta"), _quiet():
-            network = AutoModel.from_config(config, trust_remote_code=False)
-        n_parameters = sum(p.numel() for p in network.parameters())
+        # The densest storage in use is a byte a weight; weights may be shared or be new.
+        with torch.device("meta"), _Budget(n_numbers=4 * stored + 50_000_000):
+            AutoModel.from_config(config, trust_remote_code=False)
+    except _TooMuchError as error:
+        raise UnsafeCheckpointError(
+            f"config.json of {folder.name} describes a model of {error}, but its files hold only "
+            f"{stored:,} bytes: they do not belong together."
+        ) from error
     except Exception as error:
         raise BrokenCheckpointError(
             f"config.json of {folder.name} describes no model that can be built: "
             f"{_first_line(str(error))}"
         ) from error
-    # The densest storage in use is a byte a weight; weights may be shared or newly initialised.
-    if n_parameters > 4 * stored + 50_000_000:
-        raise UnsafeCheckpointError(
-            f"config.json of {folder.name} describes {n_parameters:,} weights, but its files hold "
-            f"only {stored:,} bytes: they do not belong together."
-        )
+
+
+class _TooMuchError(Exception):
+    pass
+
+
+class _Budget:
+    """Stops this thread's building of a network at the first number or module too many."""
+
+    MODULES = 100_000
+
+    def __init__(self, n_numbers: int) -> None:
+        self.left = {"numbers": n_numbers, "modules": self.MODULES}
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> None:
+        self.hooks = [
+            registration.register_module_parameter_registration_hook(self._numbers),
+            registration.register_module_buffer_registration_hook(self._numbers),
+            registration.register_module_module_registration_hook(self._module),
+        ]
+
+    def __exit__(self, *exc: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+
+    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        self._spend("numbers", 0 if tensor is None else tensor.numel())
+
+    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
+        self._spend("modules", 1)
+
+    def _spend(self, what: str, amount: int) -> None:
+        if threading.get_ident() != self.thread:  # the hooks are every thread's
+            return
+        self.left[what] -= amount
+        if self.left[what] < 0:
+            raise _TooMuchError(f"too many {what}")
 
 
 def _check_finite(network: PreTrainedModel, name: str) -> None:
@@ -241,10 +267,9 @@ def _check_finite(network: PreTrainedModel, name: str) -> None:
 
 def _tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
     try:
-        with _quiet():
-            tokenizer = AutoTokenizer.from_pretrained(
-                folder, config=config, local_files_only=True, trust_remote_code=False
-            )
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, config=config, local_files_only=True, trust_remote_code=False
+        )
         if not tokenizer("a test", add_special_tokens=False)["input_ids"]:
             raise ValueError("it turns text into nothing (its vocabulary is missing)")
     except Exception as error:  # every broken file raises its own kind here
@@ -266,11 +291,14 @@ class _quiet:
 
     def __enter__(self) -> None:
         self.logger = logging.getLogger("transformers")
-        self.level = self.logger.level
+        self.level, self.bars = self.logger.level, is_progress_bar_enabled()
         self.logger.setLevel(logging.ERROR)
+        disable_progress_bar()
 
     def __exit__(self, *exc: object) -> None:
         self.logger.setLevel(self.level)
+        if self.bars:
+            enable_progress_bar()
 
 
-__all__ = ["DTYPES", "AttentionUnavailableError", "load"]
+__all__ = ["DTYPES", "load"]

@@ -5,37 +5,22 @@ Knows transformers' models and our probe; must not know files, pictures or scree
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mha_viz.capture.attention_function import IMPLEMENTATION, KEEPABLE, Probe
-from mha_viz.capture.projections import LayerProjections, float32, parents, repeat_heads
+from mha_viz.capture.attention_function import KEEPABLE
+from mha_viz.capture.projections import LayerProjections, float32, repeat_heads
+from mha_viz.capture.run import PARTS, Mechanism, OnLayer, Run, run, settle
 from mha_viz.capture.tokens import Encoded, encode
-from mha_viz.core.attention import AttentionWeights
+from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord, Token
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 
 MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are truncated, and said to be
 _SAMPLE = "A short text, to see whether both ways agree."
-
-
-@dataclass
-class _Run:
-    """What one forward pass left of one stack of layers; tensors are (batch, head, ...)."""
-
-    kept: dict[str, list[Tensor]]
-    scale: list[float] = field(default_factory=list)
-    hidden: Tensor | None = None
-
-    @property
-    def pattern(self) -> list[Tensor]:
-        return self.kept.get("pattern", [])
 
 
 class AttentionModel:
@@ -68,13 +53,10 @@ class AttentionModel:
         self.network, self.tokenizer, self.name = network, tokenizer, name
         self.config = network.config.get_text_config()
         self.family: str = network.config.model_type
-        self.parts: tuple[str, ...] = (
-            ("encoder", "decoder", "cross") if network.config.is_encoder_decoder else ("self",)
-        )
+        self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)
         self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
-        self.mechanism = "ours"
         self.n_ctx = _positions(network, tokenizer)
-        self._projections: dict[str, list[LayerProjections]] = {}
+        self.mechanism: Mechanism
         self.notes = notes + self._settle()
 
     # -- what it is ------------------------------------------------------------------------------
@@ -114,7 +96,7 @@ class AttentionModel:
         *,
         part: str | None = None,
         keep: Sequence[str] = ("pattern", "z"),
-        on_layer: Callable[[int], None] | None = None,
+        on_layer: OnLayer | None = None,
     ) -> AttentionRecord:
         """Run one text and keep every head's attention.
 
@@ -123,7 +105,8 @@ class AttentionModel:
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
             keep: "pattern" and any of "z", "query", "key".
-            on_layer: called after each layer with the number done; raise in it to abandon.
+            on_layer: called after each layer with the number done; raise in it to abandon. Not
+                called where `mechanism` is "eager".
 
         Returns:
             AttentionRecord with float32 pattern (layer, head, query, key).
@@ -133,10 +116,7 @@ class AttentionModel:
             ArgumentError: an unknown part or an unknown thing to keep.
         """
         part = self.parts[0] if part is None else part
-        if part not in self.parts:
-            raise ArgumentError(
-                f"{self.name} has the part(s) {', '.join(self.parts)}, got {part!r}."
-            )
+        self._check_part(part)
         return self.trace_parts(text, text_pair, keep=keep, on_layer=on_layer, _only=part)[part]
 
     def trace_parts(
@@ -145,7 +125,7 @@ class AttentionModel:
         text_pair: str | None = None,
         *,
         keep: Sequence[str] = ("pattern", "z"),
-        on_layer: Callable[[int], None] | None = None,
+        on_layer: OnLayer | None = None,
         _only: str | None = None,
     ) -> dict[str, AttentionRecord]:
         """As `trace`, for all parts at once: encoder, decoder and cross attention.
@@ -154,9 +134,10 @@ class AttentionModel:
         """
         self._check_keep(keep)
         source, target = self._encode(text, text_pair)
-        runs = self._run([source], None if target is None else [target], keep, on_layer)
+        targets = None if target is None else [target]
+        runs = self._run([source], targets, keep, on_layer)
         return {
-            part: self._record(part, runs[part], 0, source, target, text, text_pair)
+            part: self._record(part, runs[part], 0, source, target)
             for part in runs
             if _only in (None, part)
         }
@@ -174,54 +155,46 @@ class AttentionModel:
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
         encoded = [self._encode(text, None)[0] for text in texts]
-        run = self._run(encoded, None, keep, None)["self"]
-        return [
-            self._record("self", run, i, item, None, text, None)
-            for i, (item, text) in enumerate(zip(encoded, texts, strict=True))
-        ]
+        left = self._run(encoded, None, keep)["self"]
+        return [self._record("self", left, i, item, None) for i, item in enumerate(encoded)]
 
     def attention_weights(self, layer: int, part: str | None = None) -> AttentionWeights:
         """One layer's W_Q, W_K, W_V, W_O and biases, split by heads (views, not copies).
 
         Raises:
-            ArgumentError: no such layer.
+            ArgumentError: no such layer or part.
+            AttentionUnavailableError: the family computes its attention by itself.
             NotKeptError: the family's layout is not known.
         """
-        layers = self._projections.get(part or self.parts[0], [])
+        part = self.parts[0] if part is None else part
+        self._check_part(part)
         if self.mechanism != "ours":
             raise AttentionUnavailableError(
                 f"{self.family} computes its attention by itself; its weights are not split here."
             )
+        layers = self._projections[part]
         if not 0 <= layer < len(layers):
             raise ArgumentError(f"layer must lie in 0..{len(layers) - 1}, got {layer}.")
-        return layers[layer].all(self.n_heads, self.n_kv_heads, self._scale[layer])
+        return layers[layer].all()
 
     # -- inside ----------------------------------------------------------------------------------
 
     def _settle(self) -> tuple[str, ...]:
-        """Run a short text both ways once; take our function only where both agree."""
+        """Choose the mechanism by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
         target = self._target(_SAMPLE) if len(self.parts) > 1 else None
-        targets = None if target is None else [target]
-        eager, ours, reason = None, None, ""
-        if self.network.config._attn_implementation == IMPLEMENTATION:
-            try:
-                ours = self._run([source], targets, KEEPABLE, None, settle=True)
-            except (AttentionUnavailableError, MhaVizError) as error:
-                reason = str(error)
-            self.network.set_attn_implementation("eager")
-        self.mechanism = "eager"
-        try:
-            eager = self._run([source], targets, ("pattern",), None)
-        except AttentionUnavailableError:
-            if ours is None:
-                raise
-        if ours is not None and (eager is None or _agree(ours, eager, self.dtype)):
-            self.mechanism = "ours"
-            self.network.set_attn_implementation(IMPLEMENTATION)
-        runs = ours if ours is not None and self.mechanism == "ours" else eager
-        assert runs is not None
-        self._measure(runs)
+        self.mechanism, runs, reason = settle(self.network, source, target, self.d_vocab)
+        first = runs[self.parts[0]]
+        self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
+        self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
+        key = first.kept.get("key")
+        self.n_kv_heads = int(key[0].shape[1]) if key else self.n_heads
+        self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
+        # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
+        self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
+        cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
+        self.n_ctx = min(self.n_ctx, int(cells**0.5))
+        self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         if self.mechanism == "ours":
             return ()
         return (
@@ -230,20 +203,11 @@ class AttentionModel:
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
 
-    def _measure(self, runs: dict[str, _Run]) -> None:
-        first = runs[self.parts[0]]
-        shape = first.pattern[0].shape
-        self.n_layers, self.n_heads = len(first.pattern), int(shape[1])
-        width = getattr(self.config, "hidden_size", None) or self.config.d_model
-        self.d_model = int(width)
-        key = first.kept.get("key")
-        self.n_kv_heads = int(key[0].shape[1]) if key else self.n_heads
-        self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
-        self._scale = first.scale
-        # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
-        self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
-        cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
-        self.n_ctx = min(self.n_ctx, int(cells**0.5))
+    def _check_part(self, part: str) -> None:
+        if part not in self.parts:
+            raise ArgumentError(
+                f"{self.name} has the part(s) {', '.join(self.parts)}, got {part!r}."
+            )
 
     def _check_keep(self, keep: Sequence[str]) -> None:
         unknown = [name for name in keep if name not in KEEPABLE]
@@ -273,165 +237,42 @@ class AttentionModel:
         start = self.network.config.decoder_start_token_id
         start = start if isinstance(start, int) else self.tokenizer.pad_token_id or 0
         label = str(self.tokenizer.convert_ids_to_tokens(start))
-        first = Token(label, start, is_special=True)
+        first = Token(label, start, is_special=True, segment=1)
         if text is None:
-            return Encoded(input_ids=[start], token_type_ids=None, tokens=(first,), n_truncated=0)
-        rest = encode(
-            self.tokenizer, text, max_length=self.n_ctx - 1, add_special_tokens=False
-        )
-        return Encoded(
+            return Encoded(input_ids=[start], token_type_ids=None, tokens=(first,))
+        rest = encode(self.tokenizer, text, max_length=self.n_ctx - 1, add_special_tokens=False)
+        # It is the second text of the run, which is where its tokens' offsets count.
+        return replace(
+            rest,
             input_ids=[start, *rest.input_ids],
             token_type_ids=None,
-            tokens=(first, *rest.tokens),
-            n_truncated=rest.n_truncated,
-            truncated_is_estimate=rest.truncated_is_estimate,
+            tokens=(first, *(replace(token, segment=1) for token in rest.tokens)),
+            text_pair=rest.text,
         )
 
-    @torch.inference_mode()
     def _run(
         self,
         sources: Sequence[Encoded],
         targets: Sequence[Encoded] | None,
         keep: Sequence[str],
-        on_layer: Callable[[int], None] | None,
-        settle: bool = False,
-    ) -> dict[str, _Run]:
-        """One forward pass over a batch -> what each part left behind."""
-        inputs = self._inputs(sources)
-        network = self.network.base_model
-        if "use_cache" in inspect.signature(network.forward).parameters:
-            inputs["use_cache"] = False
-        try:
-            if targets is None:
-                return {"self": self._one_stack(network, inputs, keep, on_layer, settle)}
-            return self._two_stacks(network, inputs, targets, keep, on_layer, settle)
-        except torch.OutOfMemoryError as error:
-            raise MhaVizError(
-                f"{self.name} ran out of memory on {self.device} for this text: shorten it, or "
-                "load the model on the CPU or in bfloat16."
-            ) from error
-
-    def _one_stack(
-        self,
-        network: Any,
-        inputs: dict[str, Any],
-        keep: Sequence[str],
-        on_layer: Callable[[int], None] | None,
-        settle: bool,
-    ) -> _Run:
-        if self.mechanism == "eager":
-            output = network(**inputs, output_attentions=True)
-            return _Run({"pattern": _weights(output.attentions, self.family)},
-                        hidden=output.last_hidden_state)  # fmt: skip
-        probe = Probe(keep=tuple(keep), on_layer=on_layer)
-        output = network(**inputs, mha_probe=probe)
-        self._note_modules(self.parts[0], probe, settle)
-        return _Run(probe.kept, probe.scale, output.last_hidden_state)
-
-    def _two_stacks(
-        self,
-        network: Any,
-        inputs: dict[str, Any],
-        targets: Sequence[Encoded],
-        keep: Sequence[str],
-        on_layer: Callable[[int], None] | None,
-        settle: bool,
-    ) -> dict[str, _Run]:
-        """Encoder first, by itself; then the decoder, whose layers attend to themselves and to it."""
-        inputs.pop("token_type_ids", None)
-        inputs.pop("use_cache", None)
-        decoder_inputs = self._inputs(targets)
-        later = {
-            "decoder_input_ids": decoder_inputs["input_ids"],
-            "decoder_attention_mask": decoder_inputs.get("attention_mask"),
-            "attention_mask": inputs.get("attention_mask"),
-            "use_cache": False,
-        }
-        if self.mechanism == "eager":
-            output = network(**{**inputs, **later}, output_attentions=True)
-            lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
-            return {
-                part: _Run({"pattern": _weights(patterns, self.family)},
-                           hidden=output.last_hidden_state)
-                for part, patterns in zip(self.parts, lists, strict=True)
-            }  # fmt: skip
-        first = Probe(keep=tuple(keep), on_layer=on_layer)
-        encoded = network.get_encoder()(**inputs, mha_probe=first)
-        second = Probe(keep=tuple(keep), on_layer=on_layer)
-        output = network(encoder_outputs=encoded, **later, mha_probe=second)
-        self._note_modules("encoder", first, settle)
-        if len(second.modules) % 2:
-            raise AttentionUnavailableError(
-                f"{self.family}: the decoder's layers do not alternate self and cross attention."
-            )
-        runs = {"encoder": _Run(first.kept, first.scale, encoded.last_hidden_state)}
-        for offset, part in enumerate(("decoder", "cross")):
-            half = Probe(modules=second.modules[offset::2], scale=second.scale[offset::2])
-            self._note_modules(part, half, settle)
-            runs[part] = _Run(
-                {name: layers[offset::2] for name, layers in second.kept.items()},
-                half.scale,
-                output.last_hidden_state,
-            )
-        return runs
-
-    def _note_modules(self, part: str, probe: Probe, settle: bool) -> None:
-        if not probe.modules:
-            raise AttentionUnavailableError(
-                f"{self.family} did not call our attention function for any layer"
-            )
-        if settle:  # the only write after construction begins; runs that users start only read
-            above = parents(self.network)
-            self._projections[part] = [LayerProjections(m, above.get(m)) for m in probe.modules]
-
-    def _inputs(self, encoded: Sequence[Encoded]) -> dict[str, Any]:
-        """Right-padded tensors; a mask only where there is padding."""
-        longest = max(len(item.input_ids) for item in encoded)
+        on_layer: OnLayer | None = None,
+    ) -> dict[str, Run]:
         pad = self.tokenizer.pad_token_id or 0
-        ids = torch.full((len(encoded), longest), pad, dtype=torch.long)
-        types = torch.zeros_like(ids)
-        mask = torch.zeros_like(ids)
-        for row, item in enumerate(encoded):
-            n = len(item.input_ids)
-            ids[row, :n] = torch.tensor(item.input_ids)
-            mask[row, :n] = 1
-            if item.token_type_ids is not None:
-                types[row, :n] = torch.tensor(item.token_type_ids)
-        inputs: dict[str, Any] = {"input_ids": ids.to(self.device)}
-        if any(item.token_type_ids is not None for item in encoded) and getattr(
-            self.config, "type_vocab_size", 0
-        ):
-            inputs["token_type_ids"] = types.to(self.device)
-        if not bool(mask.all()):
-            inputs["attention_mask"] = mask.to(self.device)
-        return inputs
+        return run(
+            self.network, self.mechanism, sources, targets, pad=pad, keep=keep, on_layer=on_layer
+        )
 
     def _record(
-        self,
-        part: str,
-        run: _Run,
-        row: int,
-        source: Encoded,
-        target: Encoded | None,
-        text: str,
-        text_pair: str | None,
+        self, part: str, left: Run, row: int, source: Encoded, target: Encoded | None
     ) -> AttentionRecord:
         queries = source if part in ("self", "encoder") or target is None else target
         keys = target if part == "decoder" and target is not None else source
         n, m = len(queries.tokens), len(keys.tokens)
-        heads = run.pattern[0].shape[1]
-        kept = {name: [layer[row] for layer in layers] for name, layers in run.kept.items()}
+        kept = {name: [layer[row] for layer in layers] for name, layers in left.kept.items()}
         if "key" in kept:
-            kept["key"] = [repeat_heads(key[None], heads)[0] for key in kept["key"]]
-        W_O = [projection.output(heads) for projection in self._projections.get(part, ())]
-        notes = list(self.notes)
-        for item in {id(item): item for item in (source, target) if item is not None}.values():
-            if item.n_truncated:
-                about = "about " if item.truncated_is_estimate else ""
-                notes.append(
-                    f"The text was cut to {len(item.tokens)} tokens, the longest that {self.name} "
-                    f"takes here: {about}{item.n_truncated:,} tokens were left out."
-                )
+            heads = left.pattern[0].shape[1]
+            kept["key"] = [repeat_heads(key, heads) for key in kept["key"]]
+        W_O = [layer.output() for layer in self._projections[part]]
         return AttentionRecord(
             pattern=float32([p[..., :n, :m] for p in kept["pattern"]]),
             tokens=queries.tokens,
@@ -439,20 +280,30 @@ class AttentionModel:
             z=float32([t[:, :n] for t in kept["z"]]) if "z" in kept else None,
             query=float32([t[:, :n] for t in kept["query"]]) if "query" in kept else None,
             key=float32([t[:, :m] for t in kept["key"]]) if "key" in kept else None,
-            scale=tuple(run.scale),
+            scale=tuple(left.scale),
             W_O=tuple(w for w in W_O if w is not None) if all(w is not None for w in W_O) else (),
             model=self.name,
             family=self.family,
             part=part,
-            text=text,
-            text_pair=text_pair,
+            text=source.text,
+            text_pair=source.text_pair if target is None else target.text_pair,
             causal=self.causal if part == "self" else part == "decoder",
-            notes=tuple(notes),
+            notes=self.notes + self._cuts(source, target),
+        )
+
+    def _cuts(self, *texts: Encoded | None) -> tuple[str, ...]:
+        """A note for each text of which something was left out."""
+        return tuple(
+            f"The text was cut to {len(text.tokens)} tokens, the longest that {self.name} takes "
+            f"here: {'about ' * text.truncated_is_estimate}{text.n_truncated:,} tokens were left "
+            "out."
+            for text in texts
+            if text is not None and text.n_truncated
         )
 
 
 def _positions(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The longest text in tokens, from whatever config and tokenizer say; 512 where neither does."""
+    """The longest text in tokens that config and tokenizer allow; 512 where neither says."""
     config = network.config.get_text_config()
     found = [
         value
@@ -469,31 +320,3 @@ def _positions(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> 
             break
     known = tokenizer.model_max_length
     return min(limit, known) if 0 < known < 10**9 else limit
-
-
-def _weights(attentions: Any, family: str) -> list[Tensor]:
-    """The model's own attention weights, or an error where it gives none."""
-    if not attentions or any(layer is None or layer.ndim != 4 for layer in attentions):
-        raise AttentionUnavailableError(
-            f"The {family} family gives no attention weights (batch, head, query, key), neither "
-            "through our attention function nor through output_attentions. Choose a BERT, GPT-2, "
-            "Llama, T5 or another softmax-attention model."
-        )
-    return list(attentions)
-
-
-def _agree(ours: dict[str, _Run], eager: dict[str, _Run], dtype: torch.dtype) -> bool:
-    """Both ways give the same weights and the same hidden state, up to the dtype's rounding."""
-    tolerance = 1e-4 if dtype == torch.float32 else 0.03
-    for part, run in eager.items():
-        mine = ours[part]
-        if len(mine.pattern) != len(run.pattern):
-            return False
-        pairs = list(zip(mine.pattern, run.pattern, strict=True))
-        if mine.hidden is not None and run.hidden is not None and part != "encoder":
-            size = run.hidden.float().abs().max().clamp_min(1.0)
-            pairs.append((mine.hidden / size, run.hidden / size))
-        for a, b in pairs:
-            if a.shape != b.shape or (a.float() - b.float()).abs().max() > tolerance:
-                return False
-    return True

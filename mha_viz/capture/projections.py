@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.core.attention import AttentionWeights
+from mha_viz.capture.run import Run
+from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import NotKeptError
 
 # Paths relative to the attention module that calls our function. A leading "^" is its parent,
@@ -22,12 +23,46 @@ _OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", 
 
 
 class LayerProjections:
-    """The projections around one attention module, whatever its family calls them."""
+    """The projections around one attention module, whatever its family calls them.
 
-    def __init__(self, module: nn.Module, parent: nn.Module | None) -> None:
+    Args:
+        module, parent: the module that called our function, and the one above it.
+        n_heads, n_kv_heads: query heads and key heads.
+        scale: what the layer multiplies query . key with.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        parent: nn.Module | None,
+        *,
+        n_heads: int,
+        n_kv_heads: int,
+        scale: float,
+    ) -> None:
         self.module, self.parent = module, parent
+        self.n_heads, self.n_kv_heads, self.scale = n_heads, n_kv_heads, scale
 
-    def find(self, names: tuple[str, ...]) -> nn.Module | None:
+    @classmethod
+    def of(cls, network: nn.Module, left: Run) -> list[LayerProjections]:
+        """Those of every layer that a run came through; none where our function did not run."""
+        above: dict[nn.Module, nn.Module] = {}
+        for parent in network.modules():
+            for child in parent.children():
+                above.setdefault(child, parent)  # the first one, where a module is shared
+        layers = enumerate(zip(left.modules, left.scale, strict=True))
+        return [
+            cls(
+                module,
+                above.get(module),
+                n_heads=left.pattern[i].shape[1],
+                n_kv_heads=left.kept["key"][i].shape[1],
+                scale=scale,
+            )
+            for i, (module, scale) in layers
+        ]
+
+    def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
         for name in names:
             root = self.parent if name.startswith("^") else self.module
             found: object = root
@@ -37,17 +72,17 @@ class LayerProjections:
                 return found
         return None
 
-    def output(self, n_heads: int) -> Tensor | None:
+    def output(self) -> Tensor | None:
         """W_O as (head, d_head, d_model), a view of the model's own weights."""
         projection = self.find(_OUTPUT)
         if projection is None:
             return None
         matrix = _in_out(projection)
-        if matrix.shape[0] % n_heads:
+        if matrix.shape[0] % self.n_heads:
             return None
-        return matrix.unflatten(0, (n_heads, -1))
+        return matrix.unflatten(0, (self.n_heads, -1))
 
-    def all(self, n_heads: int, n_kv_heads: int, scale: float) -> AttentionWeights:
+    def all(self) -> AttentionWeights:
         """All four matrices and their biases, split by heads.
 
         Raises:
@@ -69,49 +104,44 @@ class LayerProjections:
             return None if bias is None else bias.unflatten(0, (heads, -1))
 
         return AttentionWeights(
-            W_Q=split(query[0], n_heads),
-            W_K=split(key[0], n_kv_heads),
-            W_V=split(value[0], n_kv_heads),
-            W_O=_in_out(output).unflatten(0, (n_heads, -1)),
-            b_Q=split_bias(query[1], n_heads),
-            b_K=split_bias(key[1], n_kv_heads),
-            b_V=split_bias(value[1], n_kv_heads),
-            b_O=output.bias,
-            scale=scale,
+            W_Q=split(query[0], self.n_heads),
+            W_K=split(key[0], self.n_kv_heads),
+            W_V=split(value[0], self.n_kv_heads),
+            W_O=_in_out(output).unflatten(0, (self.n_heads, -1)),
+            b_Q=split_bias(query[1], self.n_heads),
+            b_K=split_bias(key[1], self.n_kv_heads),
+            b_V=split_bias(value[1], self.n_kv_heads),
+            b_O=_bias(output),
+            scale=self.scale,
         )
 
     def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
         if all(projection is not None for projection in separate):
-            return tuple((_in_out(p), p.bias) for p in separate if p is not None)
+            return tuple((_in_out(p), _bias(p)) for p in separate if p is not None)
         fused = self.find(_FUSED)
         # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
         if fused is None or fused is self.find(("query_key_value",)):
             return (None, None, None)
-        matrix, bias = _in_out(fused), fused.bias
+        bias = _bias(fused)
         biases = (None,) * 3 if bias is None else bias.chunk(3)
-        return tuple(zip(matrix.chunk(3, dim=1), biases, strict=True))
+        return tuple(zip(_in_out(fused).chunk(3, dim=1), biases, strict=True))
 
 
-def _in_out(projection: nn.Module) -> Tensor:
+def _in_out(projection: nn.Linear | Conv1D) -> Tensor:
     """The weights as (d_in, d_out): Conv1D has them so, Linear transposed."""
-    weight = projection.weight
-    assert isinstance(weight, Tensor)
-    return weight.detach() if isinstance(projection, Conv1D) else weight.detach().T
+    weight: Tensor = projection.weight.detach()
+    return weight if isinstance(projection, Conv1D) else weight.T
 
 
-def parents(model: nn.Module) -> dict[nn.Module, nn.Module]:
-    """Each module's parent (the first one, where a module is shared)."""
-    found: dict[nn.Module, nn.Module] = {}
-    for parent in model.modules():
-        for child in parent.children():
-            found.setdefault(child, parent)
-    return found
+def _bias(projection: nn.Linear | Conv1D) -> Tensor | None:
+    bias: Tensor | None = projection.bias
+    return None if bias is None else bias.detach()
 
 
 def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
-    """Key heads (batch, n_kv_heads, ...) repeated for the query heads that share them."""
-    return tensor.repeat_interleave(n_heads // tensor.shape[1], dim=1)
+    """Key heads (n_kv_heads, ...) repeated for the query heads that share them."""
+    return tensor.repeat_interleave(n_heads // len(tensor), dim=0)
 
 
 def float32(tensors: list[Tensor]) -> Tensor:

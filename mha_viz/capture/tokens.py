@@ -29,7 +29,7 @@ from mha_viz.errors import ArgumentError, TextError
 
 MAX_CHARACTERS = 1_200_000  # 100,000 long words
 MAX_LABEL = 40  # characters of a label
-_WINDOW = (32, 1000)  # characters read at first: 32 for each position of the model, and 1000
+_WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
 _MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
 
 _SIGNS = {" ": "␠", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
@@ -192,22 +192,31 @@ def encode(
     if 0 in totals:
         unread = visible(texts[totals.index(0)], 30)
         raise TextError(f"There is nothing that this model can read in “{unread}”.")
-    left = shares = _shares(totals, room)
-    kept: list[int] = []
-    for i, token in enumerate(tokens):
-        if not token.is_special:
-            left = [n - (s == token.segment) for s, n in enumerate(left)]
-        if token.is_special or left[token.segment] >= 0:
-            kept.append(i)
+    shares = _shares(totals, room)
+    kept = _fitting(tokens, shares)
+    seen = dict.fromkeys(token.word for token in kept.values() if token.word is not None)
+    words: dict[int | None, int] = {w: i for i, w in enumerate(seen)}  # no gap where text was cut
     return Encoded(
-        input_ids=[tokens[i].id for i in kept],
+        input_ids=[token.id for token in kept.values()],
         token_type_ids=[types[i] for i in kept] if types else None,
-        tokens=tuple(tokens[i] for i in kept),
+        tokens=tuple(replace(token, word=words.get(token.word)) for token in kept.values()),
         n_truncated=sum(totals) - sum(shares),
         truncated_is_estimate=is_estimate,
         text=texts[0],
         text_pair=texts[1] if len(texts) > 1 else None,
     )
+
+
+def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
+    """The tokens to keep, by their place: the first of each text, and what was added."""
+    left = list(shares)
+    kept: dict[int, Token] = {}
+    for i, token in enumerate(tokens):
+        if not token.is_special:
+            left[token.segment] -= 1
+        if token.is_special or left[token.segment] >= 0:
+            kept[i] = token
+    return kept
 
 
 def _shares(lengths: list[int], room: int) -> list[int]:
@@ -280,7 +289,7 @@ def _read_slow(
         tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"] for text in texts
     ]
     # The template is laid around the content's tokens numbered -1, -2 ...: what is not negative
-    # was added, and a typed special token was not.
+    # was added, and a typed special token was not (ByT5 alone takes a typed </s> for its own).
     flat: list[Token] = []
     halves: list[list[int]] = []
     for segment, ids in enumerate(contents):
@@ -309,7 +318,7 @@ def _read_slow(
 def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[int, int]:
     """The characters that a token stands for, without a leading or trailing space."""
     cut = text[start:end]
-    if name and not name.strip("▁") and not any(c.isspace() or c == "▁" for c in cut):
+    if name and not name.strip("▁") and start >= end_before and not re.search(r"[\s▁]", cut):
         return start, start  # the mark before a word, which shares the word's first character
     if not cut and text[end_before:end].isspace():
         return end_before, end  # a space that RoBERTa trimmed away

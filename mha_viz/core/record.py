@@ -6,7 +6,7 @@ Knows tensors and JSON. Must not know transformers, plotly or streamlit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from mha_viz.core import display
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 
 FORMAT = "mha_viz.record.1"
 MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
 _TENSORS = ("pattern", "z", "query", "key", "removed_mass")
-# Pictures are the business of plots, which core must not know: the package sets this on import.
-html_renderer: Callable[[AttentionRecord], str] | None = None
 
 _DESCRIPTION = (
     "model", "family", "part", "text", "text_pair", "causal", "scale", "merged", "notes",
@@ -300,7 +299,7 @@ class AttentionRecord:
 
     def _repr_html_(self) -> str | None:
         """The grid of all heads in a notebook; None (so its repr) where nothing can draw it."""
-        return html_renderer(self) if html_renderer is not None else None
+        return None if display.html_renderer is None else display.html_renderer(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttentionRecord):

@@ -8,7 +8,9 @@ import time
 import tracemalloc
 import unicodedata
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +49,17 @@ from mha_viz.capture.tokens import (
     encode,
     visible,
 )
+from mha_viz.core.record import Token
 from mha_viz.errors import ArgumentError, TextError
 
 SHIPPED = Path(__file__).parents[2] / "models"
 SENTENCES = [
+    "the cat",
     "The cat sat on the mat. The dog did not see the cat!",
     "Don't walk on the mat, said the cat.",
     "one two three, and the walking dogs were sleeping",
 ] * 5
+UNIGRAM = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
 
 
 # --- the tokenizers ---------------------------------------------------------------------------
@@ -73,20 +78,18 @@ def wordpiece() -> Any:
     model.normalizer = normalizers.BertNormalizer(lowercase=True)
     model.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=80, special_tokens=names, show_progress=False)
+    trainer = trainers.WordPieceTrainer(vocab_size=1000, special_tokens=names, show_progress=False)
     model.train_from_iterator(SENTENCES, trainer)
     model.post_processor = _special("[CLS]", "[SEP]", (2, 3))
     keys = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
-    return PreTrainedTokenizerFast(
-        tokenizer_object=model, **dict(zip(keys, names, strict=True))
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=model, **dict(zip(keys, names, strict=True)))
 
 
 def _byte_level(names: list[Any]) -> Tokenizer:
     model = Tokenizer(models.BPE())
     model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
-        vocab_size=340,
+        vocab_size=1000,
         special_tokens=names,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -121,7 +124,7 @@ def llama_like() -> Any:
     model.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     names = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256))]
     trainer = trainers.BpeTrainer(
-        vocab_size=420, special_tokens=names, initial_alphabet=["▁"], show_progress=False
+        vocab_size=1000, special_tokens=names, initial_alphabet=["▁"], show_progress=False
     )
     model.train_from_iterator(SENTENCES, trainer)
     model.post_processor = processors.TemplateProcessing(
@@ -133,18 +136,13 @@ def llama_like() -> Any:
 
 
 def t5_like() -> Any:
-    model = Tokenizer(models.Unigram())
+    letters = [(c, -5.0) for c in "abcdefghiklmnoprstuwyTD.,'!"]
+    whole = [(w, -3.0) for w in ("▁the", "▁The", "▁cat", "at", "on", "▁s", "ing")]
+    model = Tokenizer(models.Unigram([*UNIGRAM, *letters, *whole], unk_id=2))
     model.normalizer = normalizers.NFKC()
     model.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
     )
-    trainer = trainers.UnigramTrainer(
-        vocab_size=60,
-        unk_token="<unk>",
-        special_tokens=["<pad>", "</s>", "<unk>"],
-        show_progress=False,
-    )
-    model.train_from_iterator(SENTENCES, trainer)
     model.post_processor = processors.TemplateProcessing(
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
     )
@@ -169,8 +167,7 @@ def llama_class() -> Any:
 
 def t5_class() -> Any:
     letters = [(c, -3.0) for c in "abcdefghiklmnoprstuwy.,'"]
-    special = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
-    return T5Tokenizer(vocab=[*special, ("▁the", -2.0), *letters])
+    return T5Tokenizer(vocab=[*UNIGRAM, ("▁the", -2.0), *letters])
 
 
 def tiny_bert() -> Any:
@@ -229,7 +226,7 @@ def check(tokenizer: Any, encoded: Encoded) -> None:
         assert set(hidden) <= set("\u200c\u200d")
     found = [token.word for token in tokens if not token.is_special]
     assert found[0] == 0
-    assert all(b - a in (0, 1) for a, b in zip(found, found[1:], strict=False))
+    assert all(b - a in (0, 1) for a, b in pairwise(found))
     assert all(token.word is None for token in tokens if token.is_special)
     for segment, text in enumerate((encoded.text, encoded.text_pair or "")):
         spans = [
@@ -257,7 +254,8 @@ def read(name: str, text: str) -> None:
         return
     encoded = encode(tokenizer, text, max_length=10_000)
     assert encoded.text == text
-    assert encoded.input_ids == tokenizer(text)["input_ids"]
+    if name != "byt5" or plain[-1] != tokenizer.eos_token_id:  # ByT5 takes a typed end for its own
+        assert encoded.input_ids == tokenizer(text)["input_ids"]
     assert (encoded.n_truncated, encoded.truncated_is_estimate) == (0, False)
     check(tokenizer, encoded)
 
@@ -321,7 +319,7 @@ def test_any_mixture_of_what_tokenizers_treat_specially(name: str, text: str) ->
     read(name, text)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", [name for name in PAIRS if name in FAST])
 @given(text=MIXED, other=MIXED, max_length=st.integers(8, 30))
 @limits(max_examples=40, deadline=None)
 def test_any_pair_cut_anywhere(name: str, text: str, other: str, max_length: int) -> None:
@@ -342,7 +340,7 @@ def test_any_pair_cut_anywhere(name: str, text: str, other: str, max_length: int
 def test_wordpiece_labels_keep_the_spelling() -> None:
     encoded = encode(make("tiny_bert"), "The CAT sät on Zyxwv ☃", max_length=50)
     found = labels(encoded)
-    assert found[:4] == ["[CLS]", "The", "CAT", "sät"][: len(found[:4])] or "CAT" in found
+    assert found[:3] == ["[CLS]", "The", "CAT"]
     assert found[-2:] == ["☃ [UNK]", "[SEP]"]
     assert "".join(content(encoded)).replace(" [UNK]", "") == "TheCATsätonZyxwv☃"
 
@@ -368,7 +366,6 @@ def test_spaces_that_roberta_trims_come_back() -> None:
 def test_byte_fallback_labels() -> None:
     encoded = encode(make("llama_like"), "the cat\n😀 the", max_length=50)
     assert labels(encoded)[0] == "<s>"
-    assert labels(encoded)[-6:-1][:4] != labels(encoded)[-5:-1]
     assert [text for text in labels(encoded) if "😀" in text] == [f"😀 {i}/4" for i in range(1, 5)]
     assert "⏎" in labels(encoded)
     assert not any("0x" in text for text in labels(encoded))
@@ -511,25 +508,293 @@ def test_every_character_has_a_word(text: str) -> None:
     numbers = _word_numbers(text)
     assert len(numbers) == len(text)
     assert numbers[0] == 0
-    assert all(b - a in (0, 1) for a, b in zip(numbers, numbers[1:], strict=False))
+    assert all(b - a in (0, 1) for a, b in pairwise(numbers))
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", [name for name in FAST if "llama" not in name])
 def test_all_tokenizers_agree_on_words(name: str) -> None:
     text = "The walking dog's mat, and the cat ☃ sleeping."
-    encoded = encode(make(name), text, max_length=200)
-    found: dict[int, str] = {}
+    assert spelled(encode(make(name), text, max_length=200)) == [
+        "The", "walking", "dog's", "mat", ",", "and", "the", "cat", "☃", "sleeping", ".",
+    ]  # fmt: skip
+
+
+def spelled(encoded: Encoded) -> list[str]:
+    groups: dict[int, list[Token]] = {}
     for token in encoded.tokens:
         if token.word is not None:
-            assert token.start is not None and token.end is not None
-            found[token.word] = text[encoded_start(found, token.word, token.start) : token.end]
-            starts.setdefault((id(found), token.word), token.start)
-    spelled = [text[starts[id(found), w] :][: 0] or found[w].strip() for w in found]
-    assert spelled == ["The", "walking", "dog's", "mat", ",", "and", "the", "cat", "☃", "sleeping", "."]
+            groups.setdefault(token.word, []).append(token)
+    return [encoded.text[group[0].start : group[-1].end].strip() for group in groups.values()]
 
 
-starts: dict[tuple[int, int], int] = {}
+def test_a_token_over_two_words_belongs_to_the_first() -> None:
+    tokens = encode(make("llama_like"), "one and the cat", max_length=20).tokens
+    over = [token for token in tokens if " " in token.text]
+    assert over
+    for token in tokens[1:]:
+        assert token.start is not None
+        assert token.text[0] == "one and the cat"[token.start]
 
 
-def encoded_start(found: dict[int, str], word: int, start: int) -> int:
-    return starts.get((id(found), word), start)
+def test_words_count_through_both_texts_without_gaps_where_the_first_was_cut() -> None:
+    encoded = encode(make("wordpiece"), "the cat " * 20, "the dog.", max_length=12)
+    assert encoded.n_truncated > 30
+    found = [token.word for token in encoded.tokens if token.word is not None]
+    assert sorted(set(found)) == list(range(max(found) + 1))
+    first = max(
+        token.word for token in encoded.tokens if token.word is not None and not token.segment
+    )
+    second = [token.word for token in encoded.tokens if token.segment and not token.is_special]
+    assert second[0] == first + 1
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["▁the", "▁ca", "t", "▁"], [1, 1, 0, 1]),
+        (["the", "Ġca", "t"], [1, 1, 0]),
+        (["the</w>", "ca", "t</w>", "s"], [1, 1, 0, 1]),
+        (["ca@@", "t", "the"], [1, 0, 1]),
+        (["un", "##do", "it"], [1, 0, 1]),
+        (["a", "b", " ", "c"], [1, 0, 1, 0]),
+        (["a", " ", "</s>", "b"], [1, 1, 0, 1]),
+    ],
+)
+def test_words_by_marks(names: list[str], expected: list[int]) -> None:
+    assert _begins_by_marks(names, "a text of many characters") == [bool(i) for i in expected]
+
+
+# --- tokenizers without offsets ---------------------------------------------------------------
+
+
+def test_slow_wordpiece(tmp_path: Path) -> None:
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "ca", "##ts", ",", "a"]
+    (tmp_path / "vocab.txt").write_text("\n".join(names))
+    tokenizer = BertTokenizerLegacy(str(tmp_path / "vocab.txt"))
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer.token_type_ids_pattern = "bert_style"
+    tokenizer.token_type_ids_include_special_tokens = True
+    encoded = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=30)
+    assert labels(encoded) == [
+        "[CLS]", "the", "ca", "ts", ",", "[MASK]", "[UNK]", "[SEP]", "[SEP]", "a", "[SEP]",
+    ]  # fmt: skip
+    assert words(encoded) == [None, 0, 1, 1, 2, 3, 4, 5, None, 6, None]
+    assert encoded.token_type_ids == [0] * 9 + [1] * 2
+    assert [token.segment for token in encoded.tokens] == [0] * 9 + [1] * 2
+    assert {token.start for token in encoded.tokens} == {None}
+    expected = tokenizer("The cats, [MASK] ☃ [SEP]", "a")
+    assert encoded.input_ids == expected["input_ids"]
+    assert encoded.token_type_ids == expected["token_type_ids"]
+    short = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=6)
+    assert labels(short) == ["[CLS]", "the", "ca", "[SEP]", "a", "[SEP]"]
+    assert short.token_type_ids == [0, 0, 0, 0, 1, 1]
+    assert short.n_truncated == 5
+
+
+def test_bytes() -> None:
+    encoded = encode(make("byt5"), "a é\n", max_length=30)
+    assert labels(encoded) == ["a", "␠", "⟨C3⟩", "⟨A9⟩", "⏎", "</s>"]
+    assert words(encoded) == [0, 1, 1, 1, 2, None]
+
+
+def test_code_points() -> None:
+    encoded = encode(make("canine"), "a é", max_length=30)
+    assert content(encoded) == ["a", "␠", "é"]
+
+
+# --- cleaning ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("as it is", "as it is"),
+        (" two  spaces ", " two  spaces "),
+        ("a\r\nb\rc\x85d\x0be\x0cf\n\n", "a\nb\nc\nd\ne\nf\n\n"),
+        ("a\x00b\x1b[31m\x7f\x80\x9f!", "a b [31m   !"),
+        ("a\tb", "a\tb"),
+        ("\ud83d\ude00!", "😀!"),
+        ("\u202eİÉ\u200b", "\u202eİÉ\u200b"),
+    ],
+)
+def test_clean_text(text: str, clean: str) -> None:
+    assert clean_text(text) == clean
+    assert clean_text(clean) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "The text is empty"),
+        (" \n\t \u3000", "The text is empty"),
+        ("\x00\x01", "The text is empty"),
+        ("ab\ud83dc", r"half a character \(U\+D83D\) at position 3"),
+        ("\ude00\ud83d", r"half a character \(U\+DE00\) at position 1"),
+        ("a" * (MAX_CHARACTERS + 1), "1,200,001 characters; at most 1,200,000"),
+    ],
+)
+def test_text_that_cannot_be_used(text: str, message: str) -> None:
+    with pytest.raises(TextError, match=message):
+        clean_text(text)
+    with pytest.raises(TextError, match=message):
+        encode(make("wordpiece"), text, max_length=20)
+
+
+def test_an_error_names_the_text_that_is_meant() -> None:
+    with pytest.raises(TextError, match="The second text is empty"):
+        encode(make("wordpiece"), "the", "", max_length=20)
+
+
+@given(text=st.text(st.characters(codec=None, exclude_categories=())))
+def test_clean_text_is_done_in_one_go(text: str) -> None:
+    try:
+        clean = clean_text(text)
+    except TextError:
+        return
+    assert clean_text(clean) == clean
+    clean.encode("utf-8")
+    assert not {char for char in clean if unicodedata.category(char) == "Cc"} - {"\n", "\t"}
+
+
+@pytest.mark.parametrize("text", ["\u200b", "\ufffd", "\u2060\ufeff"])
+def test_a_text_that_normalises_to_nothing(text: str) -> None:
+    with pytest.raises(TextError, match="nothing that this model can read"):
+        encode(make("wordpiece"), text, max_length=20)
+    with pytest.raises(TextError, match="nothing that this model can read"):
+        encode(make("wordpiece"), "the cat", text, max_length=20)
+
+
+# --- pairs and truncation ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2_like", "gpt2_class", "tiny_gpt2", "llama_class"])
+def test_a_tokenizer_without_a_separator_takes_one_text(name: str) -> None:
+    with pytest.raises(TextError, match="takes one text"):
+        encode(make(name), "the cat", "the dog", max_length=20)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("special", [True, False])
+def test_pairs(name: str, special: bool) -> None:
+    tokenizer = make(name)
+    encoded = encode(
+        tokenizer, "The cat sat", "on the mat.", max_length=100, add_special_tokens=special
+    )
+    expected = tokenizer("The cat sat", "on the mat.", add_special_tokens=special)
+    assert encoded.input_ids == expected["input_ids"]
+    if special:
+        assert encoded.token_type_ids == expected.get("token_type_ids")
+    assert any(token.is_special for token in encoded.tokens) is special
+    check(tokenizer, encoded)
+    segments = [token.segment for token in encoded.tokens]
+    assert segments == sorted(segments) and set(segments) == {0, 1}
+    if tokenizer.is_fast:
+        second = [token for token in encoded.tokens if token.segment and not token.is_special]
+        assert "on the mat."[second[-1].start : second[-1].end].endswith(".")
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "roberta_like", "t5_like", "llama_like"])
+@pytest.mark.parametrize("max_length", range(6, 40, 3))
+@pytest.mark.parametrize("other", [None, "the cat", "the cat sat on the mat " * 3])
+def test_truncation_is_what_the_tokenizer_would_do(
+    name: str, max_length: int, other: str | None
+) -> None:
+    text = "The cat sat on the mat. The walking dog."
+    encoded = encode(make(name), text, other, max_length=max_length)
+    expected = deepcopy(make(name))(text, other, truncation="longest_first", max_length=max_length)
+    assert encoded.input_ids == expected["input_ids"]
+    assert encoded.n_truncated == len(make(name)(text, other)["input_ids"]) - len(encoded.input_ids)
+    assert not encoded.truncated_is_estimate
+
+
+@pytest.mark.parametrize("max_length", [-1, 0, 1, 2])
+def test_no_room(max_length: int) -> None:
+    with pytest.raises(ArgumentError, match="leaves no room"):
+        encode(make("wordpiece"), "the cat", max_length=max_length)
+    with pytest.raises(ArgumentError, match="leaves no room"):
+        encode(make("wordpiece"), "the cat", "the", max_length=max_length + 2)
+
+
+def test_one_token_of_room() -> None:
+    encoded = encode(make("wordpiece"), "the cat", max_length=3)
+    assert (len(encoded.tokens), encoded.n_truncated > 0) == (3, True)
+
+
+def test_settings_saved_in_a_tokenizer_do_not_cut_or_pad() -> None:
+    tokenizer = wordpiece()
+    tokenizer.backend_tokenizer.enable_truncation(4)
+    tokenizer.backend_tokenizer.enable_padding(length=64)
+    encoded = encode(tokenizer, "the cat sat on the mat", max_length=50)
+    assert encoded.input_ids == make("wordpiece")("the cat sat on the mat")["input_ids"]
+
+
+def test_a_tokenizer_that_fails_is_a_text_error() -> None:
+    model = Tokenizer(models.WordPiece({"a": 0}, unk_token="[UNK]"))
+    with pytest.raises(TextError, match="cannot read this text"):
+        encode(PreTrainedTokenizerFast(tokenizer_object=model), "b", max_length=9)
+
+
+LONG = {
+    "words": "The cat sat on mats. " * 20_000,
+    "Chinese": "我" * 200_000,
+    "one word": "x" * 300_000,
+    "emoji": "👍🏽" * 60_000,
+    "spaces": "a" + " " * 300_000 + "b",
+    "lines": "cat\n" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+@pytest.mark.parametrize("name", BUILD)
+def test_long_texts_are_bounded(name: str, text: str) -> None:
+    tokenizer = make(name)
+    begin = time.perf_counter()
+    encoded = encode(tokenizer, text, max_length=128)
+    assert time.perf_counter() - begin < 2  # a tenth of that on an idle machine
+    assert len(encoded.tokens) <= 128
+    check(tokenizer, encoded)
+
+
+@pytest.mark.parametrize(
+    "name", ["wordpiece", "gpt2_like", "roberta_like", "llama_like", "t5_like"]
+)
+def test_a_long_text_begins_as_the_whole_would(name: str) -> None:
+    text = "The cat, sat on: walking mats? " * 3_000
+    tokenizer = make(name)
+    encoded = encode(tokenizer, text, max_length=200)
+    whole = tokenizer(text, add_special_tokens=False)["input_ids"]
+    found = [token.id for token in encoded.tokens if not token.is_special]
+    assert found == whole[: len(found)]
+    assert len(encoded.tokens) == 200
+    assert encoded.truncated_is_estimate
+    assert encoded.n_truncated == pytest.approx(len(whole) - len(found), rel=0.02)
+
+
+def test_a_hundred_thousand_words_take_little_memory() -> None:
+    make("tiny_bert")
+    tracemalloc.start()
+    try:
+        encode(make("tiny_bert"), LONG["words"], max_length=128)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6
+
+
+def test_threads_may_share_a_tokenizer() -> None:
+    tokenizer = make("tiny_bert")
+    expected = encode(tokenizer, "the cat sat", max_length=9)
+    found: list[Encoded] = []
+
+    def work(i: int) -> None:
+        for j in range(30):
+            encode(tokenizer, "a dog " * (i + j + 1), max_length=8 + i)
+            found.append(encode(tokenizer, "the cat sat", max_length=9))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 120
+    assert all(one == expected for one in found)

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mha_viz.core.attention import AttentionWeights, MultiHeadAttention, attention
+from mha_viz.core.attention import attention
+from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 
 BATCH, QUERY, KEY = 2, 5, 7

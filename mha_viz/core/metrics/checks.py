@@ -4,12 +4,9 @@ Knows tensors and errors; must not know what any metric means.
 """
 
 import torch
-from jaxtyping import Shaped
-from torch import Tensor
 
+from mha_viz.core.checks import Anything
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
-
-Anything = Shaped[Tensor, "..."]  # a tensor whose shape and dtype we check ourselves, in our words
 
 
 def check_pattern(pattern: Anything) -> torch.dtype:

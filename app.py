@@ -1,0 +1,16 @@
+"""The web app: `streamlit run app.py`."""
+
+import streamlit as st
+
+from mha_viz.ui import memory
+from mha_viz.ui.pages import explore
+
+st.set_page_config(
+    page_title="mha_viz",
+    page_icon=str(memory.ICON),  # a file: named icons and emoji are fetched from elsewhere
+    layout="wide",
+    menu_items={"About": "mha_viz: see, measure and compare every attention head."},
+)
+memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
+st.navigation([st.Page(explore.page, title="Explore", url_path="explore", default=True)],
+              position="hidden").run()  # fmt: skip

@@ -1,0 +1,250 @@
+"""One forward pass: encoded texts in, what each stack of layers left behind out.
+
+Knows transformers' calling conventions and our probe; must not know files, records or screens.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from mha_viz.capture.attention_function import IMPLEMENTATION, KEEPABLE, Probe
+from mha_viz.capture.tokens import Encoded
+from mha_viz.errors import AttentionUnavailableError, MhaVizError
+
+Mechanism = Literal["ours", "eager"]
+OnLayer = Callable[[int], None]
+PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
+
+
+@dataclass
+class Run:
+    """What one forward pass left of one stack of layers; tensors are (batch, head, ...)."""
+
+    kept: dict[str, list[Tensor]]
+    hidden: Tensor
+    scale: list[float] = field(default_factory=list)
+    modules: list[nn.Module] = field(default_factory=list)
+
+    @property
+    def pattern(self) -> list[Tensor]:
+        return self.kept["pattern"]
+
+
+@torch.inference_mode()
+def run(
+    network: PreTrainedModel,
+    mechanism: Mechanism,
+    sources: Sequence[Encoded],
+    targets: Sequence[Encoded] | None = None,
+    *,
+    pad: int = 0,
+    keep: Sequence[str] = ("pattern",),
+    on_layer: OnLayer | None = None,
+) -> dict[str, Run]:
+    """One forward pass over a batch -> what each part left behind. Changes nothing on the network.
+
+    Args:
+        network: in evaluation mode, with our attention ("ours") or its own ("eager").
+        mechanism: whose attention weights to take.
+        sources, targets: texts, and the decoder's texts of an encoder-decoder.
+        pad: the token that fills shorter texts up, hidden by the mask.
+        keep: what the probe keeps; "eager" has the pattern alone.
+        on_layer: see `Probe`; "eager" does not call it.
+
+    Raises:
+        AttentionUnavailableError: the family gives no attention weights this way.
+        MhaVizError: out of memory.
+    """
+    inputs = _inputs(network, sources, pad)
+    try:
+        if targets is None:
+            return {"self": _one_stack(network.base_model, mechanism, inputs, keep, on_layer)}
+        decoder_inputs = _inputs(network, targets, pad)
+        if mechanism == "eager":
+            return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
+        return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer)
+    except RuntimeError as error:
+        # CUDA's own exception is a RuntimeError, too; the CPU's allocator has none of its own.
+        if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):
+            raise MhaVizError(
+                f"The model ran out of memory on {network.device} for this text: shorten it, or "
+                "load the model on the CPU or in bfloat16."
+            ) from error
+        raise
+
+
+def settle(
+    network: PreTrainedModel, source: Encoded, target: Encoded | None, d_vocab: int
+) -> tuple[Mechanism, dict[str, Run], str]:
+    """Run a short text both ways; leave our function in the network only where both agree.
+
+    Returns:
+        (mechanism, what it left behind, why it is not ours or "").
+
+    Raises:
+        AttentionUnavailableError: neither way gives attention weights.
+    """
+    # Which tokens they are does not matter here, only that the model has them.
+    sources, targets = (
+        None if text is None else [replace(text, input_ids=[i % d_vocab for i in text.input_ids])]
+        for text in (source, target)
+    )
+    assert sources is not None
+    eager, ours, reason = None, None, ""
+    if network.config._attn_implementation == IMPLEMENTATION:
+        try:
+            ours = run(network, "ours", sources, targets, keep=KEEPABLE)
+        except Exception as error:  # what an unknown family raises on an argument it does not know
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        network.set_attn_implementation("eager")
+    try:
+        eager = run(network, "eager", sources, targets)
+    except Exception as error:
+        if ours is None and isinstance(error, MhaVizError):
+            raise
+        if ours is None:
+            raise AttentionUnavailableError(
+                f"A plain text does not run through the {network.config.model_type} family: {error}"
+            ) from error
+    if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
+        network.set_attn_implementation(IMPLEMENTATION)
+        return "ours", ours, ""
+    assert eager is not None
+    return "eager", eager, reason
+
+
+def _one_stack(
+    network: Any,
+    mechanism: Mechanism,
+    inputs: dict[str, Any],
+    keep: Sequence[str],
+    on_layer: OnLayer | None,
+) -> Run:
+    if "use_cache" in inspect.signature(network.forward).parameters:
+        inputs["use_cache"] = False
+    if mechanism == "eager":
+        output = network(**inputs, output_attentions=True)
+        return Run(_weights(output.attentions, network), output.last_hidden_state)
+    probe = Probe(keep=tuple(keep), on_layer=on_layer)
+    output = network(**inputs, mha_probe=probe)
+    return _left_by(probe, output.last_hidden_state, network)
+
+
+def _two_stacks(
+    network: Any,
+    inputs: dict[str, Any],
+    decoder_inputs: dict[str, Any],
+    keep: Sequence[str],
+    on_layer: OnLayer | None,
+) -> dict[str, Run]:
+    """Encoder first, by itself; then the decoder, whose layers attend to themselves and to it."""
+    inputs.pop("token_type_ids", None)
+    first = Probe(keep=tuple(keep), on_layer=on_layer)
+    encoded = network.get_encoder()(**inputs, mha_probe=first)
+    encoder = _left_by(first, encoded.last_hidden_state, network)
+    done = len(first.modules)
+    further = None if on_layer is None else lambda n: on_layer(done + n)
+    second = Probe(keep=tuple(keep), on_layer=further)
+    arguments = _decoder_arguments(inputs, decoder_inputs)
+    output = network(encoder_outputs=encoded, **arguments, mha_probe=second)
+    both = _left_by(second, output.last_hidden_state, network)
+    if len(second.modules) % 2:
+        raise AttentionUnavailableError(
+            f"{network.config.model_type}: the decoder's layers do not alternate self and cross "
+            "attention."
+        )
+    decoder, cross = (
+        Run(
+            {name: layers[offset::2] for name, layers in both.kept.items()},
+            both.hidden,
+            both.scale[offset::2],
+            both.modules[offset::2],
+        )
+        for offset in (0, 1)
+    )
+    return dict(zip(PARTS, (encoder, decoder, cross), strict=True))
+
+
+def _two_stacks_eager(
+    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any]
+) -> dict[str, Run]:
+    inputs.pop("token_type_ids", None)
+    arguments = inputs | _decoder_arguments(inputs, decoder_inputs)
+    output = network(**arguments, output_attentions=True)
+    lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
+    return {
+        part: Run(_weights(patterns, network), output.last_hidden_state)
+        for part, patterns in zip(PARTS, lists, strict=True)
+    }
+
+
+def _decoder_arguments(inputs: dict[str, Any], decoder_inputs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "decoder_input_ids": decoder_inputs["input_ids"],
+        "decoder_attention_mask": decoder_inputs.get("attention_mask"),
+        "attention_mask": inputs.get("attention_mask"),
+        "use_cache": False,
+    }
+
+
+def _left_by(probe: Probe, hidden: Tensor, network: Any) -> Run:
+    if not probe.modules:
+        raise AttentionUnavailableError(
+            f"{network.config.model_type} did not call our attention function for any layer"
+        )
+    return Run(probe.kept, hidden, probe.scale, probe.modules)
+
+
+def _inputs(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
+    """Right-padded tensors; a mask only where there is padding."""
+    shape = len(texts), max(len(text.input_ids) for text in texts)
+    ids = torch.full(shape, pad, dtype=torch.long)
+    types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
+    for row, text in enumerate(texts):
+        n = len(text.input_ids)
+        ids[row, :n] = torch.tensor(text.input_ids)
+        mask[row, :n] = 1
+        if text.token_type_ids is not None:
+            types[row, :n] = torch.tensor(text.token_type_ids)
+    inputs = {"input_ids": ids.to(network.device)}
+    has_types = any(text.token_type_ids is not None for text in texts)
+    if has_types and getattr(network.config.get_text_config(), "type_vocab_size", None):
+        inputs["token_type_ids"] = types.to(network.device)
+    if not bool(mask.all()):
+        inputs["attention_mask"] = mask.to(network.device)
+    return inputs
+
+
+def _weights(attentions: Any, network: Any) -> dict[str, list[Tensor]]:
+    """The model's own attention weights, or an error where it gives none."""
+    if not attentions or any(layer is None or layer.ndim != 4 for layer in attentions):
+        raise AttentionUnavailableError(
+            f"The {network.config.model_type} family gives no attention weights (batch, head, "
+            "query, key), neither through our attention function nor through output_attentions. "
+            "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
+        )
+    return {"pattern": list(attentions)}
+
+
+def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> bool:
+    """Both ways give the same weights and the same hidden state, up to the dtype's rounding."""
+    tolerance = 1e-4 if dtype == torch.float32 else 0.03
+    for part, theirs in eager.items():
+        mine = ours[part]
+        if len(mine.pattern) != len(theirs.pattern):
+            return False
+        pairs = list(zip(mine.pattern, theirs.pattern, strict=True))
+        if part != "encoder":  # its run by our way has the encoder's own state, not the decoder's
+            size = theirs.hidden.float().abs().max().clamp_min(1.0)
+            pairs.append((mine.hidden / size, theirs.hidden / size))
+        for a, b in pairs:
+            if a.shape != b.shape or not (a.float() - b.float()).abs().max() <= tolerance:
+                return False
+    return True

@@ -1,0 +1,68 @@
+"""The files that hold a checkpoint's weights: safetensors only, whole, and inside its folder.
+
+Knows files; must not know models.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+
+INDEX = "model.safetensors.index.json"
+MAX_INDEX_BYTES = 64 * 2**20
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.pkl")
+
+
+def check_weight_files(folder: Path) -> None:
+    """At least one safetensors file, every one readable to its end, none outside of the folder.
+
+    Raises:
+        UnsafeCheckpointError: pickled weights only, or an index that leads out of the folder.
+        BrokenCheckpointError: no weights, or damaged ones.
+    """
+    if (folder / "adapter_config.json").is_file():
+        raise BrokenCheckpointError(
+            f"{folder.name} is an adapter for another model: merge it into that model first."
+        )
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        pickled = [path.name for pattern in _PICKLED for path in folder.glob(pattern)]
+        if pickled:
+            raise UnsafeCheckpointError(
+                f"{folder.name} holds its weights in {pickled[0]}, a format that can run code "
+                "when it is read. Only safetensors is loaded: convert it with "
+                "save_pretrained(..., safe_serialization=True) where you trust it."
+            )
+        raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as weights:
+                weights.keys()
+        except (SafetensorError, OSError) as error:
+            raise BrokenCheckpointError(
+                f"{file.name} in {folder.name} cannot be read as safetensors ({error}): the file "
+                "is damaged or incomplete. Fetch it again."
+            ) from error
+    if (folder / INDEX).is_file():
+        _check_index(folder, {file.name for file in files})
+
+
+def _check_index(folder: Path, present: set[str]) -> None:
+    """Every part that the index names is a file of the folder."""
+    path = folder / INDEX
+    try:
+        if path.stat().st_size > MAX_INDEX_BYTES:
+            raise UnsafeCheckpointError(f"{INDEX} of {folder.name} is larger than 64 MB.")
+        parts = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise BrokenCheckpointError(f"{INDEX} of {folder.name} cannot be read: {error}") from error
+    for part in map(str, parts - present):
+        if Path(part).name != part or "\\" in part:
+            raise UnsafeCheckpointError(
+                f"{INDEX} of {folder.name} names {part!r}, which lies outside of the folder."
+            )
+        raise BrokenCheckpointError(f"{folder.name} lacks {part!r}, which its {INDEX} names.")

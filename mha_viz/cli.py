@@ -1,0 +1,352 @@
+"""The command `mha-viz`: the same abilities without a browser.
+
+Knows every room below ui, and imports each one when a command needs it: --help must not wait for
+torch. What was asked for goes to stdout; notes and errors go to stderr.
+"""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mha_viz import __version__
+from mha_viz.errors import ArgumentError, MhaVizError
+
+if TYPE_CHECKING:
+    from mha_viz.core.record import AttentionRecord
+
+N_PAIRS = 20  # rows of the table that `show` prints
+FAILED, INTERRUPTED = 2, 130
+
+
+class Format(StrEnum):
+    """What `show` can write."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    html = "html"
+    png = "png"
+    svg = "svg"
+
+
+class _Commands(TyperGroup):
+    """Errors that are meant for the user become one line, whichever command raises them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MhaVizError as error:
+            _fail(str(error))
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # `| head` has read enough; typer ends it quietly
+                raise
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(FAILED)
+
+
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="A microscope for attention heads.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+Text = Annotated[str, typer.Argument(help="The text; - reads it from standard input.")]
+Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
+Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
+Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mha-viz {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A microscope for attention heads."""
+
+
+@app.command("app")
+def start_app(
+    host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1].")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on [8501].")] = None,
+) -> None:
+    """Start the web app."""
+    script = _app_script()
+    from streamlit.web import cli as streamlit
+
+    command = ["run", str(script)]
+    # What is not given here is left to the app's config file and STREAMLIT_* variables.
+    for name, value in (("address", host), ("port", port)):
+        command += [] if value is None else [f"--server.{name}", str(value)]
+    streamlit.main(command)
+
+
+def _app_script() -> Path:
+    """The app: inside the package where it was installed, beside it in a source tree."""
+    package = Path(__file__).parent
+    places = (package / "webapp" / "app.py", package.parent / "app.py")
+    script = next((place for place in places if place.is_file()), None)
+    if script is None:
+        raise MhaVizError("The web app is missing from this installation: install mha-viz again.")
+    return script
+
+
+@app.command()
+def trace(
+    text: Text,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a text through a model and say what its heads do."""
+    record = _trace(text, model, pair, part)
+    if out is not None:
+        record.save(out)
+        typer.echo(f"wrote {out}", err=True)
+    facts = _facts(record)
+    if as_json:
+        typer.echo(json.dumps({**_described(record), "facts": facts}, indent=2))
+        return
+    layers, heads, queries, keys = record.pattern.shape
+    typer.echo(f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
+               f"{heads} heads, {queries} queries x {keys} keys")  # fmt: skip
+    typer.echo("tokens: " + " | ".join(record.labels))
+    if record.key_labels != record.labels:
+        typer.echo("key tokens: " + " | ".join(record.key_labels))
+    typer.echo("strongest head by")
+    for fact in facts:
+        place = f"L{fact['layer']} H{fact['head']}"
+        typer.echo(f"  {fact['title']:<22} {place:<8} {fact['value']:.3f}")
+
+
+@app.command()
+def show(
+    text: Text,
+    layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0; -1 is last.")] = None,
+    head: Annotated[int | None, typer.Option("--head", "-H", help="From 0; -1 is last.")] = None,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
+    ] = None,
+    out: Out = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    no_special: Annotated[
+        bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
+    ] = False,
+) -> None:
+    """Show one head's attention weights; without --layer and --head a picture of all heads."""
+    kind = _format(format, out)
+    chosen = None if layer is None or head is None else (layer, head)
+    if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
+        raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
+    record = _trace(text, model, pair, part)
+    record = record.merge_words() if words else record
+    record = record.without_special() if no_special else record
+    if chosen is not None:
+        record.head(*chosen)  # says which layers and heads there are
+        chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
+    if kind in (Format.html, Format.png, Format.svg):
+        _deliver(_drawn(record, chosen, kind), out)
+        return
+    assert chosen is not None
+    written = {Format.table: _table, Format.csv: _csv, Format.json: _json}[kind]
+    _deliver(written(record, *chosen), out)
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models that load without network: shipped, and in the Hugging Face cache."""
+    from mha_viz.capture.catalog import list_models
+
+    found = list_models()
+    if as_json:
+        listed = [asdict(info) | {"path": str(info.path)} for info in found]
+        typer.echo(json.dumps(listed, indent=2))
+        return
+    rows = [
+        [info.name, info.source, info.family, str(info.n_layers), str(info.n_heads),
+         f"{info.n_bytes / 1e6:,.1f} MB"]
+        for info in found
+    ]  # fmt: skip
+    typer.echo(_grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False)
+
+
+# -- what the commands share ---------------------------------------------------------------------
+
+
+def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
+    from mha_viz.capture.loading import load
+
+    text = sys.stdin.read() if text == "-" else text
+    record = load(model).trace(text, pair, part=part, keep=("pattern",))
+    for note in record.notes:
+        typer.echo(f"note: {note}", err=True)
+    return record
+
+
+def _facts(record: AttentionRecord) -> list[dict[str, Any]]:
+    """For every metric that is a probability, the head that has most of it."""
+    from mha_viz.core.metrics import METRICS
+    from mha_viz.notebook import record_metrics
+
+    facts = []
+    for key, values in record_metrics(record).items():
+        if METRICS[key].unit == "probability":
+            best = int(values.argmax())
+            layer, head = divmod(best, record.n_heads)
+            facts.append({
+                "metric": key, "title": METRICS[key].title, "layer": layer, "head": head,
+                "value": float(values[layer, head]),
+            })  # fmt: skip
+    return facts
+
+
+def _described(record: AttentionRecord) -> dict[str, Any]:
+    """What programs want to know of a record besides its numbers."""
+    names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
+    axes = ("tokens", "key_tokens")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "shape": dict(
+            zip(("layers", "heads", "queries", "keys"), record.pattern.shape, strict=True)
+        ),
+        **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
+    }
+
+
+def _drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
+    from mha_viz.notebook import caption, record_payload
+    from mha_viz.plots.labels import head_name
+    from mha_viz.plots.standalone import grid_html, head_html
+    from mha_viz.plots.static import grid_image, head_image
+
+    if chosen is None:
+        if kind is Format.html:
+            return grid_html(record_payload(record))
+        return grid_image(record.pattern.numpy(), format=kind.value, caption=caption(record))
+    weights = record.head(*chosen).numpy()
+    drawn = (weights, record.labels, record.key_labels)
+    name = head_name(*chosen)
+    if kind is Format.html:
+        return head_html(*drawn, title=name, caption=caption(record))
+    return head_image(*drawn, format=kind.value, title=name, caption=caption(record))
+
+
+def _format(asked: Format | None, out: Path | None) -> Format:
+    ending = "" if out is None else out.suffix.lstrip(".").lower()
+    return asked or (Format(ending) if ending in list(Format) else Format.table)
+
+
+def _table(record: AttentionRecord, layer: int, head: int) -> str:
+    """The strongest pairs, heaviest first."""
+    weights = record.head(layer, head)
+    top = weights.flatten().topk(min(N_PAIRS, weights.numel()))
+    rows = []
+    for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+        query, key = divmod(place, weights.shape[1])
+        rows.append([str(query), record.labels[query], str(key), record.key_labels[key],
+                     f"{weight:.4f}"])  # fmt: skip
+    title = (
+        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
+        "attention weights\n"
+    )
+    return title + _grid(["#", "query", "#", "key", "weight"], rows, 4)
+
+
+def _grid(names: list[str], rows: list[list[str]], first_number: int) -> str:
+    """A table as text; columns from `first_number` on are numbers, set to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text as Plain
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, name in enumerate(names):
+        right = i >= first_number or name == "#"
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
+    # A pipe or a file has no width of its own: as wide as it takes.
+    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def _csv(record: AttentionRecord, layer: int, head: int) -> str:
+    """A row for each pair, since labels repeat and positions do not."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["query_position", "query", "key_position", "key", "weight"])
+    for q, row in enumerate(record.head(layer, head).numpy()):
+        for k, weight in enumerate(row):
+            writer.writerow([q, record.labels[q], k, record.key_labels[k], str(weight)])
+    return text.getvalue()
+
+
+def _json(record: AttentionRecord, layer: int, head: int) -> str:
+    removed = record.removed_mass
+    shown = {
+        **_described(record),
+        "layer": layer,
+        "head": head,
+        "weights": record.head(layer, head).tolist(),
+        "removed_mass": None if removed is None else float(removed[layer, head]),
+    }
+    return json.dumps(shown, indent=2) + "\n"
+
+
+def _deliver(content: str | bytes, out: Path | None) -> None:
+    if out is not None:
+        out.write_bytes(content if isinstance(content, bytes) else content.encode())
+        typer.echo(f"wrote {out}", err=True)
+    elif isinstance(content, str):
+        typer.echo(content, nl=False)
+    elif sys.stdout.isatty():
+        raise ArgumentError("A picture would fill the terminal with signs: give a file with --out.")
+    else:
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    """The entry point of the command."""
+    for stream in (sys.stdout, sys.stderr):
+        # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command began
+        sys.exit(INTERRUPTED)

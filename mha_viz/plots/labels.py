@@ -1,0 +1,83 @@
+"""Token labels made fit to be drawn: visible, short, and never read as markup.
+
+Knows strings only. Tokens are untrusted text.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from mha_viz.errors import ShapeError
+
+MAX_LABEL = 24  # longer tokens are URLs or noise; their position says which one it is
+_JOINERS = "‌‍"  # Indic scripts and emoji sequences need them
+
+
+def clean(label: str, limit: int = MAX_LABEL) -> str:
+    """A label without characters that draw nothing or turn the direction of what follows.
+
+    Control characters become their Unicode pictures, invisible and direction-changing ones go,
+    lone surrogates become U+FFFD, and what is longer than `limit` characters ends in an ellipsis.
+
+    >>> clean("a\\tb"), clean("x" * 30, limit=4), clean("")
+    ('a␉b', 'xxx…', '∅')
+    """
+    text = "".join(_visible(char) for char in label[: 8 * limit])
+    if len(text) > limit:
+        text = text[: limit - 1].rstrip(_JOINERS) + "…"
+    return text or "∅"
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "�"
+    if category in ("Cc", "Zl", "Zp") or (category == "Cf" and char not in _JOINERS):
+        return ""
+    return char
+
+
+def clean_all(labels: Sequence[str], expected: int, axis: str) -> list[str]:
+    """All labels of an axis, cleaned; their number is checked.
+
+    Raises:
+        ShapeError: not as many labels as the pattern has rows or columns.
+    """
+    if len(labels) != expected:
+        raise ShapeError(f"The pattern has {expected} {axis}, but {len(labels)} labels were given.")
+    return [clean(label) for label in labels]
+
+
+def plotly_text(label: str) -> str:
+    """A label that plotly shows as it is, although plotly reads tags, entities and TeX.
+
+    >>> plotly_text("<b>$x$</b>")
+    '&lt;b&gt;&#36;x&#36;&lt;/b&gt;'
+    """
+    return html.escape(label, quote=False).replace("$", "&#36;")
+
+
+def head_name(layer: int, head: int) -> str:
+    """What a head is called everywhere.
+
+    >>> head_name(3, 7)
+    'L3 H7'
+    """
+    return f"L{layer} H{head}"
+
+
+def flags(values: Iterable[int] | None, expected: int, name: str) -> list[int]:
+    """One number per token (a flag, a segment); all 0 where none are given."""
+    if values is None:
+        return [0] * expected
+    numbers = [int(value) for value in values]
+    if len(numbers) != expected:
+        raise ShapeError(f"{name} has {len(numbers)} values for {expected} tokens.")
+    return numbers

@@ -1,0 +1,207 @@
+"""Colours, colour scales and number formats of every picture, on screen and on paper.
+
+Knows plotly's layout templates and plain numbers. The browser components get these tables as JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mha_viz.errors import ArgumentError
+
+Scale = Literal["linear", "sqrt", "log"]
+SCALES: tuple[Scale, ...] = ("sqrt", "linear", "log")
+
+# Eleven colours each, in even steps of OKLab lightness (light: 0.965 down to 0.25, dark: 0.225 up
+# to 0.965) while the hue turns by some 50 degrees: order stays visible for every kind of colour
+# vision and in print. In between, colours are mixed linearly, here, by plotly and in the browser.
+SEQUENTIAL_LIGHT = (
+    "#eef4f8", "#c6e0f1", "#a1caeb", "#81b3e6", "#679ae0", "#557ed9", "#4964c7", "#3e4bb3",
+    "#343499", "#291f7b", "#1d0c5c",
+)  # fmt: skip
+SEQUENTIAL_DARK = (
+    "#191b25", "#262754", "#333482", "#3c48a7", "#3c62c2", "#387fd5", "#27a0dd", "#3ebddf",
+    "#6fd5e1", "#a4eaea", "#d6fdf9",
+)  # fmt: skip
+
+# Neighbours differ in lightness and hue; every one reaches a contrast of 3 on its background.
+QUALITATIVE_LIGHT = (
+    "#3a4fc4", "#c4560a", "#00796f", "#b0267b", "#1d7fbf", "#7d6400", "#7a2d1f", "#5c6470",
+)  # fmt: skip
+QUALITATIVE_DARK = (
+    "#9aa8ff", "#ffad5c", "#4fd1c5", "#f48fc9", "#72c3fa", "#e0c65a", "#ff8f78", "#b8c0cc",
+)  # fmt: skip
+
+# What is selected, in a hue that the scales do not have.
+ACCENT_LIGHT = "#d9480f"
+ACCENT_DARK = "#ffb454"
+
+INK_LIGHT, INK_DARK = "#1a1d29", "#e9ebf3"
+MUTED_LIGHT, MUTED_DARK = "#5a6072", "#a4abbe"
+GRID_LIGHT, GRID_DARK = "#d9dce7", "#343a4d"
+PAPER_LIGHT, PAPER_DARK = "#ffffff", "#12141c"
+
+FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
+
+# The logarithmic scale is log(1 + 999 w) / log(1000): it has a true zero and needs no cut-off.
+_LOG_GAIN = 999.0
+_TICKS: dict[str, tuple[float, ...]] = {
+    "linear": (0.0, 0.1, 0.25, 0.5, 0.75, 1.0),
+    "sqrt": (0.0, 0.01, 0.1, 0.25, 0.5, 1.0),
+    "log": (0.0, 0.001, 0.01, 0.1, 0.25, 0.5, 1.0),
+}
+
+
+def check_scale(scale: str) -> Scale:
+    """The name of a colour scale, or an ArgumentError that lists them."""
+    for known in SCALES:
+        if scale == known:
+            return known
+    raise ArgumentError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}.")
+
+
+def scale_weights(weights: NDArray[np.float32], scale: str) -> NDArray[np.float32]:
+    """Where weights in [0, 1] lie on the colour scale, in [0, 1]. Monotone; 0 and 1 stay.
+
+    >>> scale_weights(np.array([0.0, 0.25, 1.0], dtype=np.float32), "sqrt").tolist()
+    [0.0, 0.5, 1.0]
+    """
+    scale = check_scale(scale)
+    if scale == "linear":
+        return weights
+    if scale == "sqrt":
+        return np.sqrt(weights)
+    return (np.log1p(_LOG_GAIN * weights) / math.log1p(_LOG_GAIN)).astype(np.float32)
+
+
+def unscale_weights(positions: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
+    """The weights at positions on the colour scale: the inverse of `scale_weights`."""
+    scale = check_scale(scale)
+    if scale == "linear":
+        return positions
+    if scale == "sqrt":
+        return positions**2
+    return np.expm1(positions * math.log1p(_LOG_GAIN)) / _LOG_GAIN
+
+
+def ticks(scale: str) -> tuple[float, ...]:
+    """The weights that a colour bar names."""
+    return _TICKS[check_scale(scale)]
+
+
+def sequential(dark: bool = False) -> tuple[str, ...]:
+    return SEQUENTIAL_DARK if dark else SEQUENTIAL_LIGHT
+
+
+def qualitative(dark: bool = False) -> tuple[str, ...]:
+    return QUALITATIVE_DARK if dark else QUALITATIVE_LIGHT
+
+
+def accent(dark: bool = False) -> str:
+    return ACCENT_DARK if dark else ACCENT_LIGHT
+
+
+def ink(dark: bool = False) -> str:
+    return INK_DARK if dark else INK_LIGHT
+
+
+def muted(dark: bool = False) -> str:
+    return MUTED_DARK if dark else MUTED_LIGHT
+
+
+def gridline(dark: bool = False) -> str:
+    return GRID_DARK if dark else GRID_LIGHT
+
+
+def paper(dark: bool = False) -> str:
+    return PAPER_DARK if dark else PAPER_LIGHT
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """The three numbers of "#rrggbb"."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def mix(colours: Sequence[str], position: float) -> str:
+    """The colour at `position` in [0, 1] of a scale, mixed linearly between its stops.
+
+    >>> mix(("#000000", "#0000ff"), 0.2)
+    '#000033'
+    """
+    place = min(max(position, 0.0), 1.0) * (len(colours) - 1)
+    low = min(int(place), len(colours) - 2)
+    share = place - low
+    pairs = zip(rgb(colours[low]), rgb(colours[low + 1]), strict=True)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+
+
+def colorscale(scale: str, dark: bool = False, stops: int = 101) -> list[list[float | str]]:
+    """Plotly stops that colour *true* weights in [0, 1] as `scale` would colour them.
+
+    The curve lies in the colours, not in the data, so that a chart holds the weights as they are.
+    """
+    positions = np.linspace(0.0, 1.0, stops)
+    weights = unscale_weights(positions, scale)
+    weights[0], weights[-1] = 0.0, 1.0  # plotly refuses scales that miss an end by rounding
+    colours = sequential(dark)
+    return [[float(w), mix(colours, float(t))] for w, t in zip(weights, positions, strict=True)]
+
+
+def format_weight(weight: float) -> str:
+    """A weight with four significant digits.
+
+    >>> [format_weight(w) for w in (0, 1, 0.12345, 0.0123, 0.00001234)]
+    ['0', '1.000', '0.1235', '0.01230', '1.234e-05']
+    """
+    if weight == 0:
+        return "0"
+    return f"{weight:#.4g}" if abs(weight) >= 1e-4 else f"{weight:.3e}"
+
+
+def format_number(value: float) -> str:
+    """Any quantity, short: four significant digits without trailing zeros.
+
+    >>> [format_number(v) for v in (0.5, 12345.0, float("nan"))]
+    ['0.5', '1.234e+04', 'not defined']
+    """
+    return f"{value:.4g}" if math.isfinite(value) else "not defined"
+
+
+def layout(dark: bool = False) -> dict[str, Any]:
+    """Plotly layout of both themes: transparent, quiet, legible."""
+    axis = dict(
+        color=muted(dark), gridcolor=gridline(dark), linecolor=gridline(dark),
+        zerolinecolor=gridline(dark), tickfont=dict(color=ink(dark)), automargin=True,
+    )  # fmt: skip
+    return dict(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font=dict(family=FONT, size=13, color=ink(dark)),
+        title=dict(font=dict(size=15, color=ink(dark)), x=0, xanchor="left", xref="container"),
+        colorway=list(qualitative(dark)),
+        hoverlabel=dict(
+            bgcolor="#1f2331" if dark else "#ffffff", bordercolor=muted(dark),
+            font=dict(family=FONT, size=13, color=ink(dark)), align="left",
+        ),
+        xaxis=dict(axis), yaxis=dict(axis),
+    )  # fmt: skip
+
+
+def palette() -> dict[str, Any]:
+    """The tables above as plain JSON values, for the browser components."""
+    return {
+        "sequential": {"light": list(SEQUENTIAL_LIGHT), "dark": list(SEQUENTIAL_DARK)},
+        "qualitative": {"light": list(QUALITATIVE_LIGHT), "dark": list(QUALITATIVE_DARK)},
+        "accent": {"light": ACCENT_LIGHT, "dark": ACCENT_DARK},
+        "paper": {"light": PAPER_LIGHT, "dark": PAPER_DARK},
+        "ink": {"light": INK_LIGHT, "dark": INK_DARK},
+        "muted": {"light": MUTED_LIGHT, "dark": MUTED_DARK},
+        "ticks": {name: list(values) for name, values in _TICKS.items()},
+        "logGain": _LOG_GAIN,
+    }

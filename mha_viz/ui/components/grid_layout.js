@@ -1,0 +1,71 @@
+// Where each tile of the head grid lies. Knows sizes only: no canvas, no payload.
+// Two ways: a matrix (rows are layers, columns heads) or tiles flowing in the order of a ranking.
+
+const GAP = 7;
+const ROW_LABELS = 34;
+const LARGEST = 132;
+
+/** The lattice of tiles for a component of that width, in CSS pixels. */
+export function layoutOf({ layers, heads, rows, cols }, order, width) {
+  const side = order ? flowSide(width, order.length) : matrixSide(width, heads);
+  const columns = order ? side.columns : heads;
+  const longest = Math.max(rows, cols);
+  const shape = (cells) => Math.max(Math.round((side.size * cells) / longest), Math.ceil(side.size / 4));
+  const [tileWidth, tileHeight] = [shape(cols), shape(rows)];
+  const count = order ? order.length : layers * heads;
+  const caption = order ? 19 : 0;
+  const top = order ? 0 : 22;
+  const lines = Math.ceil(count / columns);
+  const pitchX = tileWidth + GAP;
+  const pitchY = tileHeight + GAP + caption;
+  return {
+    flow: Boolean(order), count, columns, lines, tileWidth, tileHeight, pitchX, pitchY, caption,
+    left: order ? 0 : ROW_LABELS, top, gap: GAP,
+    // Three pixels around everything: room for the frames of the outermost tiles.
+    width: Math.min(count, columns) * pitchX - GAP + 6,
+    height: top + lines * pitchY - GAP + 6,
+    tileAt: (index) => ({
+      x: 3 + (index % columns) * pitchX,
+      y: 3 + top + caption + Math.floor(index / columns) * pitchY,
+    }),
+  };
+}
+
+function matrixSide(width, heads) {
+  const fit = Math.floor((width - ROW_LABELS - 6 - (heads - 1) * GAP) / heads);
+  const smallest = width < 560 ? 60 : 46; // on a phone: some five tiles, the rest by scrolling
+  return { size: Math.min(Math.max(fit, smallest), LARGEST) };
+}
+
+function flowSide(width, count) {
+  const columns = Math.max(3, Math.round((width + GAP) / (104 + GAP)));
+  const size = Math.floor((width - 6 - (columns - 1) * GAP) / columns);
+  return { size: Math.min(size, LARGEST), columns: Math.min(columns, Math.max(count, 1)) };
+}
+
+/** Which tile and which place in it (both shares in [0, 1)) a point hits; null between tiles. */
+export function hitTile(layout, x, y) {
+  const column = Math.floor((x - 3 + layout.gap / 2) / layout.pitchX);
+  const line = Math.floor((y - 3 - layout.top + layout.gap / 2) / layout.pitchY);
+  const index = line * layout.columns + column;
+  if (column < 0 || column >= layout.columns || line < 0 || index >= layout.count) return null;
+  const tile = layout.tileAt(index);
+  const place = [(x - tile.x) / layout.tileWidth, (y - tile.y) / layout.tileHeight];
+  const inside = place.every((share) => share >= 0 && share < 1);
+  return { index, inside, across: place[0], down: place[1] };
+}
+
+/** Where a key leads from a tile: its index, -1 where there is none, null for other keys. */
+export function keyTarget({ columns, count }, cursor, key, ctrl) {
+  const line = cursor - (cursor % columns);
+  const targets = {
+    ArrowLeft: cursor - 1,
+    ArrowRight: cursor + 1,
+    ArrowUp: cursor - columns,
+    ArrowDown: cursor + columns,
+    Home: ctrl ? 0 : line,
+    End: ctrl ? count - 1 : Math.min(line + columns, count) - 1,
+  };
+  if (!Object.hasOwn(targets, key)) return null;
+  return targets[key] < count ? Math.max(targets[key], -1) : -1;
+}

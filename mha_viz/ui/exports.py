@@ -1,0 +1,120 @@
+"""Files and links to take away: PNG, SVG, CSV, HTML, the record, and the address of this view.
+
+Knows streamlit's downloads and plots; each file says where it comes from.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pandas as pd
+import streamlit as st
+from streamlit import runtime
+
+from mha_viz.core.record import AttentionRecord
+from mha_viz.plots.labels import head_name
+from mha_viz.plots.standalone import grid_html, head_html
+from mha_viz.plots.static import head_image
+from mha_viz.ui import state
+from mha_viz.ui.scene import Scene
+from mha_viz.ui.state import View
+
+
+def exact_url(record: AttentionRecord) -> str | None:
+    """Where the browser finds the exact float32 weights, once somebody points at one.
+
+    The grid itself is one byte a weight; the exact numbers follow only on demand.
+    """
+    if not runtime.exists():
+        return None
+    manager = runtime.get_instance().media_file_mgr
+    return manager.add(
+        record.pattern.numpy().tobytes(), "application/octet-stream", "mha_viz.exact_weights"
+    )
+
+
+def menu(scene: Scene, record: AttentionRecord, grid: bytes) -> None:
+    """Downloads and the link, made only when they are asked for."""
+    view, name = state.current(), file_name(scene)
+    with st.container(horizontal=True):
+        with st.popover("Export", icon=":material/download:"):
+            for label, suffix, mime, make in (
+                ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
+                ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
+                ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
+                ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
+                ("All heads as HTML", "all.html", "text/html", lambda: grid_html(grid)),
+                ("Record (safetensors)", "safetensors", "application/octet-stream",
+                 lambda: _record_file(record)),
+            ):  # fmt: skip
+                st.download_button(
+                    label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
+                    width="stretch",
+                )  # fmt: skip
+        with st.popover("Link", icon=":material/link:"):
+            if len(view.text) > state.MAX_URL_TEXT or len(view.pair) > state.MAX_URL_TEXT:
+                st.markdown("This text is too long for a link; the link opens on everything else.")
+            st.code(link(view), language=None, wrap_lines=True)
+
+
+def link(view: View) -> str:
+    """The address that opens on this view."""
+    parts = urlsplit(st.context.url or "http://127.0.0.1:8501/")
+    return f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(state.to_params(view))}"
+
+
+def file_name(scene: Scene) -> str:
+    """A name for files of the chosen head, safe on every system."""
+    view = state.current()
+    model = re.sub(r"[^\w.-]+", "_", scene.record.model)[-60:].strip("._") or "model"
+    return f"{model}_L{view.layer}_H{view.head}"
+
+
+def caption(record: AttentionRecord, view: View) -> str:
+    """Model, part, text and settings, in one line."""
+    text = record.text if len(record.text) <= 200 else record.text[:199] + "…"
+    pair = f" | {record.text_pair[:200]}" if record.text_pair else ""
+    settings = [f"{view.scale} colours"]
+    settings += ["sub-words merged"] if record.merged else []
+    if record.removed_mass is not None:
+        settings.append(
+            f"tokens left out ({float(record.removed_mass[view.layer, view.head]):.1%} of the mass)"
+        )
+    part = "" if record.part == "self" else f" {record.part}"
+    return f"{record.model}{part} · {text}{pair} · {', '.join(settings)}"
+
+
+def csv(record: AttentionRecord, view: View) -> bytes:
+    """All weights of the head, a row per query, under comment lines that say what they are."""
+    table = pd.DataFrame(
+        record.head(view.layer, view.head).numpy(),
+        index=[f"{i}:{label}" for i, label in enumerate(record.labels)],
+        columns=[f"{i}:{label}" for i, label in enumerate(record.key_labels)],
+    )
+    notes = [f"{head_name(view.layer, view.head)} of {caption(record, view)}",
+             "attention weights; rows are queries, columns are keys"]  # fmt: skip
+    head = "".join(f"# {' '.join(note.split())}\n" for note in notes)
+    return (head + table.to_csv(float_format="%.9g")).encode("utf-8", "replace")
+
+
+def _image(record: AttentionRecord, view: View, form: str) -> bytes:
+    return head_image(
+        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
+        format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
+        scale=view.scale,
+    )  # fmt: skip
+
+
+def _html(record: AttentionRecord, view: View) -> str:
+    return head_html(
+        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
+        title=head_name(view.layer, view.head), caption=caption(record, view), scale=view.scale,
+    )  # fmt: skip
+
+
+def _record_file(record: AttentionRecord) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return record.save(Path(folder) / "record.safetensors").read_bytes()

@@ -1,0 +1,112 @@
+"""What outlives one run of the page: the libraries, loaded models, and records of recent texts.
+
+Knows streamlit's caches and threads; must not draw anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import streamlit as st
+
+if TYPE_CHECKING:
+    from mha_viz.capture.model import AttentionModel
+
+ICON = Path(__file__).with_name("icon.png")
+MAX_MODELS = 3
+MAX_BYTES = 96 * 2**20  # of records, derived pictures and payloads, over all users
+T = TypeVar("T")
+
+
+class _Engine:
+    """torch, transformers and plotly, imported once, in a thread of their own."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._load, daemon=True)
+        self.thread.start()
+
+    def _load(self) -> None:
+        try:
+            import mha_viz.capture.loading
+            import mha_viz.ui.drawing  # noqa: F401
+        except BaseException as error:
+            self.error = error
+
+    def wait(self) -> None:
+        self.thread.join()
+        if self.error is not None:
+            raise self.error
+
+
+@st.cache_resource(show_spinner=False)
+def _engine() -> _Engine:
+    return _Engine()
+
+
+def warm_up() -> None:
+    """Begin to import the heavy libraries; returns at once."""
+    _engine()
+
+
+def drawing() -> ModuleType:
+    """The module that draws, once the libraries it needs are there."""
+    engine = _engine()
+    if engine.thread.is_alive():
+        with st.spinner("Waking up: loading torch and transformers (once) …"):
+            engine.wait()
+    engine.wait()
+    import mha_viz.ui.drawing as module
+
+    return module
+
+
+@st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
+def model(name: str, device: str, dtype: str) -> AttentionModel:
+    """A loaded model, shared by all users; the least recently used one is let go."""
+    from mha_viz.capture.loading import load
+
+    return load(name, device=device, dtype=dtype)
+
+
+class Cache:
+    """Recently made things, up to a number of bytes; safe to share between threads.
+
+    The newest thing stays even where it alone is larger than all the room.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self.n_bytes = 0
+        self._items: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The thing under `key`, made where it is not there (outside the lock: it may be slow)."""
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+                found: T = self._items[key][0]
+                return found
+        thing = make()
+        with self._lock:
+            if key in self._items:  # another session made it meanwhile
+                self.n_bytes -= self._items.pop(key)[1]
+            self._items[key] = (thing, size(thing))
+            self.n_bytes += self._items[key][1]
+            while self.n_bytes > self.max_bytes and len(self._items) > 1:
+                self.n_bytes -= self._items.popitem(last=False)[1][1]
+        return thing
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+@st.cache_resource(show_spinner=False)
+def cache() -> Cache:
+    return Cache()

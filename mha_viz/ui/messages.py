@@ -1,0 +1,45 @@
+"""Errors as people should meet them: a sentence on the page, never a traceback.
+
+Knows streamlit and our exception tree.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from mha_viz.errors import MhaVizError
+
+log = logging.getLogger("mha_viz")
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Show an error inside as a message and end this run of the page; what was typed stays."""
+    try:
+        yield
+        return
+    except MhaVizError as error:
+        message = str(error)
+    except MemoryError:
+        message = "There is not enough memory for this. Shorten the text or take a smaller model."
+    except Exception as error:
+        # Ours to mend, not the user's to read: the server's log has the traceback.
+        log.exception("unexpected error")
+        message = (
+            f"Something went wrong that should not have ({type(error).__name__}). Your text is "
+            "still there; the server's log says more."
+        )
+    st.error(plain(message), icon=":material/error:")
+    st.stop()
+
+
+def plain(text: str) -> str:
+    """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons."""
+    return "".join("\\" + char if char in _MARKDOWN else char for char in text)
+
+
+_MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")

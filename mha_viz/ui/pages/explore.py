@@ -1,0 +1,48 @@
+"""Explore: type a sentence, see every head, read one. Pick, compute, draw."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.ui import controls, memory, messages, state
+
+# Streamlit leaves six rem above a page and ten below; a projector and a phone have better uses.
+STYLE = """<style>
+[data-testid="stMainBlockContainer"] { padding-top: 3.6rem; padding-bottom: 2rem; }
+[data-testid="stMainBlockContainer"] h1 { padding-top: 0; font-size: 1.6rem; }
+@media (max-width: 640px) {
+  [data-testid="stMainBlockContainer"] { padding-left: 1rem; padding-right: 1rem; }
+  [data-testid="stMainBlockContainer"] h1 { font-size: 1.35rem; }
+}
+</style>"""
+
+
+def page() -> None:
+    """The Explore page."""
+    st.html(STYLE)
+    st.title("Every attention head, on your sentence", anchor=False)
+    with st.sidebar:
+        st.header("mha_viz", anchor=False)
+        controls.model_picker()
+        device, dtype = controls.hardware()
+    controls.text_box()
+    second = st.container()
+    for problem in state.problems():
+        st.warning(messages.plain(problem), icon=":material/link_off:")
+
+    with messages.shown():
+        drawing = memory.drawing()
+        model = drawing.load_model(state.current().model, device, dtype)
+        if model.accepts_pair:
+            with second:
+                controls.pair_box("Second sentence" if len(model.parts) == 1 else "Decoder's text")
+        elif state.current().pair:
+            state.change(pair="")
+        with st.sidebar:
+            drawing.model_facts(model)
+        scene = drawing.compute(state.current(), model, f"{device}/{dtype}")
+    look = controls.look_for()
+    if look:
+        st.info(look, icon=":material/lightbulb:")
+    drawing.heads(scene)
+    state.publish()

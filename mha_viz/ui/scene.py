@@ -1,0 +1,131 @@
+"""What the Explore page shows: one run of one text, measured, and the views derived from it.
+
+Knows models, records, metrics and the cache; must not draw anything but progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+import torch
+from numpy.typing import NDArray
+
+from mha_viz.capture.model import AttentionModel
+from mha_viz.core.metrics import head_table
+from mha_viz.core.record import AttentionRecord
+from mha_viz.errors import TextError
+from mha_viz.ui import memory, state
+from mha_viz.ui.state import View
+
+Facts = dict[str, NDArray[np.float32]]
+PATIENCE = 0.4  # seconds before a bar appears; what is faster needs none
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One traced text.
+
+    Args:
+        key: tells this run from all others.
+        record: as the model left it, nothing merged and nothing removed.
+        facts: metric -> (layer, head), measured on that record.
+        seconds: how long the forward pass took.
+    """
+
+    key: Hashable
+    record: AttentionRecord
+    facts: Facts
+    seconds: float
+
+    @property
+    def has_special(self) -> bool:
+        return any(token.is_special for token in self.record.key_tokens)
+
+
+def compute(view: View, model: AttentionModel, where: str) -> Scene:
+    """Run the view's text, or find it among the recent ones."""
+    if not view.text.strip():
+        raise TextError("Type a sentence above and press Enter, or take one of the examples.")
+    pair = view.pair if view.pair.strip() else None
+    part = view.part if view.part in model.parts else model.parts[0]
+    key = (model.name, where, part, view.text, pair)
+    held = st.session_state.get("scene")
+    if isinstance(held, Scene) and held.key == key:
+        return held
+    scene = memory.cache().get(
+        key, lambda: _trace(key, model, view.text, pair, part), lambda scene: _size(scene.record)
+    )
+    st.session_state.scene = scene
+    return scene
+
+
+def shown(scene: Scene, view: View) -> AttentionRecord:
+    """The record as the view wants it: sub-words merged, tokens left out."""
+    options = (view.words, view.no_special, view.no_first)
+    if not any(options):
+        return scene.record
+
+    def derive() -> AttentionRecord:
+        record = scene.record.merge_words() if view.words else scene.record
+        if view.no_first:
+            record = record.without_first()
+        return record.without_special() if view.no_special else record
+
+    return memory.cache().get((scene.key, options), derive, _size)
+
+
+def fit_head(scene: Scene) -> tuple[int, int]:
+    """The view's head, brought back to one that this model has."""
+    view, record = state.current(), scene.record
+    layer, head = view.layer, view.head
+    if layer >= record.n_layers or head >= record.n_heads:
+        state.tell(
+            f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
+            f"heads 0–{record.n_heads - 1}. Showing L0 H0."
+        )
+        layer, head = 0, 0
+    heads = tuple(
+        (i, j) for i, j in view.heads if i < record.n_layers and j < record.n_heads
+    )  # fmt: skip
+    state.change(layer=layer, head=head, heads=heads)
+    return layer, head
+
+
+def _trace(
+    key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str
+) -> Scene:
+    bar, start = st.empty(), time.perf_counter()
+
+    def on_layer(done: int) -> None:
+        # Drawing is also where Streamlit ends a run that a newer text has overtaken.
+        if time.perf_counter() - start > PATIENCE:
+            bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
+
+    keep = ("pattern", "z", "query", "key") if model.mechanism == "ours" else ("pattern",)
+    record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
+    seconds = time.perf_counter() - start
+    bar.empty()
+    return Scene(key, record, _measure(record), seconds)
+
+
+def _measure(record: AttentionRecord) -> Facts:
+    """Every metric that says something about this text."""
+    special = [token.is_special for token in record.key_tokens]
+    table = head_table(
+        record.pattern,
+        ids=torch.tensor([token.id for token in record.key_tokens]),
+        is_special=torch.tensor(special) if any(special) else None,
+        causal=record.causal,
+    )
+    if record.causal:
+        table.pop("next_token", None)  # 0 for every head: the future is hidden
+    return {key: values.numpy() for key, values in table.items()}
+
+
+def _size(record: AttentionRecord) -> int:
+    tensors = (record.pattern, record.z, record.query, record.key)
+    return sum(t.numel() * t.element_size() for t in tensors if t is not None)

@@ -1,0 +1,216 @@
+"""Every choice a user can make on the Explore page, and the URL that carries it.
+
+Knows names and numbers; must not import torch, transformers or plotly: the page is there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from mha_viz.capture.catalog import HUB_ID
+
+SCALES = ("sqrt", "linear", "log")
+SHOWS = ("heatmap", "lines", "pair", "table")
+MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
+MAX_HEADS = 8
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One view of the Explore page; the same View gives the same page.
+
+    Args:
+        model, text, pair, part: what runs. `pair` "" is no second text; `part` "" the first part.
+        layer, head: the chosen head.
+        heads: heads drawn together as lines, as (layer, head); empty is the chosen one.
+        scale: colour scale. sort: "" by layer and head, or the key of a metric.
+        words: sub-words merged. no_special, no_first: tokens left out.
+        show: which picture of the head. mass: share of a row's mass whose lines are drawn.
+        query, key: the pair of tokens looked at; -1 is the pair with the largest weight.
+    """
+
+    model: str = "tiny-bert"
+    text: str = ""
+    pair: str = ""
+    part: str = ""
+    layer: int = 0
+    head: int = 0
+    heads: tuple[tuple[int, int], ...] = ()
+    scale: str = "sqrt"
+    sort: str = ""
+    words: bool = False
+    no_special: bool = False
+    no_first: bool = False
+    show: str = "heatmap"
+    mass: float = 0.9
+    query: int = -1
+    key: int = -1
+
+
+DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
+
+
+def to_params(view: View) -> dict[str, str]:
+    """The URL's parameters: model and text always, the rest where it is not the default."""
+    params: dict[str, str] = {}
+    for field in fields(View):
+        value = getattr(view, field.name)
+        if field.name in ("text", "pair") and len(value) > MAX_URL_TEXT:
+            continue
+        if field.name in ("model", "text") or value != getattr(DEFAULT, field.name):
+            params[field.name] = _write(value)
+    return params
+
+
+def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
+    """A view from an untrusted URL, and what had to be ignored in it, in plain words.
+
+    Anything unknown or out of range keeps its default; whether a layer or a model exists is seen
+    later, when the model is there.
+    """
+    view, problems = DEFAULT, []
+    for field in fields(View):
+        if field.name not in params:
+            continue
+        raw = params[field.name]
+        try:
+            value = _READ[field.name](raw)
+        except ValueError:
+            shown = raw if len(raw) <= 40 else raw[:39] + "…"
+            problems.append(f"The link's {field.name}={shown!r} makes no sense and was left out.")
+            continue
+        view = replace(view, **{field.name: value})
+    return view, problems
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, tuple):
+        return ",".join(f"{layer}.{head}" for layer, head in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    def read(raw: str) -> str:
+        if raw not in allowed:
+            raise ValueError
+        return raw
+
+    return read
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def read(raw: str) -> int:
+        if len(raw) > 9 or not low <= int(raw) <= high:
+            raise ValueError
+        return int(raw)
+
+    return read
+
+
+def _share(raw: str) -> float:
+    value = float(raw)
+    if not 0.05 <= value <= 1.0:  # NaN fails, too
+        raise ValueError
+    return value
+
+
+def _heads(raw: str) -> tuple[tuple[int, int], ...]:
+    index = _number(0, 9_999)
+    pairs = [part.split(".") for part in raw.split(",")][:MAX_HEADS] if raw else []
+    return tuple((index(layer), index(head)) for layer, head in pairs)
+
+
+def _text(raw: str) -> str:
+    return raw[: 4 * MAX_URL_TEXT]
+
+
+def _model(raw: str) -> str:
+    # A link may name a model, never a path: what is loaded from a folder is typed by hand.
+    if not HUB_ID.fullmatch(raw) or ".." in raw:
+        raise ValueError
+    return raw
+
+
+_READ: dict[str, Callable[[str], Any]] = {
+    "model": _model,
+    "text": _text,
+    "pair": _text,
+    "part": _one_of(("", "self", "encoder", "decoder", "cross")),
+    "layer": _number(0, 9_999),
+    "head": _number(0, 9_999),
+    "heads": _heads,
+    "scale": _one_of(SCALES),
+    "sort": lambda raw: raw if raw.isidentifier() and len(raw) <= 40 else _fail(),
+    "words": lambda raw: _one_of(("0", "1"))(raw) == "1",
+    "no_special": lambda raw: _one_of(("0", "1"))(raw) == "1",
+    "no_first": lambda raw: _one_of(("0", "1"))(raw) == "1",
+    "show": _one_of(SHOWS),
+    "mass": _share,
+    "query": _number(-1, 9_999),
+    "key": _number(-1, 9_999),
+}
+
+
+def _fail() -> str:
+    raise ValueError
+
+
+# -- the view in Streamlit's session ---------------------------------------------------------------
+
+
+def current() -> View:
+    """The session's view; on its first run, what the URL asks for."""
+    if "view" not in st.session_state:
+        params = {name: st.query_params[name] for name in st.query_params}
+        view, problems = from_params(params)
+        st.session_state.view, st.session_state.problems = view, problems
+    view = st.session_state.view
+    assert isinstance(view, View)
+    return view
+
+
+def problems() -> list[str]:
+    """What the URL asked for in vain; each is told until the next choice."""
+    return list(st.session_state.get("problems", ()))
+
+
+def tell(problem: str) -> None:
+    if problem not in st.session_state.problems:
+        st.session_state.problems.append(problem)
+
+
+def change(**values: Any) -> View:
+    """Replace parts of the view."""
+    st.session_state.view = replace(current(), **values)
+    return current()
+
+
+def publish() -> None:
+    """Write the view into the URL, where it is not there yet."""
+    params = to_params(current())
+    if params != {name: st.query_params[name] for name in st.query_params}:
+        st.query_params.from_dict(params)
+
+
+def bound(name: str, widget: Callable[..., T], *args: Any, **options: Any) -> T:
+    """A widget that shows `view.name` and writes what the user chooses back into it.
+
+    The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
+    """
+    key = f"ask_{name}"
+    st.session_state[key] = getattr(current(), name)
+
+    def store() -> None:
+        st.session_state.problems = []
+        value = st.session_state[key]
+        if value is not None:  # a segmented control can be switched off; then nothing changes
+            change(**{name: value})
+
+    return widget(*args, key=key, on_change=store, **options)

@@ -1,0 +1,108 @@
+"""A small app that shows the browser components with made-up attention, for their tests.
+
+Query parameters choose its size and options: layers, heads, n, keys, scale, ranked, pair, bad.
+"""
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.plots.payload import grid_payload, lines_payload, names_of
+from mha_viz.ui.components.head_grid import head_grid
+from mha_viz.ui.components.token_lines import token_lines
+
+WORDS = (
+    "[CLS] The cat sat on the mat because it was <b>warm</b> . [SEP] السلام عليكم "
+    "👍🏽 naïve 東京 $x$ <script>alert(1)</script> antidisestablishmentarianism"
+).split()
+
+
+@st.cache_data(max_entries=8)
+def made_up(layers: int, heads: int, queries: int, keys: int) -> np.ndarray:
+    """Heads of the well-known kinds, each with noise: previous, next, self, first, block, broad."""
+    rng = np.random.default_rng(7)
+    q = np.arange(queries)[:, None]
+    k = np.arange(keys)[None, :]
+    kinds = [
+        -np.abs(k - q + 1) * 3.0, -np.abs(k - q - 1) * 3.0, -np.abs(k - q) * 2.5,
+        np.where(k == 0, 5.0, 0.0) + 0 * q, np.where(k // 6 == q // 6, 2.5, 0.0),
+        np.zeros((queries, keys)), -np.abs(k - q) * 0.25, np.where(k % 5 == q % 5, 2.0, 0.0),
+    ]  # fmt: skip
+    scores = np.stack([
+        np.stack([
+            kinds[(3 * h + 5 * layer) % len(kinds)] * rng.uniform(0.6, 1.4)
+            + rng.normal(0, 0.7, (queries, keys))
+            for h in range(heads)
+        ])
+        for layer in range(layers)
+    ])  # fmt: skip
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def number(name: str, default: int) -> int:
+    return int(st.query_params.get(name, default))
+
+
+st.set_page_config(layout="wide")
+layers, heads, n = number("layers", 4), number("heads", 8), number("n", 12)
+keys = number("keys", n)
+pattern = made_up(layers, heads, n, keys)
+labels = [WORDS[i % len(WORDS)] for i in range(n)]
+key_labels = [WORDS[i % len(WORDS)] for i in range(keys)]
+special = [label.startswith("[") for label in labels]
+
+
+def exact_url() -> str:
+    """The pattern as the real app serves it: from Streamlit's own media store."""
+    from streamlit.runtime import get_instance
+
+    return get_instance().media_file_mgr.add(
+        pattern.tobytes(), "application/octet-stream", coordinates="demo-pattern"
+    )
+
+
+@st.fragment
+def explore() -> None:
+    st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
+    entropy = -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
+    payload = grid_payload(
+        pattern, labels, key_labels, facts={"entropy": entropy}, exact_url=exact_url(),
+        query_special=special, title="made-up attention",
+    )  # fmt: skip
+    if "bad" in st.query_params:
+        payload = payload[: len(payload) // 2]
+    order = None
+    if "ranked" in st.query_params:
+        flat = np.argsort(entropy, axis=None)
+        order = [(int(i) // heads, int(i) % heads) for i in flat]
+    head = st.session_state.get("head", (1, 2))
+    scale = st.segmented_control("Scale", ["sqrt", "linear", "log"], default="sqrt")
+    chosen = head_grid(
+        payload, selected=head, order=order, scale=scale or "sqrt", fact="entropy", key="grid"
+    )
+    if chosen:
+        st.session_state["head"] = head = chosen
+        st.session_state["events"] = st.session_state.get("events", 0) + 1
+    runs, events = st.session_state["fragment_runs"], st.session_state.get("events", 0)
+    st.text(f"python: L{head[0]} H{head[1]} events {events} runs {runs}")
+
+
+@st.fragment
+def lines() -> None:
+    chosen = [(0, h) for h in range(min(heads, number("lines", 3)))]
+    payload = lines_payload(
+        np.stack([pattern[layer, head] for layer, head in chosen]), names_of(chosen), labels,
+        key_labels, is_special=special, segments=[int(i > n // 2) for i in range(n)],
+    )  # fmt: skip
+    pair = token_lines(payload, key="lines")
+    if pair:
+        st.session_state["pair"] = pair
+    st.text(f"pair: {st.session_state.get('pair')}")
+
+
+st.session_state["app_runs"] = st.session_state.get("app_runs", 0) + 1
+if "only" not in st.query_params or st.query_params["only"] == "grid":
+    explore()
+if "only" not in st.query_params or st.query_params["only"] == "lines":
+    lines()
+st.text(f"app runs {st.session_state['app_runs']}")

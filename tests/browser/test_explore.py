@@ -1,0 +1,182 @@
+"""The Explore page as a person uses it, in a real Chromium."""
+
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+from safetensors import safe_open
+
+import mha_viz as mv
+
+TEXT = "The old dog slept while the young cat watched the birds."
+
+
+def type_text(page: Page, text: str) -> None:
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill(text)
+    box.press("Enter")
+
+
+def grid(page: Page):
+    return page.get_by_test_id("stBidiComponentRegular").locator("canvas").first
+
+
+def chosen(page: Page) -> str:
+    return page.get_by_role("heading", level=3).first.inner_text()
+
+
+def test_a_sentence_is_drawn_for_every_head(open_page, wait_idle):
+    page = open_page()
+    type_text(page, TEXT)
+    wait_idle(page)
+    expect(page.get_by_text("4 layers × 8 heads · 14 tokens")).to_be_visible()
+    shot = Image.open(_bytes(grid(page).screenshot())).convert("RGB")
+    assert len(set(shot.resize((200, 100)).getdata())) > 50  # a blank canvas has one colour
+    assert parse_qs(urlsplit(page.url).query)["text"] == [TEXT]
+
+
+def test_a_link_opens_on_the_same_view_in_a_fresh_browser(open_page):
+    query = "/?model=tiny-gpt2&text=one+two+one+two&layer=2&head=5&show=table&scale=log&words=1"
+    page = open_page(query)
+    expect(page.get_by_role("heading", name="L2 H5")).to_be_visible()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("one two one two")
+    again = open_page("/?" + urlsplit(page.url).query)
+    assert parse_qs(urlsplit(again.url).query) == parse_qs(urlsplit(page.url).query)
+    expect(again.get_by_role("heading", name="L2 H5")).to_be_visible()
+
+
+def test_clicking_and_keys_choose_a_head(open_page, wait_idle):
+    page = open_page()
+    canvas = grid(page)
+    box = canvas.bounding_box()
+    canvas.click(position={"x": box["width"] * 0.93, "y": box["height"] * 0.85})
+    expect(page.get_by_role("heading", name="L3 H7")).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="L3 H6")).to_be_visible()
+    assert "layer=3" in page.url and "head=6" in page.url
+
+
+def test_heatmap_holds_the_exact_weights(open_page):
+    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+    plot = page.locator(".js-plotly-plot").first
+    expect(plot).to_be_visible()
+    drawn = plot.evaluate(
+        "p => { const t = p._fullData.find(t => t.type === 'heatmap');"
+        " return Array.from(t.z, r => Array.from(r)); }"
+    )
+    weights = mv.load("tiny-bert").trace(TEXT).head(1, 2)
+    assert len(drawn) == weights.shape[0]
+    assert max(abs(a - b) for r, s in zip(drawn, weights.tolist(), strict=True)
+               for a, b in zip(r, s, strict=True)) < 1e-6  # fmt: skip
+
+
+@pytest.mark.parametrize("show", ["heatmap", "lines", "pair", "table"])
+@pytest.mark.parametrize("look", [
+    {}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+], ids=["light", "dark", "phone"])  # fmt: skip
+def test_every_picture_in_light_dark_and_on_a_phone(open_page, show, look):
+    page = open_page(f"/?text={TEXT}&show={show}", **look)
+    expect(page.get_by_role("heading", name="L0 H0")).to_be_visible()
+    assert page.get_by_test_id("stAlert").count() == 0
+    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0
+
+
+def test_exports_open(open_page, wait_idle, tmp_path):
+    page = open_page(f"/?text={TEXT}&layer=1&head=2")
+    page.get_by_role("button", name="Export").click()
+    files = {}
+    for label in ("Head as PNG", "Head as SVG", "Head as CSV", "Head as HTML",
+                  "All heads as HTML", "Record (safetensors)"):  # fmt: skip
+        with page.expect_download() as download:
+            page.get_by_role("button", name=label).click()
+        files[label] = tmp_path / download.value.suggested_filename
+        download.value.save_as(files[label])
+    assert Image.open(files["Head as PNG"]).width > 300
+    for label in ("Head as SVG", "Head as CSV", "Head as HTML"):
+        text = files[label].read_text()
+        assert "L1 H2" in text and "tiny-bert" in text and "young cat" in text, label
+    record = mv.AttentionRecord.load(files["Record (safetensors)"])
+    assert record.text == TEXT and record.pattern.shape == (4, 8, 14, 14)
+    with safe_open(files["Record (safetensors)"], "pt") as file:
+        assert json.loads(file.metadata()["record"])["model"] == "tiny-bert"
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/?layer=99&head=2", "There is no L99 H2"),
+        ("/?model=../../etc/passwd", "makes no sense"),
+        ("/?model=nobody/nothing", "not on this machine"),
+        ("/?mass=nan&scale=rainbow", "makes no sense"),
+    ],
+)
+def test_a_bad_link_says_so_and_shows_something(open_page, path, message):
+    page = open_page(path)
+    expect(page.get_by_text(message).first).to_be_visible()
+    assert grid(page).is_visible()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x", "👩‍👩‍👧‍👦 👍🏽 🇩🇪", "مرحبا بالعالم", "שלום עולם", "a\u202eb\u0000c\u0007",
+        "<script>window.hacked = 1</script></div><img src=x onerror='window.hacked=1'>",
+        "**bold** `code` $x^2$ :material/home: [a](http://b)", "the " * 3000,
+    ],
+    ids=["one", "emoji", "arabic", "hebrew", "control", "html", "markdown", "long"],
+)  # fmt: skip
+def test_odd_text_is_text(open_page, wait_idle, text):
+    page = open_page()
+    type_text(page, text)
+    wait_idle(page)
+    assert grid(page).is_visible()
+    for show in ("Token lines", "Query · key", "Strongest pairs", "Heatmap"):
+        page.get_by_role("radio", name=show).or_(page.get_by_role("button", name=show)).click()
+        wait_idle(page)
+        assert page.locator("[data-testid=stAlertContentError]").count() == 0
+    assert page.evaluate("window.hacked") is None
+    if text.startswith("the "):
+        expect(page.get_by_text(re.compile("was cut to 128 tokens"))).to_be_visible()
+
+
+@pytest.mark.parametrize("text", ["", "   "])
+def test_no_text_asks_for_one(open_page, wait_idle, text):
+    page = open_page()
+    type_text(page, text)
+    wait_idle(page)
+    expect(page.get_by_text("Type a sentence above")).to_be_visible()
+
+
+def test_two_people_do_not_disturb_each_other(open_page, wait_idle):
+    first, second = open_page(), open_page("/?model=tiny-gpt2")
+    type_text(first, "a red fox")
+    type_text(second, "two green birds sang in the tall tree")
+    wait_idle(first)
+    wait_idle(second)
+    expect(first.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
+    assert "model=tiny-bert" in first.url and "model=tiny-gpt2" in second.url
+    expect(first.get_by_text("5 tokens").first).to_be_visible()
+
+
+def test_an_unknown_model_is_refused_and_the_text_stays(open_page, wait_idle):
+    page = open_page(f"/?text={TEXT}")
+    page.get_by_label("Model", exact=True).click()
+    page.get_by_role("option", name="Another model").click()
+    for name, message in (("nobody/nothing", "without network"), ("/etc", "config.json")):
+        box = page.get_by_label("Folder or Hub id")
+        box.fill(name)
+        box.press("Enter")
+        wait_idle(page)
+        expect(page.get_by_text(message).first).to_be_visible()
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+
+
+def _bytes(data: bytes):
+    from io import BytesIO
+
+    return BytesIO(data)

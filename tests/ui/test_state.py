@@ -1,0 +1,59 @@
+"""The URL carries the whole view, and nothing that an attacker writes into it does harm."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.ui import state
+from mha_viz.ui.state import DEFAULT, View, from_params, to_params
+
+VIEW = View(
+    model="owner/some-model", text="a b & c = ü 👍", pair="d", part="cross", layer=3, head=7,
+    heads=((3, 7), (0, 11)), scale="log", sort="entropy", words=True, no_special=True,
+    no_first=True, show="lines", mass=0.35, query=2, key=5,
+)  # fmt: skip
+
+
+def test_every_field_survives_the_url():
+    for field in fields(View):  # none of them may be the default, or the test shows nothing
+        assert getattr(VIEW, field.name) != getattr(DEFAULT, field.name)
+    assert from_params(to_params(VIEW)) == (VIEW, [])
+
+
+def test_a_default_view_is_a_short_link():
+    assert set(to_params(DEFAULT)) == {"model", "text"}
+
+
+@pytest.mark.parametrize(
+    ("name", "raw"),
+    [
+        ("model", "../../etc/passwd"), ("model", "/etc"), ("model", "a/../b"), ("model", ""),
+        ("layer", "-1"), ("layer", "99999"), ("layer", "1e3"), ("layer", "٣٣٣٣٣٣٣٣٣٣"),
+        ("head", "NaN"), ("mass", "nan"), ("mass", "0"), ("mass", "inf"), ("scale", "rainbow"),
+        ("words", "yes"), ("heads", "1.2,3"), ("heads", "1.2.3"), ("show", "<script>"),
+        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("key", "1" * 5000),
+    ],
+)  # fmt: skip
+def test_nonsense_in_a_link_is_named_and_left_out(name, raw):
+    view, problems = from_params({name: raw})
+    assert view == DEFAULT
+    assert len(problems) == 1 and name in problems[0] and len(problems[0]) < 200
+
+
+def test_unknown_parameters_are_ignored():
+    assert from_params({"colour": "red", "__class__": "x"}) == (DEFAULT, [])
+
+
+def test_a_text_too_long_for_a_link_is_left_out_of_it():
+    long = replace(DEFAULT, text="word " * 1000)
+    assert "text" not in to_params(long)
+    assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * state.MAX_URL_TEXT
+
+
+@given(st.dictionaries(st.sampled_from([f.name for f in fields(View)]), st.text()))
+def test_any_link_gives_a_view_that_gives_a_link(params):
+    view, _ = from_params(params)
+    again, problems = from_params(to_params(view))
+    assert again == view and not problems
