@@ -61,7 +61,7 @@ def _check_index(folder: Path, present: set[str]) -> None:
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise BrokenCheckpointError(f"{INDEX} of {folder.name} cannot be read: {error}") from error
     for part in map(str, parts - present):
-        if Path(part).name != part or "\\" in part:
+        if Path(part).name != part or part == ".." or "\\" in part:
             raise UnsafeCheckpointError(
                 f"{INDEX} of {folder.name} names {part!r}, which lies outside of the folder."
             )

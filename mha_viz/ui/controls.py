@@ -146,7 +146,7 @@ def grid_options(metrics: dict[str, str], has_special: bool) -> None:
             format_func=lambda key: metrics.get(key, "Layer and head"),
         )  # fmt: skip
         state.bound(
-            "scale", st.segmented_control, "Colour scale", list(state.SCALES),
+            "scale", st.segmented_control, "Colour scale", list(state.SCALES), wrap=True,
             format_func=SCALE_NAMES.__getitem__,
         )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
@@ -166,5 +166,5 @@ def head_options(n_layers: int, n_heads: int) -> None:
                     format_func=lambda i: f"L{i}")  # fmt: skip
         state.bound("head", st.selectbox, "Head", list(range(n_heads)), width=90,
                     format_func=lambda i: f"H{i}")  # fmt: skip
-        state.bound("show", st.segmented_control, "Picture", list(state.SHOWS),
+        state.bound("show", st.segmented_control, "Picture", list(state.SHOWS), wrap=True,
                     format_func=SHOW_NAMES.__getitem__)  # fmt: skip

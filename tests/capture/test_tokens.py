@@ -39,16 +39,8 @@ from transformers import (
 )
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
-from mha_viz.capture.tokens import (
-    MAX_CHARACTERS,
-    MAX_LABEL,
-    Encoded,
-    _begins_by_marks,
-    _word_numbers,
-    clean_text,
-    encode,
-    visible,
-)
+from mha_viz.capture.text import MAX_CHARACTERS, MAX_LABEL, clean_text, visible, word_numbers
+from mha_viz.capture.tokens import Encoded, _begins_by_marks, encode
 from mha_viz.core.record import Token
 from mha_viz.errors import ArgumentError, TextError
 
@@ -495,7 +487,7 @@ def test_visible_hides_nothing_and_is_short(text: str) -> None:
     ],
 )
 def test_words_of_a_text(text: str, expected: str) -> None:
-    numbers = _word_numbers(text)
+    numbers = word_numbers(text)
     assert len(numbers) == len(text)
     split = [""] * (numbers[-1] + 1)
     for char, number in zip(text, numbers, strict=True):
@@ -505,7 +497,7 @@ def test_words_of_a_text(text: str, expected: str) -> None:
 
 @given(text=st.text(min_size=1))
 def test_every_character_has_a_word(text: str) -> None:
-    numbers = _word_numbers(text)
+    numbers = word_numbers(text)
     assert len(numbers) == len(text)
     assert numbers[0] == 0
     assert all(b - a in (0, 1) for a, b in pairwise(numbers))

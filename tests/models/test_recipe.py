@@ -149,6 +149,18 @@ def test_masked_batch(cache: Path) -> None:
     assert not (types & (1 - batch["attention_mask"])).any()
 
 
+def test_masked_texts_are_whole_and_masked() -> None:
+    texts = [np.arange(5, 5 + n, dtype=np.uint16) for n in (3, 40, 100)]
+    (batch,) = data.masked_texts(texts, 200)
+    ids, labels = batch["input_ids"], batch["labels"]
+    assert ids.shape == (3, 102)
+    assert ((ids == 4) == (labels != -100)).all()
+    restored = np.where(labels != -100, labels, ids)
+    for row, text in zip(restored, texts, strict=True):
+        assert row[: len(text) + 2].tolist() == [2, *text, 3]
+        assert not row[len(text) + 2 :].any()
+
+
 # --- train
 
 

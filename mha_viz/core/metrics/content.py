@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.checks import Anything
 from mha_viz.core.metrics.checks import (
-    Anything,
     check_pattern,
     check_per_key,
     check_self_attention,

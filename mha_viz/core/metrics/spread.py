@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import Anything, check_pattern
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 

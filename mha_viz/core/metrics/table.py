@@ -10,7 +10,8 @@ from typing import Literal
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import Anything, check_pattern, check_per_key
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.checks import check_pattern, check_per_key
 from mha_viz.core.metrics.content import duplicate_token, special_token
 from mha_viz.core.metrics.focus import confidence, sparsity
 from mha_viz.core.metrics.position import (

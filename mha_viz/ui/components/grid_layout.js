@@ -5,22 +5,22 @@ const GAP = 7;
 const ROW_LABELS = 34;
 const LARGEST = 132;
 
-/** The lattice of tiles for a component of that width, in CSS pixels. */
-export function layoutOf({ layers, heads, rows, cols }, order, width) {
-  const side = order ? flowSide(width, order.length) : matrixSide(width, heads);
-  const columns = order ? side.columns : heads;
+/** The lattice of tiles for a width in CSS pixels; `flow`: how many tiles flow, 0 for a matrix. */
+export function layoutOf({ layers, heads, rows, cols }, flow, width) {
+  const side = flow ? flowSide(width, flow) : matrixSide(width, heads);
+  const columns = flow ? side.columns : heads;
   const longest = Math.max(rows, cols);
   const shape = (cells) => Math.max(Math.round((side.size * cells) / longest), Math.ceil(side.size / 4));
   const [tileWidth, tileHeight] = [shape(cols), shape(rows)];
-  const count = order ? order.length : layers * heads;
-  const caption = order ? 19 : 0;
-  const top = order ? 0 : 22;
+  const count = flow || layers * heads;
+  const caption = flow ? 19 : 0;
+  const top = flow ? 0 : 22;
   const lines = Math.ceil(count / columns);
   const pitchX = tileWidth + GAP;
   const pitchY = tileHeight + GAP + caption;
   return {
-    flow: Boolean(order), count, columns, lines, tileWidth, tileHeight, pitchX, pitchY, caption,
-    left: order ? 0 : ROW_LABELS, top, gap: GAP,
+    flow: Boolean(flow), count, columns, lines, tileWidth, tileHeight, pitchX, pitchY, caption,
+    left: flow ? 0 : ROW_LABELS, top, gap: GAP,
     // Three pixels around everything: room for the frames of the outermost tiles.
     width: Math.min(count, columns) * pitchX - GAP + 6,
     height: top + lines * pitchY - GAP + 6,

@@ -57,12 +57,14 @@ class HeadGrid {
       this.given = given;
       const [layer, head] = this.settings.selected ?? [0, 0];
       this.selected = layer * header.heads + head;
+      this.cursor = Math.max((this.heads ?? []).indexOf(this.selected), 0);
     }
-    const { order } = this.settings;
-    this.heads = order
-      ? order.map(([layer, head]) => layer * header.heads + head)
-      : Array.from({ length: header.layers * header.heads }, (_, i) => i);
-    this.cursor = Math.max(this.heads.indexOf(this.selected), 0);
+    const all = [...Array(header.layers * header.heads).keys()];
+    const ranked = this.settings.order?.map(([layer, head]) => layer * header.heads + head);
+    const heads = ranked?.filter((head) => head in all) ?? all;
+    if (!heads.length) throw new Error("no head is chosen.");
+    if (String(heads) !== String(this.heads)) this.cursor = Math.max(heads.indexOf(this.selected), 0);
+    this.heads = heads;
   }
 
   // -- drawing ------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ class HeadGrid {
     if (width < 40) return; // a hidden tab: drawn when shown
     const { scale, order, fact } = this.settings;
     const theme = themeOf(this.root);
-    const layout = layoutOf(header, order, width);
+    const layout = layoutOf(header, order && this.heads.length, width);
     const state = JSON.stringify([header.id, width, scale, order, fact, theme, devicePixelRatio]);
     if (state !== this.painted) {
       const began = performance.now();

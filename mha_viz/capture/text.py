@@ -1,0 +1,140 @@
+"""Typed text as Unicode: cleaned, made visible, and parted into words.
+
+Knows characters only. Must not know tokenizers, models or screens.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import groupby
+
+from mha_viz.errors import TextError
+
+MAX_CHARACTERS = 1_200_000  # 100,000 long words
+MAX_LABEL = 40  # characters of a label
+
+_SIGNS = {" ": "␠", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
+    chr(i): chr(0x2400 + i) for i in range(32) if i not in (9, 10)
+}
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # invisible, yet no Cf
+_HIDDEN = frozenset(["Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Zs"])
+_JOINER = re.compile("[\u200c\u200d]")
+_SELECTOR = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_KINDS = {
+    "j": _JOINER,
+    "v": re.compile(_SELECTOR.pattern + "|[\U0001f3fb-\U0001f3ff]"),  # and skin tones
+    "f": re.compile("[\U0001f1e6-\U0001f1ff]"),  # two of them make a flag
+    "i": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
+    "'": re.compile("['’]"),
+}
+_WORD = re.compile(  # over kinds (`kind_of`): a letter, 0 digit, m mark, i ideograph, and the above
+    r"""[ ]* (?: [a0m] (?: [a0m] | (?<=[am])'(?=a) | [vj] | (?<=j)\S )*
+               | f (?: [fmvj] | (?<=j)\S )*
+               | i (?: [mvj] | (?<=j)\S )*
+               | ([^\sa0mfi]) \1* (?: [mvj] | (?<=j)\S )* )
+      | [ ]+ | (\s) \2*""",
+    re.VERBOSE,
+)
+
+
+def clean_text(text: str, what: str = "text") -> str:
+    r"""Typed or pasted text, made safe to tokenise and to show.
+
+    Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
+    that words which it parted stay apart. A surrogate pair becomes its character. All else stays:
+    capitals, accents, spaces, invisible characters. Cleaning twice changes nothing.
+
+    Args:
+        text: the text.
+        what: its name in error messages.
+
+    Returns:
+        The text, never blank.
+
+    Raises:
+        TextError: no text, a blank one, one of over a million characters, or half a character.
+
+    >>> clean_text("one\r\ntwo\x00three")
+    'one\ntwo three'
+    """
+    if not isinstance(text, str):
+        raise TextError(f"The {what} must be a string, got {type(text).__name__}.")
+    if len(text) > MAX_CHARACTERS:
+        raise TextError(
+            f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
+            "Take a part of it."
+        )
+    pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+    text = pairs.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+    if broken := re.search("[\ud800-\udfff]", text):
+        raise TextError(
+            f"The {what} is not valid Unicode: half a character (U+{ord(broken[0]):04X}) at "
+            f"position {broken.start() + 1}. Delete it or type it again."
+        )
+    text = re.sub("\r\n|[\r\v\f\x85]", "\n", text)
+    text = re.sub("[\x00-\x08\x0e-\x1f\x7f-\x9f]", " ", text)
+    if not text.strip():
+        raise TextError(f"The {what} is empty. Type at least one word.")
+    return text
+
+
+def visible(text: str, limit: int = MAX_LABEL) -> str:
+    """Text with nothing hidden in it: a stand-in for whatever would not show or would reorder.
+
+    Only white space: "␠", "⏎", "⇥", with "×3" for a run. Direction marks, other spaces and further
+    invisible characters: their number. A combining mark that stands alone sits on a "◌". Joiners
+    and variation selectors stay inside of an emoji or a word. At most `limit` characters.
+
+    >>> visible("  "), visible("a\u202eb"), visible("a b")
+    ('␠×2', 'a⟨U+202E⟩b', 'a b')
+    """
+    if not text:
+        return "∅"
+    if text.isspace():
+        runs = [(glyph(char), len(list(run))) for char, run in groupby(text)]
+        shown = [sign if n == 1 else f"{sign}×{n}" for sign, n in runs]
+    else:
+        shown = [
+            char if char == " " else glyph(char, inside=i > 0, last=i == len(text) - 1)
+            for i, char in enumerate(text[: limit + 1])
+        ]
+        if unicodedata.category(shown[0][0])[0] == "M":
+            shown[0] = "◌" + shown[0]
+    if sum(map(len, shown)) <= limit:
+        return "".join(shown)
+    kept = ""
+    for sign in shown:
+        if len(kept) + len(sign) >= limit:
+            break
+        kept += sign
+    return kept + "…"
+
+
+def word_numbers(text: str) -> list[int]:
+    """For every character the number of its word."""
+    kinds = text.translate({ord(char): kind_of(char) for char in set(text)})
+    numbers: list[int] = []
+    for number, match in enumerate(_WORD.finditer(kinds)):
+        numbers += [number] * len(match[0])
+    return numbers
+
+
+def kind_of(char: str) -> str:
+    """One letter for what `_WORD` knows, and the sign itself for everything else."""
+    for kind, pattern in _KINDS.items():
+        if pattern.match(char):
+            return kind
+    if char.isalpha():
+        return "a"
+    if char.isalnum() or char == "_":
+        return "0"
+    return "m" if unicodedata.category(char)[0] == "M" else char
+
+
+def glyph(char: str, inside: bool = False, last: bool = False) -> str:
+    if _JOINER.match(char) or _SELECTOR.match(char):
+        hidden = not inside or (last and _JOINER.match(char) is not None)
+    else:
+        hidden = char in _FILLERS or unicodedata.category(char) in _HIDDEN
+    return (_SIGNS.get(char) or f"⟨U+{ord(char):04X}⟩") if hidden else char
