@@ -9,6 +9,7 @@ st.set_page_config(
     page_title="mha_viz",
     page_icon=str(memory.ICON),  # a file: named icons and emoji are fetched from elsewhere
     layout="wide",
+    initial_sidebar_state=256,
     menu_items={"About": "mha_viz: see, measure and compare every attention head."},
 )
 memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-import torch.nn.modules.module as registration
-from torch import nn
 from transformers import (
     AutoConfig,
     AutoModel,
@@ -32,6 +30,7 @@ from transformers.utils.logging import (
 )
 
 from mha_viz.capture.attention_function import IMPLEMENTATION, register
+from mha_viz.capture.budget import check_size, first_line
 from mha_viz.capture.catalog import find_model, read_config
 from mha_viz.capture.model import AttentionModel
 from mha_viz.capture.weight_files import check_weight_files
@@ -128,7 +127,7 @@ def _config(folder: Path) -> PreTrainedConfig:
             ) from error
         raise BrokenCheckpointError(
             f"config.json of {folder.name} is not one that transformers can use: "
-            f"{_first_line(message)}"
+            f"{first_line(message)}"
         ) from error
 
 
@@ -136,7 +135,7 @@ def _network(
     folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
     """The network with our attention, or with eager attention where the family has no interface."""
-    _check_size(folder, config)
+    check_size(folder, config)
     architecture = (getattr(config, "architectures", None) or [""])[0]
     loader = next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
     try:
@@ -145,11 +144,11 @@ def _network(
         raise
     except ValueError as error:
         if loader is AutoModel or "Unrecognized configuration class" not in str(error):
-            raise BrokenCheckpointError(f"{folder.name}: {_first_line(str(error))}") from error
+            raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
         return _from_pretrained(AutoModel, folder, config, dtype)
     except Exception as error:
         raise BrokenCheckpointError(
-            f"The weights of {folder.name} do not fit its config: {_first_line(str(error))}"
+            f"The weights of {folder.name} do not fit its config: {first_line(str(error))}"
         ) from error
 
 
@@ -204,66 +203,6 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
     return notes
 
 
-def _check_size(folder: Path, config: PreTrainedConfig) -> None:
-    """Refuse a config that would take far more memory than its weights explain.
-
-    The network is laid out without storage first; numbers in a config cost nothing until then.
-    """
-    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    try:
-        # The densest storage in use is a byte a weight; weights may be shared or be new.
-        with torch.device("meta"), _Budget(n_numbers=4 * stored + 50_000_000):
-            AutoModel.from_config(config, trust_remote_code=False)
-    except _TooMuchError as error:
-        raise UnsafeCheckpointError(
-            f"config.json of {folder.name} describes a model of {error}, but its files hold only "
-            f"{stored:,} bytes: they do not belong together."
-        ) from error
-    except Exception as error:
-        raise BrokenCheckpointError(
-            f"config.json of {folder.name} describes no model that can be built: "
-            f"{_first_line(str(error))}"
-        ) from error
-
-
-class _TooMuchError(Exception):
-    pass
-
-
-class _Budget:
-    """Stops this thread's building of a network at the first number or module too many."""
-
-    MODULES = 10_000  # the largest models in use have some thousands; laying one out takes 0.3 ms
-
-    def __init__(self, n_numbers: int) -> None:
-        self.left = {"numbers": n_numbers, "modules": self.MODULES}
-        self.thread = threading.get_ident()
-
-    def __enter__(self) -> None:
-        self.hooks = [
-            registration.register_module_parameter_registration_hook(self._numbers),
-            registration.register_module_buffer_registration_hook(self._numbers),
-            registration.register_module_module_registration_hook(self._module),
-        ]
-
-    def __exit__(self, *exc: object) -> None:
-        for hook in self.hooks:
-            hook.remove()
-
-    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
-        self._spend("numbers", 0 if tensor is None else tensor.numel())
-
-    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
-        self._spend("modules", 1)
-
-    def _spend(self, what: str, amount: int) -> None:
-        if threading.get_ident() != self.thread:  # the hooks are every thread's
-            return
-        self.left[what] -= amount
-        if self.left[what] < 0:
-            raise _TooMuchError(f"too many {what}")
-
-
 def _check_finite(network: PreTrainedModel, name: str) -> None:
     for key, weight in network.state_dict().items():
         if weight.is_floating_point() and not torch.isfinite(weight).all():
@@ -285,16 +224,11 @@ def _tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBas
             raise ValueError("it turns text into nothing")
     except Exception as error:  # every broken file raises its own kind here
         raise BrokenCheckpointError(
-            f"{folder.name} has no usable tokenizer ({_first_line(str(error))}): expected "
+            f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
             "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "
             "beside config.json."
         ) from error
     return tokenizer
-
-
-def _first_line(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return (lines[0] if lines else "no reason given")[:300]
 
 
 class _quiet:

@@ -29,6 +29,10 @@ SEQUENTIAL_DARK = (
     "#6fd5e1", "#a4eaea", "#d6fdf9",
 )  # fmt: skip
 
+# For signed numbers: orange below zero, indigo above, the background's grey at zero.
+DIVERGING_LIGHT = ("#9c3a06", "#dd7a3c", "#f5c9a8", "#f3f4f8", "#b5c3f2", "#5f78d8", "#2f3796")
+DIVERGING_DARK = ("#ffc078", "#d9822b", "#7a4a1e", "#1d2029", "#3a4590", "#6f82e6", "#b8c4ff")
+
 # Neighbours differ in lightness and hue; every one reaches a contrast of 3 on its background.
 QUALITATIVE_LIGHT = (
     "#3a4fc4", "#c4560a", "#00796f", "#b0267b", "#1d7fbf", "#7d6400", "#7a2d1f", "#5c6470",
@@ -100,6 +104,10 @@ def sequential(dark: bool = False) -> tuple[str, ...]:
 
 def qualitative(dark: bool = False) -> tuple[str, ...]:
     return QUALITATIVE_DARK if dark else QUALITATIVE_LIGHT
+
+
+def diverging(dark: bool = False) -> tuple[str, ...]:
+    return DIVERGING_DARK if dark else DIVERGING_LIGHT
 
 
 def accent(dark: bool = False) -> str:
@@ -188,6 +196,9 @@ def layout(dark: bool = False) -> dict[str, Any]:
         hoverlabel=dict(
             bgcolor="#1f2331" if dark else "#ffffff", bordercolor=muted(dark),
             font=dict(family=FONT, size=13, color=ink(dark)), align="left",
+        ),
+        modebar=dict(
+            bgcolor="rgba(0,0,0,0)", color=muted(dark), activecolor=ink(dark), orientation="h"
         ),
         xaxis=dict(axis), yaxis=dict(axis),
     )  # fmt: skip

@@ -6,6 +6,7 @@ Knows streamlit's widgets and the view; must not import torch or transformers.
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.capture.catalog import ModelInfo, find_model, list_models
 from mha_viz.errors import MhaVizError
@@ -21,13 +22,17 @@ SHOW_NAMES = {
     "pair": "Query · key",
     "table": "Strongest pairs",
 }
+MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
+LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
 
 
 def model_picker() -> None:
     """The model, in the sidebar. A name typed under `OTHER` is looked up before it is taken."""
     view = state.current()
     models = {info.name: info for info in list_models()}
-    typed = st.session_state.setdefault("typed_models", [])
+    typed = st.session_state.setdefault(
+        "typed_models", [view.model] if view.model in state.folders() else []
+    )
     known = [*models, *(name for name in typed if name not in models)]
     if view.model not in known:
         state.tell(
@@ -66,6 +71,7 @@ def _other_model() -> None:
             st.session_state.refused = str(error)
             return
         st.session_state.typed_models.append(name)
+        state.folders().add(name)
         st.session_state.asking = False
         state.change(model=name, part="", query=-1, key=-1)
 
@@ -94,21 +100,22 @@ def hardware() -> tuple[str, str]:
     return device, dtype
 
 
-def text_box() -> None:
-    """The sentence, an optional second one, and examples."""
-    columns = st.columns([5, 2], vertical_alignment="bottom")
+def text_box() -> DeltaGenerator:
+    """The sentence and examples; returns the place between them for a second sentence."""
+    columns = st.columns([5, 3, 2], vertical_alignment="bottom")
     with columns[0]:
         state.bound(
             "text", st.text_input, "Sentence",
-            placeholder="Type a sentence and press Enter", max_chars=2_000_000,
+            placeholder="Type a sentence and press Enter",
         )  # fmt: skip
-    with columns[1]:
+    with columns[2]:
         _examples()
+    return columns[1]
 
 
 def pair_box(label: str) -> None:
     """The second text; shown where the model takes one."""
-    state.bound("pair", st.text_input, label, placeholder="(none)", max_chars=2_000_000)
+    state.bound("pair", st.text_input, label, placeholder="(none)")
 
 
 def _examples() -> None:
@@ -142,7 +149,7 @@ def grid_options(metrics: dict[str, str], has_special: bool) -> None:
         state.change(sort="")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         state.bound(
-            "sort", st.selectbox, "Sort heads by", sorts, width=230,
+            "sort", st.selectbox, "Sort heads by", sorts, width=190,
             format_func=lambda key: metrics.get(key, "Layer and head"),
         )  # fmt: skip
         state.bound(
@@ -150,13 +157,10 @@ def grid_options(metrics: dict[str, str], has_special: bool) -> None:
             format_func=SCALE_NAMES.__getitem__,
         )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
-            state.bound("words", st.checkbox, "Merge sub-words",
-                        help="Weights to the parts of a word are summed, from them averaged.")  # fmt: skip
+            state.bound("words", st.checkbox, "Whole words", help=MERGED)
             if has_special:
-                state.bound("no_special", st.checkbox, "Leave out special tokens",
-                            help="The rest of each row is scaled back to a sum of 1.")  # fmt: skip
-            state.bound("no_first", st.checkbox, "Leave out first token",
-                        help="The rest of each row is scaled back to a sum of 1.")  # fmt: skip
+                state.bound("no_special", st.checkbox, "No special tokens", help=LEFT_OUT)
+            state.bound("no_first", st.checkbox, "No first token", help=LEFT_OUT)
 
 
 def head_options(n_layers: int, n_heads: int) -> None:

@@ -18,7 +18,8 @@ from mha_viz.plots.pair import score_products
 from mha_viz.plots.payload import MAX_SIDE, grid_payload, lines_payload, names_of
 from mha_viz.plots.theme import format_number, format_weight
 from mha_viz.ui import controls, exports, memory, state
-from mha_viz.ui.components import head_grid, token_lines
+from mha_viz.ui.components.head_grid import head_grid
+from mha_viz.ui.components.token_lines import token_lines
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene, fit_head
 from mha_viz.ui.scene import compute as compute
@@ -119,7 +120,9 @@ def _payload(scene: Scene, record: AttentionRecord, exact: bool = True) -> bytes
     url = exports.exact_url(record) if exact and max(record.pattern.shape[2:]) <= MAX_SIDE else None
 
     def make() -> bytes:
-        facts = {METRICS[view.sort].title: scene.facts[view.sort]} if view.sort in scene.facts else {}
+        facts = (
+            {METRICS[view.sort].title: scene.facts[view.sort]} if view.sort in scene.facts else {}
+        )
         return grid_payload(
             record.pattern.numpy(), record.labels, record.key_labels, facts=facts, exact_url=url,
             query_special=[t.is_special for t in record.tokens],
@@ -179,7 +182,7 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
     )  # fmt: skip
     pair = token_lines(payload, key="lines")
     if pair is not None:
-        query, key = (_original(scene, record, *pair))
+        query, key = _original(scene, record, *pair)
         state.change(query=query, key=key)
     st.caption(
         "Left: the token that looks. Right: what it looks at. Point at a token for its weights; "

@@ -95,9 +95,7 @@ def fit_head(scene: Scene) -> tuple[int, int]:
     return layer, head
 
 
-def _trace(
-    key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str
-) -> Scene:
+def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Scene:
     bar, start = st.empty(), time.perf_counter()
 
     def on_layer(done: int) -> None:

@@ -5,7 +5,7 @@ Knows names and numbers; must not import torch, transformers or plotly: the page
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -67,11 +67,12 @@ def to_params(view: View) -> dict[str, str]:
     return params
 
 
-def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
+def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tuple[View, list[str]]:
     """A view from an untrusted URL, and what had to be ignored in it, in plain words.
 
     Anything unknown or out of range keeps its default; whether a layer or a model exists is seen
-    later, when the model is there.
+    later, when the model is there. A link may name one of `folders`, which somebody has typed by
+    hand since the server started, but no other path.
     """
     view, problems = DEFAULT, []
     for field in fields(View):
@@ -79,7 +80,8 @@ def from_params(params: Mapping[str, str]) -> tuple[View, list[str]]:
             continue
         raw = params[field.name]
         try:
-            value = _READ[field.name](raw)
+            known = field.name == "model" and raw in folders
+            value = raw if known else _READ[field.name](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
             problems.append(f"The link's {field.name}={shown!r} makes no sense and was left out.")
@@ -169,11 +171,17 @@ def current() -> View:
     """The session's view; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
         params = {name: st.query_params[name] for name in st.query_params}
-        view, problems = from_params(params)
+        view, problems = from_params(params, folders())
         st.session_state.view, st.session_state.problems = view, problems
     view = st.session_state.view
     assert isinstance(view, View)
     return view
+
+
+@st.cache_resource(show_spinner=False)
+def folders() -> set[str]:
+    """Models typed by hand since the server started."""
+    return set()
 
 
 def problems() -> list[str]:

@@ -21,7 +21,7 @@ def type_text(page: Page, text: str) -> None:
 
 
 def grid(page: Page):
-    return page.get_by_test_id("stBidiComponentRegular").locator("canvas").first
+    return page.locator("canvas.cells").first
 
 
 def chosen(page: Page) -> str:

@@ -168,8 +168,10 @@ def test_config_that_claims_absurd_sizes(folder, tmp_path, claim):
 
 def test_absurd_buffers_are_not_laid_out(folder, tmp_path):
     # GPT-Neo keeps a square mask of all positions in each layer.
-    claim = {"model_type": "gpt_neo", "attention_types": [[["global"], 3]], "num_layers": 3,
-             "num_heads": 5, "max_position_embeddings": 500_000}  # fmt: skip
+    claim = {
+        "model_type": "gpt_neo", "attention_types": [[["global"], 3]], "num_layers": 3,
+        "num_heads": 5, "classifier_dropout": 0.1, "max_position_embeddings": 500_000,
+    }  # fmt: skip
     with bounded(4), pytest.raises(UnsafeCheckpointError, match="too many numbers"):
         mv.load(str(copy(folder, tmp_path / "bad", **claim)))
 
@@ -215,7 +217,9 @@ def test_weights_of_another_shape(folder, tmp_path):
     bad = copy(folder, tmp_path / "bad")
     name = "bert__encoder__layer__0__attention__self__query__weight"
     change_weights(bad, **{name: torch.zeros(35, 36)})
-    with pytest.raises(BrokenCheckpointError, match=r"query.*\(35, 36\) in the file and \(35, 35\)"):
+    with pytest.raises(
+        BrokenCheckpointError, match=r"query.*\(35, 36\) in the file and \(35, 35\)"
+    ):
         mv.load(str(bad))
 
 
@@ -237,7 +241,7 @@ def test_pickled_weights_are_never_read(folder, tmp_path):
 
 
 def test_no_weights(folder, tmp_path):
-    with pytest.raises(BrokenCheckpointError, match="no .* file with weights"):
+    with pytest.raises(BrokenCheckpointError, match=r"no .* file with weights"):
         mv.load(str(copy(folder, tmp_path / "bad", drop="*.safetensors")))
 
 
@@ -336,7 +340,7 @@ def test_missing_attention_weights_are_noted(folder, tmp_path):
 
 
 def test_missing_attention_bias_of_gpt2_is_noted(tmp_path):
-    """"attn.c_attn.bias" ends like the buffer "attn.bias" that old files rightly lack."""
+    """ "attn.c_attn.bias" ends like the buffer "attn.bias" that old files rightly lack."""
     odd = save(gpt2(), tmp_path / "odd", pairs=False)
     change_weights(odd, transformer__h__1__attn__c_attn__bias=None)
     (note,) = mv.load(str(odd)).notes
@@ -348,7 +352,9 @@ def test_a_missing_head_spoils_predictions_only(folder, tmp_path):
     change_weights(odd, cls__predictions__transform__dense__weight=None)
     (note,) = mv.load(str(odd)).notes
     assert "predictions mean nothing" in note and "Attention does not depend" in note
-    assert torch.equal(mv.load(str(odd)).trace(TEXT).pattern, mv.load(str(folder)).trace(TEXT).pattern)
+    assert torch.equal(
+        mv.load(str(odd)).trace(TEXT).pattern, mv.load(str(folder)).trace(TEXT).pattern
+    )
 
 
 def test_a_missing_pooler_is_nobodys_business(folder, tmp_path):
@@ -381,7 +387,7 @@ def test_names_that_lead_nowhere(name, tmp_path, monkeypatch):
 
 def test_a_file_of_config_json_alone_is_told_what_it_lacks(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(BrokenCheckpointError, match="no .* file with weights"):
+    with pytest.raises(BrokenCheckpointError, match=r"no .* file with weights"):
         mv.load(str(tmp_path))
 
 

@@ -45,9 +45,7 @@ def test_threads_that_make_the_same_thing_do_not_count_it_twice():
         gate.wait(timeout=10)  # all five are making it at once
         return "value"
 
-    threads = [
-        threading.Thread(target=lambda: cache.get("k", make, lambda _: 7)) for _ in range(5)
-    ]
+    threads = [threading.Thread(target=lambda: cache.get("k", make, lambda _: 7)) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:

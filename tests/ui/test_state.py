@@ -42,6 +42,11 @@ def test_nonsense_in_a_link_is_named_and_left_out(name, raw):
     assert len(problems) == 1 and name in problems[0] and len(problems[0]) < 200
 
 
+def test_a_link_may_name_a_folder_only_where_somebody_typed_it():
+    assert from_params({"model": "/models/mine"}, {"/models/mine"})[0].model == "/models/mine"
+    assert from_params({"model": "/models/other"}, {"/models/mine"})[0] == DEFAULT
+
+
 def test_unknown_parameters_are_ignored():
     assert from_params({"colour": "red", "__class__": "x"}) == (DEFAULT, [])
 

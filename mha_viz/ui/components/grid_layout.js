@@ -33,7 +33,9 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width) {
 
 function matrixSide(width, heads) {
   const fit = Math.floor((width - ROW_LABELS - 6 - (heads - 1) * GAP) / heads);
-  const smallest = width < 560 ? 60 : 46; // on a phone: some five tiles, the rest by scrolling
+  // On a phone four tiles and a half: the cut one says that there is more to the right.
+  const half = Math.floor((width - ROW_LABELS) / 4.6) - GAP;
+  const smallest = width < 560 ? half : 46;
   return { size: Math.min(Math.max(fit, smallest), LARGEST) };
 }
 

@@ -8,10 +8,10 @@ from mha_viz.ui import controls, memory, messages, state
 
 # Streamlit leaves six rem above a page and ten below; a projector and a phone have better uses.
 STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding-top: 3.6rem; padding-bottom: 2rem; }
+[data-testid="stMainBlockContainer"] { padding: 3.75rem 3rem 2rem; }
 [data-testid="stMainBlockContainer"] h1 { padding-top: 0; font-size: 1.6rem; }
 @media (max-width: 640px) {
-  [data-testid="stMainBlockContainer"] { padding-left: 1rem; padding-right: 1rem; }
+  [data-testid="stMainBlockContainer"] { padding: 3.6rem 1rem 2rem; }
   [data-testid="stMainBlockContainer"] h1 { font-size: 1.35rem; }
 }
 </style>"""
@@ -25,8 +25,7 @@ def page() -> None:
         st.header("mha_viz", anchor=False)
         controls.model_picker()
         device, dtype = controls.hardware()
-    controls.text_box()
-    second = st.container()
+    second = controls.text_box()
     for problem in state.problems():
         st.warning(messages.plain(problem), icon=":material/link_off:")
 
@@ -43,6 +42,6 @@ def page() -> None:
         scene = drawing.compute(state.current(), model, f"{device}/{dtype}")
     look = controls.look_for()
     if look:
-        st.info(look, icon=":material/lightbulb:")
+        st.caption(f":material/lightbulb: {look}")
     drawing.heads(scene)
     state.publish()

@@ -1,0 +1,84 @@
+"""How large a network a config may describe, found out without laying it out in memory.
+
+Knows configs and how torch builds modules; must not know weights or text.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import torch
+import torch.nn.modules.module as registration
+from torch import nn
+from transformers import AutoModel, PreTrainedConfig
+
+from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+
+
+def check_size(folder: Path, config: PreTrainedConfig) -> None:
+    """Refuse a config that would take far more memory than its weights explain.
+
+    The network is laid out without storage first; numbers in a config cost nothing until then.
+    """
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    try:
+        # The densest storage in use is a byte a weight; weights may be shared or be new.
+        with torch.device("meta"), _Budget(n_numbers=4 * stored + 50_000_000):
+            AutoModel.from_config(config, trust_remote_code=False)
+    except _TooMuchError as error:
+        raise UnsafeCheckpointError(
+            f"config.json of {folder.name} describes a model of {error}, but its files hold only "
+            f"{stored:,} bytes: they do not belong together."
+        ) from error
+    except Exception as error:
+        raise BrokenCheckpointError(
+            f"config.json of {folder.name} describes no model that can be built: "
+            f"{first_line(str(error))}"
+        ) from error
+
+
+class _TooMuchError(Exception):
+    pass
+
+
+class _Budget:
+    """Stops this thread's building of a network at the first number or module too many."""
+
+    MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
+
+    def __init__(self, n_numbers: int) -> None:
+        self.left = {"numbers": n_numbers, "modules": self.MODULES}
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> None:
+        self.hooks = [
+            registration.register_module_parameter_registration_hook(self._numbers),
+            registration.register_module_buffer_registration_hook(self._numbers),
+            registration.register_module_module_registration_hook(self._module),
+        ]
+
+    def __exit__(self, *exc: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+
+    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        self._spend("numbers", 0 if tensor is None else tensor.numel())
+
+    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
+        self._spend("modules", 1)
+
+    def _spend(self, what: str, amount: int) -> None:
+        if threading.get_ident() != self.thread:  # the hooks are every thread's
+            return
+        self.left[what] -= amount
+        if self.left[what] < 0:
+            raise _TooMuchError(f"too many {what}")
+
+
+def first_line(message: str) -> str:
+    """The first line of another library's message; the next one, too, if it announces that."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if lines and lines[0].endswith(":"):
+        lines[0] += " " + " ".join(lines[1:2])
+    return (lines[0] if lines else "no reason given")[:300]

@@ -1,0 +1,113 @@
+"""How one score comes about: a query, a key, and the products whose sum the score is.
+
+Knows plotly and arrays. Must not know a model, a record or a screen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.labels import clean, plotly_text
+
+
+def score_products(
+    query: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
+    key: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
+    scale: float,
+    *,
+    weight: float | None = None,
+    query_label: str = "query",
+    key_label: str = "key",
+    sort: bool = False,
+    title: str = "",
+    dark: bool = False,
+) -> go.Figure:
+    """Query and key as strips, their products as bars: score = scale * sum_d query_d key_d.
+
+    Args:
+        query, key: (d_head,), as the scores saw them.
+        scale: what the sum is multiplied with, often 1 / sqrt(d_head).
+        weight: the attention weight that the softmax made of the score, where known.
+        query_label, key_label: the two tokens.
+        sort: dimensions from the largest to the smallest product instead of in order.
+
+    Raises:
+        ShapeError: vectors of different lengths, or not vectors.
+        ArgumentError: NaN or infinity.
+    """
+    q, k = (np.asarray(vector, dtype=np.float64) for vector in (query, key))
+    if q.ndim != 1 or q.shape != k.shape or not len(q):
+        raise ShapeError(f"query and key must be vectors of one length: {q.shape}, {k.shape}.")
+    products = q * k
+    if not np.isfinite(products).all():
+        raise ArgumentError("query and key must be finite.")
+    order = np.argsort(-products, kind="stable") if sort else np.arange(len(q))
+    colours = theme.diverging(dark)
+    figure = go.Figure()
+    for row, (name, vector) in enumerate(((query_label, q), (key_label, k))):
+        _add_strip(figure, row, name, vector[order], order, colours)
+    figure.add_bar(
+        y=products[order], customdata=order, xaxis="x", yaxis="y3",
+        marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products[order]]),
+        hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
+    )  # fmt: skip
+    figure.update_layout(theme.layout(dark), **_layout(len(q), dark))
+    figure.update_layout(
+        title_text=plotly_text(title), height=330 + 30 * bool(title),
+        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34),
+    )  # fmt: skip
+    figure.add_annotation(
+        text=_sum_text(float(products.sum()), scale, weight), x=0, y=1, xref="paper", yref="paper",
+        xanchor="left", yanchor="bottom", yshift=10, showarrow=False, font=dict(size=14),
+    )  # fmt: skip
+    return figure
+
+
+def _add_strip(
+    figure: go.Figure,
+    row: int,
+    name: str,
+    values: NDArray[np.float64],
+    order: NDArray[np.intp],
+    colours: tuple[str, ...],
+) -> None:
+    reach = float(np.abs(values).max()) or 1.0
+    last = len(colours) - 1
+    figure.add_heatmap(
+        z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))], customdata=order[None],
+        zmin=-reach, zmax=reach, showscale=False, xgap=1 if len(values) <= 128 else 0,
+        colorscale=[[i / last, colour] for i, colour in enumerate(colours)],
+        xaxis="x", yaxis="y" if row == 0 else "y2",
+        hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
+    )  # fmt: skip
+
+
+def _layout(size: int, dark: bool) -> dict[str, object]:
+    quiet = dict(showgrid=False, zeroline=False, ticks="", automargin=True, type="category")
+    return dict(
+        showlegend=False, bargap=0.15, hovermode="closest",
+        xaxis=dict(
+            range=[-0.5, size - 0.5], showgrid=False, zeroline=False, showticklabels=False,
+            title=dict(text=f"{size} dimensions of the head", font=dict(size=12)), anchor="y3",
+        ),
+        yaxis=dict(quiet, domain=[0.86, 1.0]),
+        yaxis2=dict(quiet, domain=[0.68, 0.82]),
+        yaxis3=dict(
+            domain=[0.0, 0.62], gridcolor=theme.gridline(dark), zerolinecolor=theme.muted(dark),
+            automargin=True, title=dict(text="product", font=dict(size=12)), nticks=5,
+        ),
+    )  # fmt: skip
+
+
+def _sum_text(total: float, scale: float, weight: float | None) -> str:
+    number = theme.format_number
+    text = f"sum <b>{number(total)}</b> × {number(scale)} = score <b>{number(total * scale)}</b>"
+    if weight is not None:
+        text += f" → softmax → weight <b>{theme.format_weight(weight)}</b>"
+    return text

@@ -1,0 +1,215 @@
+"""Pictures for paper: PNG and SVG with their caption drawn in and kept in the file.
+
+Knows matplotlib, imported when first needed, and arrays. Must not know a model or a screen.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError
+from mha_viz.plots import theme
+from mha_viz.plots.labels import clean, clean_all
+from mha_viz.plots.payload import as_weights, check_range
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Format = Literal["png", "svg"]
+# Tried in this order for every character; families that are not installed are left out first.
+_FONTS = (
+    "Noto Sans", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Arabic",
+    "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Noto Sans Symbols2",
+    "Arial Unicode MS", "Segoe UI", "Segoe UI Symbol", "Apple Symbols",
+)  # fmt: skip
+_DPI = 200
+_MAX_INCHES = 60.0  # 12 000 pixels a side
+
+
+def head_image(
+    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    format: str = "png",
+    title: str = "",
+    caption: str = "",
+    scale: str = "sqrt",
+    dark: bool = False,
+) -> bytes:
+    """One head as a picture file.
+
+    Args:
+        pattern: (query, key), attention weights in [0, 1].
+        query_labels, key_labels: any text, drawn as it is: no markup, no TeX.
+        format: "png" or "svg".
+        title, caption: drawn above and below, and kept in the file's metadata (PNG: the text
+            chunks Title and Description; SVG: Dublin Core title and description).
+        scale: "sqrt", "linear" or "log".
+
+    Raises:
+        ShapeError: labels that do not fit the pattern.
+        ArgumentError: numbers that are not weights, an unknown format or scale.
+    """
+    weights = as_weights(pattern, 2)
+    check_range(weights)
+    queries, keys = weights.shape
+    rows = clean_all(query_labels, queries, "queries")
+    columns = clean_all(key_labels, keys, "keys")
+    cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
+    with _figure(cell * keys + 2.6, cell * queries + 2.2, dark) as figure:
+        axes = figure.add_subplot()
+        _draw_cells(axes, weights, scale, dark)
+        axes.set_aspect("equal")
+        _label(axes, rows, columns, cell, dark)
+        _add_colour_bar(figure, axes, scale, dark)
+        return _finish(figure, format, title, caption, dark)
+
+
+def grid_image(
+    pattern: Float[NDArray | Tensor, "layer head query key"],  # type: ignore[type-arg]
+    *,
+    format: str = "png",
+    title: str = "",
+    caption: str = "",
+    scale: str = "sqrt",
+    dark: bool = False,
+    facts: Mapping[tuple[int, int], str] | None = None,
+) -> bytes:
+    """All heads as one picture file: rows are layers, columns are heads.
+
+    Args:
+        facts: a short text drawn over a head's tile, by (layer, head).
+
+    See `head_image` for the rest.
+    """
+    weights = as_weights(pattern, 4)
+    check_range(weights)
+    layers, heads, queries, keys = weights.shape
+    tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
+    tall = tile * min(max(queries / keys, 0.25), 4.0)
+    with _figure(heads * tile * 1.08 + 1.2, layers * tall * 1.08 + 1.8, dark) as figure:
+        grid: Any = figure.subplots(layers, heads, squeeze=False)
+        for (layer, head), axes in np.ndenumerate(grid):
+            _draw_cells(axes, weights[layer, head], scale, dark)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            text = (facts or {}).get((layer, head), "") if facts else ""
+            over = f"H{head}" if layer == 0 else ""
+            heading = "  ".join(part for part in (over, clean(text, 30) if text else "") if part)
+            axes.set_title(heading, fontsize=8, color=theme.muted(dark), parse_math=False, pad=3)
+            if head == 0:
+                axes.set_ylabel(
+                    f"L{layer}", fontsize=8, color=theme.muted(dark), rotation=0, ha="right", va="center"
+                )  # fmt: skip
+        _add_colour_bar(figure, list(grid.ravel()), scale, dark)
+        return _finish(figure, format, title, caption, dark)
+
+
+@contextmanager
+def _figure(width: float, height: float, dark: bool) -> Iterator[Figure]:
+    """A figure of its own, without pyplot and its global state, with the fonts that there are."""
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
+    settings = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        # A character that no font has is drawn as a box; that is no matter for stderr.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message=".*does not support.*natively")
+        figure = Figure(
+            figsize=(min(width, _MAX_INCHES), min(height, _MAX_INCHES)), dpi=_DPI,
+            facecolor=theme.paper(dark), layout="constrained",
+        )  # fmt: skip
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def _installed() -> set[str]:
+    from matplotlib import font_manager
+
+    return {font.name for font in font_manager.fontManager.ttflist}
+
+
+def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str, dark: bool) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("attention", theme.sequential(dark))
+    axes.imshow(
+        theme.scale_weights(weights, scale), cmap=colours, vmin=0, vmax=1,
+        interpolation="nearest", aspect="auto", rasterized=True,
+    )  # fmt: skip
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _label(axes: Axes, rows: list[str], columns: list[str], cell: float, dark: bool) -> None:
+    size = min(9.0, max(5.0, cell * 72 * 0.62))
+    step = max(1, math.ceil((size + 1) / (cell * 72)))
+    style: dict[str, Any] = dict(fontsize=size, color=theme.ink(dark), parse_math=False)
+    axes.set_xticks(range(0, len(columns), step), columns[::step], rotation=60, ha="left",
+                    rotation_mode="anchor", **style)  # fmt: skip
+    axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
+    axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
+
+
+def _add_colour_bar(figure: Figure, axes: Any, scale: str, dark: bool) -> None:
+    first = axes[0] if isinstance(axes, list) else axes
+    bar = figure.colorbar(first.images[0], ax=axes, shrink=0.5, aspect=22, pad=0.02, anchor=(0, 1))
+    ticks = np.array(theme.ticks(scale), dtype=np.float32)
+    style: dict[str, Any] = dict(fontsize=7, color=theme.muted(dark))
+    places = theme.scale_weights(ticks, scale)
+    bar.ax.set_yticks([float(place) for place in places], [f"{tick:g}" for tick in ticks], **style)
+    bar.ax.tick_params(length=2, color=theme.muted(dark))
+    bar.set_label("attention weight", **style)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+
+
+def _finish(figure: Figure, format: str, title: str, caption: str, dark: bool) -> bytes:
+    """Title and caption, and the file."""
+    if format not in ("png", "svg"):
+        raise ArgumentError(f'format must be "png" or "svg", got {format!r}.')
+    title = clean(title, 200) if title else ""
+    lines = [clean(line, 2000) for line in caption.splitlines() if line.strip()]
+    if title:
+        figure.suptitle(
+            title, fontsize=11, color=theme.ink(dark), parse_math=False, x=0.02, ha="left"
+        )
+    if lines:
+        letters = max(40, int(figure.get_figwidth() * 16))
+        wrapped = "\n".join(textwrap.fill(line, letters) for line in lines)
+        figure.supxlabel(
+            wrapped, fontsize=7, color=theme.muted(dark), parse_math=False, x=0.02, ha="left"
+        )  # fmt: skip
+    metadata: dict[str, str | None] = {"Title": title, "Description": " ".join(lines)}
+    kept = {name: text for name, text in metadata.items() if text}
+    if format == "svg":
+        kept |= {"Creator": "mha_viz", "Date": None}  # type: ignore[dict-item]  # None: no date
+    else:
+        kept["Software"] = "mha_viz"
+    file = io.BytesIO()
+    figure.savefig(file, format=format, metadata=kept, facecolor=theme.paper(dark))
+    return file.getvalue()
+
+
+def fact_texts(values: Num[NDArray | Tensor, "layer head"]) -> dict[tuple[int, int], str]:  # type: ignore[type-arg]
+    """Numbers of a fact as short texts, for `grid_image`."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return {
+        (layer, head): theme.format_number(float(numbers[layer, head]))
+        for layer, head in np.ndindex(*numbers.shape)
+    }

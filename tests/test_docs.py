@@ -1,0 +1,109 @@
+"""The documentation says what is so: its links lead somewhere, its code and its commands run."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from docs import make_metrics
+from mha_viz.cli import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([
+    *ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("models/*.md"),
+    *ROOT.glob("models/*/README.md"),
+])  # fmt: skip
+NETWORK = "# from the Hub"  # marks a block of Python that a test must not run
+COMMAND = typer.main.get_command(app)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+
+
+def commands() -> Iterator[str]:
+    for name in ("README.md", "docs/how-to.md"):
+        for block in blocks(ROOT / name, "sh"):
+            yield from (line for line in block.splitlines() if line.startswith("mha-viz "))
+
+
+def anchors(page: Path) -> set[str]:
+    """The ids that GitHub gives to a page's headings."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> set[str]:
+    """Targets of links and pictures that lie in the repository."""
+    text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.M | re.S)
+    found = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|srcset)="([^"]+)"', text)
+    return {target for target in found if not re.match(r"[a-z]+:", target)}
+
+
+def test_the_page_of_metrics_is_what_the_table_says() -> None:
+    hint = "docs/metrics.md is out of date: run python -m docs.make_metrics"
+    assert make_metrics.PATH.read_text("utf-8") == make_metrics.render(), hint
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    def leads_somewhere(target: str) -> bool:
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        inside = file.is_relative_to(ROOT) and file.exists()
+        return inside and (not anchor or anchor in anchors(file))
+
+    broken = sorted(target for target in links(page) if not leads_somewhere(target))
+    assert not broken
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
+def test_the_python_examples_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    for block in blocks(ROOT / name, "python"):
+        code = compile(block, name, "exec")
+        if NETWORK not in block:
+            exec(code, scope)
+    assert scope
+
+
+@pytest.mark.parametrize("line", sorted(set(commands())))
+def test_the_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *arguments = shlex.split(line)[1:]
+    if name == "app":  # it would not come back: its options are read, and no more
+        with typer.Context(COMMAND) as context:
+            COMMAND.commands[name].make_context(name, arguments, parent=context)
+        return
+    done = CliRunner().invoke(app, [name, *arguments])
+    assert done.exit_code == 0, done.output
+    if "--out" in arguments:
+        file = tmp_path / arguments[arguments.index("--out") + 1]
+        assert file.stat().st_size > 100
+    else:
+        assert done.stdout.strip()
+
+
+def test_the_tested_families_are_the_ones_named() -> None:
+    def plain(name: str) -> str:
+        return re.sub(r"[^a-z0-9]", "", name.lower())
+
+    code = (ROOT / "tests" / "capture" / "test_families.py").read_text("utf-8")
+    tested = {plain(name) for name in re.findall(r"tf\.(\w+)Config\(", code)}
+    page = (ROOT / "README.md").read_text("utf-8")
+    listed = "".join(re.findall(r"^- (?:encoders|decoders|encoder-decoders): .*$", page, re.M))
+    named = {plain(name) for name in re.split(r"[:,;.]", listed)}
+    assert tested <= named, f"README.md does not name {sorted(tested - named)}"
+
+
+def test_the_examples_cover_the_command() -> None:
+    assert {shlex.split(line)[1] for line in commands()} == set(COMMAND.commands)
