@@ -75,10 +75,11 @@ Out = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         typer.echo(f"mha-viz {__version__}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()
@@ -204,9 +205,9 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
+    text = sys.stdin.read() if text == "-" else text
     from mha_viz.capture.loading import load
 
-    text = sys.stdin.read() if text == "-" else text
     record = load(model).trace(text, pair, part=part, keep=("pattern",))
     for note in record.notes:
         typer.echo(f"note: {note}", err=True)
@@ -251,14 +252,15 @@ def _drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format
 
     if chosen is None:
         if kind is Format.html:
-            return grid_html(record_payload(record))
-        return grid_image(record.pattern.numpy(), format=kind.value, caption=caption(record))
+            return grid_html(record_payload(record), title=record.model, caption=caption(record))
+        pattern = record.pattern.numpy()
+        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
     weights = record.head(*chosen).numpy()
     drawn = (weights, record.labels, record.key_labels)
     name = head_name(*chosen)
     if kind is Format.html:
-        return head_html(*drawn, title=name, caption=caption(record))
-    return head_image(*drawn, format=kind.value, title=name, caption=caption(record))
+        return head_html(*drawn, title=name, caption=caption(record, chosen))
+    return head_image(*drawn, format=kind.value, title=name, caption=caption(record, chosen))
 
 
 def _format(asked: Format | None, out: Path | None) -> Format:
@@ -341,11 +343,12 @@ def _deliver(content: str | bytes, out: Path | None) -> None:
 
 def main() -> None:
     """The entry point of the command."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
         if isinstance(stream, io.TextIOWrapper):
             encoding = stream.encoding if stream.isatty() else "utf-8"
-            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+            errors = "surrogateescape" if stream is sys.stdin else "backslashreplace"
+            stream.reconfigure(encoding=encoding, errors=errors)
     try:
         app()
     except KeyboardInterrupt:  # before a command began

@@ -34,15 +34,11 @@ def record_html(record: AttentionRecord) -> str:
     Returns:
         HTML in which no token is markup.
     """
-    from mha_viz.plots.standalone import grid_html
+    from mha_viz.plots.standalone import fragment, grid_html
 
     page = grid_html(record_payload(record))
-    return (
-        f"<div><p>{html.escape(caption(record))}</p>"
-        f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
-        f'title="All attention heads" style="width:100%;height:{_FRAME_HEIGHT}px;border:0">'
-        "</iframe></div>"
-    )
+    frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads")
+    return f"<div><p>{html.escape(caption(record))}</p>{frame}</div>"
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:
@@ -102,14 +98,15 @@ def record_metrics(record: AttentionRecord) -> dict[str, torch.Tensor]:
     return {key: values for key, values in table.items() if not METRICS[key].needs & places}
 
 
-def caption(record: AttentionRecord) -> str:
-    """Model, part, texts and settings in one line."""
+def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> str:
+    """Model, part, texts and settings in one line, of all heads or of a chosen (layer, head)."""
     parts = [record.model or "a model"]
     parts += [] if record.part == "self" else [f"{record.part} attention"]
     parts += [clean(text, _MAX_TEXT) for text in (record.text, record.text_pair) if text]
     parts += ["sub-words merged"] * record.merged
     if record.removed_mass is not None:
-        parts.append(f"tokens left out ({float(record.removed_mass.mean()):.1%} of the mass)")
+        removed = record.removed_mass if chosen is None else record.removed_mass[chosen]
+        parts.append(f"tokens left out ({float(removed.mean()):.1%} of the mass)")
     layers, heads, queries, keys = record.pattern.shape
     parts.append(f"{layers} layers × {heads} heads, {queries} queries × {keys} keys")
     return " · ".join(parts)

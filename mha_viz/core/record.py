@@ -1,55 +1,24 @@
 """AttentionRecord: what one run of one text through one model left behind.
 
-Knows tensors and JSON. Must not know transformers, plotly or streamlit.
+Knows tensors and tokens. Must not know transformers, plotly or streamlit.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from mha_viz.core import display
+from mha_viz.core import display, record_file
+from mha_viz.core.token import Token as Token
+from mha_viz.core.token import merge
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 
-FORMAT = "mha_viz.record.1"
-MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
-_TENSORS = ("pattern", "z", "query", "key", "removed_mass")
-
-_DESCRIPTION = (
-    "model", "family", "part", "text", "text_pair", "causal", "scale", "merged", "notes",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One position on an axis of the pattern.
-
-    Args:
-        text: the label that people read ("cat", "·the", "[CLS]", "👍 1/4"); never HTML.
-        id: number in the vocabulary; -1 for a word merged from several tokens.
-        start, end: character offsets into the text (of its segment), or None for special tokens.
-        word: index of the word that the token belongs to, counted through both segments;
-            None for special tokens.
-        is_special: added by the tokenizer ([CLS], [SEP], <s> ...), not typed.
-        segment: 0 for the text, 1 for the second text of a pair.
-    """
-
-    text: str
-    id: int
-    start: int | None = None
-    end: int | None = None
-    word: int | None = None
-    is_special: bool = False
-    segment: int = 0
+_NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,8 +41,8 @@ class AttentionRecord:
         model, family, part, text, text_pair, causal: where the record comes from. `part` is
             "self" for a single stack, or "encoder", "decoder", "cross".
         merged: sub-words were merged to words.
-        removed_mass: float32 (layer, head), the mean mass per query that `without_special` or
-            `without_first` took away; None where nothing was removed.
+        removed: float32 (layer, head, query), the share of each row's mass that `without_special`
+            or `without_first` took away; None where nothing was removed.
         notes: what the user should be told (a truncated text, weights newly initialised).
 
     Raises:
@@ -95,8 +64,8 @@ class AttentionRecord:
     text_pair: str | None = None
     causal: bool = False
     merged: bool = False
-    removed_mass: Float[Tensor, "layer head"] | None = None
-    notes: tuple[str, ...] = field(default=())
+    removed: Float[Tensor, "layer head query"] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.key_tokens:
@@ -126,6 +95,11 @@ class AttentionRecord:
     def key_labels(self) -> tuple[str, ...]:
         return tuple(token.text for token in self.key_tokens)
 
+    @property
+    def removed_mass(self) -> Float[Tensor, "layer head"] | None:
+        """The mean mass per query that was taken away, in [0, 1]; None where nothing was."""
+        return None if self.removed is None else self.removed.mean(-1)
+
     def kept(self, name: str) -> Tensor:
         """The tensor of that name, or `NotKeptError` with what to do about it."""
         tensor: Tensor | None = getattr(self, name)
@@ -149,8 +123,8 @@ class AttentionRecord:
         z = self.kept("z")
         if not self.W_O:
             raise NotKeptError(
-                "head_output needs the model's output weights W_O, which a saved or merged record "
-                "does not carry: trace the text again."
+                "head_output needs the model's output weights W_O, which a record read from a file "
+                "does not carry, or which are not known for this family: trace the text again."
             )
         return torch.stack(
             [torch.matmul(z[layer], W_O.to(z)) for layer, W_O in enumerate(self.W_O)]
@@ -174,15 +148,22 @@ class AttentionRecord:
         """
         if self.merged:
             return self
-        rows, tokens = _groups(self.tokens, self.text, self.text_pair)
-        columns, key_tokens = _groups(self.key_tokens, self.text, self.text_pair)
+        rows, tokens = merge(self.tokens, self.text, self.text_pair)
+        columns, key_tokens = merge(self.key_tokens, self.text, self.text_pair)
         average = rows / rows.sum(dim=1, keepdim=True)
         pattern = torch.einsum("wq,lhqk,vk->lhwv", average, self.pattern, columns)
-        z = None if self.z is None else torch.einsum("wq,lhqd->lhwd", average, self.z)
+        z, removed = self.z, self.removed
         return replace(
-            self, pattern=pattern.clamp_(0.0, 1.0), z=z, query=None, key=None,
-            tokens=tokens, key_tokens=key_tokens, merged=True,
-        )  # fmt: skip
+            self,
+            pattern=pattern.clamp_(0.0, 1.0),
+            z=None if z is None else torch.einsum("wq,lhqd->lhwd", average, z),
+            removed=None if removed is None else torch.einsum("wq,lhq->lhw", average, removed),
+            query=None,
+            key=None,
+            tokens=tokens,
+            key_tokens=key_tokens,
+            merged=True,
+        )
 
     def without_special(self, renormalize: bool = True) -> AttentionRecord:
         """Special tokens left out on both axes; `removed_mass` says how much went.
@@ -210,19 +191,20 @@ class AttentionRecord:
     ) -> AttentionRecord:
         if not any(no_query) and not any(no_key):
             return self
-        rows = torch.tensor([i for i, out in enumerate(no_query) if not out], dtype=torch.long)
-        columns = torch.tensor([i for i, out in enumerate(no_key) if not out], dtype=torch.long)
-        if not len(rows) or not len(columns):
+        rows = [i for i, out in enumerate(no_query) if not out]
+        columns = [i for i, out in enumerate(no_key) if not out]
+        if not rows or not columns:
             raise ArgumentError("Nothing would be left: every token of this record is removed.")
         before = self.pattern[:, :, rows]
         pattern = before[..., columns]
-        removed = (before.sum(-1) - pattern.sum(-1)).clamp(0.0, 1.0).mean(-1)
-        if self.removed_mass is not None:  # the second removal acts on what the first one left
-            removed = self.removed_mass + removed * (1 - self.removed_mass)
+        mass, left = before.sum(-1), pattern.sum(-1)
+        gone = 1 - left / mass.clamp_min(_NOTHING)
+        gone = torch.where(mass > _NOTHING, gone, 0.0).clamp(0.0, 1.0)
+        if self.removed is not None:  # this removal acts on what the one before left
+            gone = 1 - (1 - self.removed[:, :, rows]) * (1 - gone)
         if renormalize:
-            total = pattern.sum(-1, keepdim=True)
-            # Below 1e-6 the rest is rounding noise of a softmax; blowing it up would show noise.
-            pattern = torch.where(total > 1e-6, pattern / total.clamp_min(1e-6), 0.0)
+            scaled = pattern / left.clamp_min(_NOTHING)[..., None]
+            pattern = torch.where(left[..., None] > _NOTHING, scaled, 0.0)
         return replace(
             self,
             pattern=pattern,
@@ -231,7 +213,7 @@ class AttentionRecord:
             z=None if self.z is None else self.z[:, :, rows],
             query=None if self.query is None else self.query[:, :, rows],
             key=None if self.key is None else self.key[:, :, columns],
-            removed_mass=removed,
+            removed=gone,
         )
 
     # -- files ---------------------------------------------------------------------------------
@@ -240,21 +222,16 @@ class AttentionRecord:
         """Write a safetensors file with the description as JSON in its header. Never pickle."""
         path = Path(path)
         tensors = {
-            name: tensor.detach().cpu().contiguous()
-            for name in _TENSORS
+            name: tensor
+            for name in record_file.TENSORS
             if (tensor := getattr(self, name)) is not None
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, path, metadata={"format": FORMAT, "record": json.dumps(self.describe())})
+        record_file.write(path, tensors, self.describe())
         return path
 
     def describe(self) -> dict[str, Any]:
         """Everything but the tensors, as plain JSON values."""
-        description: dict[str, Any] = {name: getattr(self, name) for name in _DESCRIPTION}
-        description["shape"] = list(self.pattern.shape)
-        description["tokens"] = [_token_to_list(token) for token in self.tokens]
-        description["key_tokens"] = [_token_to_list(token) for token in self.key_tokens]
-        return description
+        return record_file.describe(self)
 
     @classmethod
     def load(cls, path: str | Path) -> AttentionRecord:
@@ -263,25 +240,7 @@ class AttentionRecord:
         Raises:
             RecordError: no such file, not a record, damaged, or larger than 4 GiB.
         """
-        path = Path(path)
-        if not path.is_file():
-            raise RecordError(f"No record file at {path}.")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise RecordError(f"{path.name} is larger than {MAX_FILE_BYTES >> 30} GiB.")
-        try:
-            with safe_open(path, framework="pt") as file:
-                header = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys() if name in _TENSORS}
-            if header.get("format") != FORMAT:
-                raise RecordError(
-                    f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
-                    f"header, got {header.get('format')!r}."
-                )
-            return cls(**tensors, **_read_description(json.loads(header["record"])))
-        except (SafetensorError, json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, RecordError):
-                raise
-            raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
+        return cls(**record_file.read(Path(path)))
 
     # -- Python's own questions ----------------------------------------------------------------
 
@@ -305,7 +264,7 @@ class AttentionRecord:
         if not isinstance(other, AttentionRecord):
             return NotImplemented
         return self.describe() == other.describe() and all(
-            _same(getattr(self, name), getattr(other, name)) for name in _TENSORS
+            _same(getattr(self, name), getattr(other, name)) for name in record_file.TENSORS
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors
@@ -331,7 +290,7 @@ def _validate(record: AttentionRecord) -> None:
         "z": (layers, heads, queries),
         "query": (layers, heads, queries),
         "key": (layers, heads, keys),
-        "removed_mass": (layers, heads),
+        "removed": (layers, heads, queries),
     }
     for name, shape in expected.items():
         tensor = getattr(record, name)
@@ -349,53 +308,6 @@ def _validate(record: AttentionRecord) -> None:
             f"got values from {low:.4g} to {high:.4g} and a row sum of {row_max:.4g}. NaN or "
             "infinity here means that the model's weights or scores are broken."
         )
-
-
-def _groups(
-    tokens: tuple[Token, ...], text: str, text_pair: str | None
-) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
-    """Membership matrix of words, and the words as tokens."""
-    groups: list[list[int]] = []
-    for i, token in enumerate(tokens):
-        previous = tokens[i - 1] if i else None
-        same = (
-            previous is not None
-            and token.word is not None
-            and token.word == previous.word
-            and token.segment == previous.segment
-        )
-        if same:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    member = torch.zeros(len(groups), len(tokens))
-    words: list[Token] = []
-    for row, group in enumerate(groups):
-        member[row, group] = 1.0
-        first, last = tokens[group[0]], tokens[group[-1]]
-        if len(group) == 1:
-            words.append(first)
-            continue
-        source = (text_pair if first.segment else text) or ""
-        label = source[first.start : last.end].strip() if first.start is not None else ""
-        label = label or "".join(tokens[i].text for i in group)
-        words.append(replace(first, text=label, id=-1, end=last.end))
-    return member, tuple(words)
-
-
-def _token_to_list(token: Token) -> list[Any]:
-    return [
-        token.text, token.id, token.start, token.end, token.word, token.is_special, token.segment,
-    ]  # fmt: skip
-
-
-def _read_description(raw: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {name: raw[name] for name in _DESCRIPTION}
-    fields["scale"] = tuple(float(value) for value in raw["scale"])
-    fields["notes"] = tuple(str(note) for note in raw["notes"])
-    fields["tokens"] = tuple(Token(*token) for token in raw["tokens"])
-    fields["key_tokens"] = tuple(Token(*token) for token in raw["key_tokens"])
-    return fields
 
 
 def _same(a: Tensor | None, b: Tensor | None) -> bool:

@@ -70,8 +70,13 @@ def strip(
         theme.layout(dark), showlegend=False, hovermode="closest", height=104,
         title=dict(text=line, font=dict(size=13), x=0, xref="container", y=0.97, yanchor="top"),
         margin=dict(l=8, r=8, t=30, b=24),
-        xaxis=dict(showgrid=False, zeroline=False, showline=True, ticks="outside", ticklen=3, nticks=7),
-        yaxis=dict(range=[layers - 0.4, -0.6], showgrid=False, zeroline=False, showticklabels=False),
+        xaxis=dict(
+            showgrid=False, zeroline=False, showline=True, ticks="outside", ticklen=3, nticks=7
+        ),
+        yaxis=dict(
+            range=[layers - 0.4, -0.6], showgrid=False, zeroline=False, showline=False,
+            showticklabels=False, ticks="",
+        ),
     )  # fmt: skip
     return figure
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -82,12 +83,11 @@ def head_heatmap(
     return figure
 
 
-def _overhang(ticks: dict[str, list[object]], keys: int, cell: float) -> float:
+def _overhang(ticks: dict[str, list[Any]], keys: int, cell: float) -> float:
     """How far slanted labels of the last columns reach past the right edge."""
     pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)
     reach = (
-        3.2 * min(len(str(text)), _TICK_LABEL) - (keys - 1 - float(str(place))) * cell
-        for place, text in pairs
+        3.2 * min(len(str(text)), _TICK_LABEL) - (keys - 1 - place) * cell for place, text in pairs
     )
     return max(0.0, *reach)
 
@@ -124,11 +124,11 @@ def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, object]:
     )  # fmt: skip
 
 
-def _ticks(names: list[str], cell: float) -> dict[str, list[object]]:
+def _ticks(names: list[str], cell: float) -> dict[str, list[Any]]:
     """Places and texts of the labels that fit: every one, or every second, fifth ..."""
     size = _font(cell)
     step = max(1, math.ceil((size + 1.5) / cell))
-    places = list(range(0, len(names), step))
+    places: list[Any] = list(range(0, len(names), step))
     texts = [_short(names[i]) for i in places]
     return {"tickvals": places, "ticktext": [plotly_text(text) for text in texts]}
 
@@ -144,8 +144,8 @@ def _font(cell: float) -> float:
 def _axes(
     query_names: list[str],
     key_names: list[str],
-    down: dict[str, list[object]],
-    across: dict[str, list[object]],
+    down: dict[str, list[Any]],
+    across: dict[str, list[Any]],
     cell: float,
 ) -> dict[str, object]:
     """Two pairs of axes in the same place.
@@ -156,8 +156,8 @@ def _axes(
     """
     quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="")
     shown = dict(
-        quiet, showticklabels=True, tickfont=dict(size=_font(cell)), tickmode="array", automargin=True,
-        ticklabeloverflow="allow",
+        quiet, showticklabels=True, tickfont=dict(size=_font(cell)), tickmode="array",
+        automargin=True, ticklabeloverflow="allow",
     )  # fmt: skip
     every = dict(quiet, showticklabels=False, tickmode="array")
     rows, columns = len(query_names), len(key_names)

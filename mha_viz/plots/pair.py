@@ -89,12 +89,15 @@ def _add_strip(
 
 
 def _layout(size: int, dark: bool) -> dict[str, object]:
-    quiet = dict(showgrid=False, zeroline=False, ticks="", automargin=True, type="category")
+    quiet = dict(
+        showgrid=False, zeroline=False, showline=False, ticks="", automargin=True, type="category"
+    )  # fmt: skip
     return dict(
         showlegend=False, bargap=0.15, hovermode="closest",
         xaxis=dict(
             range=[-0.5, size - 0.5], showgrid=False, zeroline=False, showticklabels=False,
-            title=dict(text=f"{size} dimensions of the head", font=dict(size=12)), anchor="y3",
+            ticks="", showline=False, anchor="y3",
+            title=dict(text=f"{size} dimensions of the head", font=dict(size=12)),
         ),
         yaxis=dict(quiet, domain=[0.86, 1.0]),
         yaxis2=dict(quiet, domain=[0.68, 0.82]),

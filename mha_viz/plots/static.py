@@ -11,6 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError
 from mha_viz.plots import theme
 from mha_viz.plots.labels import clean, clean_all
-from mha_viz.plots.payload import as_weights, check_range
+from mha_viz.plots.payload import as_weights, check_range, pool_max
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +32,13 @@ Format = Literal["png", "svg"]
 # Tried in this order for every character; families that are not installed are left out first.
 _FONTS = (
     "Noto Sans", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Arabic",
-    "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Noto Sans Symbols2",
-    "Arial Unicode MS", "Segoe UI", "Segoe UI Symbol", "Apple Symbols",
+    "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+    "Noto Sans Symbols2", "Arial Unicode MS", "Segoe UI", "Segoe UI Symbol", "Apple Symbols",
 )  # fmt: skip
 _DPI = 200
-_MAX_INCHES = 60.0  # 12 000 pixels a side
+_MAX_INCHES = 30.0  # 6000 pixels a side
+_TILE = 200  # pixels of a tile in the picture of all heads
+_ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threads together
 
 
 def head_image(
@@ -97,25 +100,47 @@ def grid_image(
     """
     weights = as_weights(pattern, 4)
     check_range(weights)
-    layers, heads, queries, keys = weights.shape
+    layers, heads = weights.shape[:2]
+    mosaic, pitch = _mosaic(weights)
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
-    tall = tile * min(max(queries / keys, 0.25), 4.0)
-    with _figure(heads * tile * 1.08 + 1.2, layers * tall * 1.08 + 1.8, dark) as figure:
-        grid: Any = figure.subplots(layers, heads, squeeze=False)
-        for (layer, head), axes in np.ndenumerate(grid):
-            _draw_cells(axes, weights[layer, head], scale, dark)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            text = (facts or {}).get((layer, head), "") if facts else ""
-            over = f"H{head}" if layer == 0 else ""
-            heading = "  ".join(part for part in (over, clean(text, 30) if text else "") if part)
-            axes.set_title(heading, fontsize=8, color=theme.muted(dark), parse_math=False, pad=3)
-            if head == 0:
-                axes.set_ylabel(
-                    f"L{layer}", fontsize=8, color=theme.muted(dark), rotation=0, ha="right", va="center"
-                )  # fmt: skip
-        _add_colour_bar(figure, list(grid.ravel()), scale, dark)
+    tall = tile * pitch[0] / pitch[1]
+    with _figure(heads * tile + 1.4, layers * tall + 1.9, dark) as figure:
+        axes = figure.add_subplot()
+        _draw_cells(axes, mosaic, scale, dark)
+        axes.set_aspect("equal")
+        style: dict[str, Any] = dict(fontsize=8, color=theme.muted(dark))
+        across = [(head + 0.46) * pitch[1] for head in range(heads)]
+        down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
+        axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
+        axes.set_yticks(down, [f"L{layer}" for layer in range(layers)], **style)
+        axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
+        for (layer, head), text in (facts or {}).items():
+            axes.text(
+                (head + 0.46) * pitch[1], (layer + 0.08) * pitch[0], clean(text, 30),
+                fontsize=5.5, color=theme.muted(dark), ha="center", va="bottom", parse_math=False,
+            )  # fmt: skip
+        _add_colour_bar(figure, axes, scale, dark)
         return _finish(figure, format, title, caption, dark)
+
+
+def _mosaic(
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.float32], tuple[int, int]]:
+    """All tiles in one array with NaN between them, and the distance from tile to tile.
+
+    One picture instead of a chart per head: matplotlib needs seconds for 144 axes.
+    """
+    pooled = pool_max(weights, math.ceil(max(weights.shape[2:]) / _TILE))
+    layers, heads, queries, keys = pooled.shape
+    grow = max(1, _TILE // max(queries, keys))
+    high, wide = queries * grow, keys * grow
+    space, gap = max(8, round(0.1 * high)), max(8, round(0.08 * wide))
+    mosaic = np.full((layers * (high + space), heads * (wide + gap)), np.nan, dtype=np.float32)
+    for layer, head in np.ndindex(layers, heads):
+        top, left = layer * (high + space) + space, head * (wide + gap)
+        tile = pooled[layer, head].repeat(grow, axis=0).repeat(grow, axis=1)
+        mosaic[top : top + high, left : left + wide] = tile
+    return mosaic, (high + space, wide + gap)
 
 
 @contextmanager
@@ -126,8 +151,8 @@ def _figure(width: float, height: float, dark: bool) -> Iterator[Figure]:
     from matplotlib.figure import Figure
 
     families = [name for name in _FONTS if name in _installed()] or ["DejaVu Sans"]
-    settings = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
+    settings: Any = {"font.family": families, "svg.fonttype": "path", "svg.hashsalt": "mha_viz"}
+    with _ONE_AT_A_TIME, matplotlib.rc_context(settings), warnings.catch_warnings():
         # A character that no font has is drawn as a box; that is no matter for stderr.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support.*natively")
@@ -146,13 +171,18 @@ def _installed() -> set[str]:
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str, dark: bool) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
+    """Cells as pixels of their final colour; NaN is left open.
 
-    colours = LinearSegmentedColormap.from_list("attention", theme.sequential(dark))
-    axes.imshow(
-        theme.scale_weights(weights, scale), cmap=colours, vmin=0, vmax=1,
-        interpolation="nearest", aspect="auto", rasterized=True,
-    )  # fmt: skip
+    256 colours from a table of our own: matplotlib's own way from numbers to colours takes
+    seconds where all heads are drawn.
+    """
+    table = np.zeros((257, 4), dtype=np.uint8)
+    colours = theme.sequential(dark)
+    table[:256] = [(*theme.rgb(theme.mix(colours, i / 255)), 255) for i in range(256)]
+    places = theme.scale_weights(weights, scale) * 255
+    codes = np.where(np.isnan(places), 256, np.rint(np.nan_to_num(places))).astype(np.intp)
+    axes.imshow(table[np.minimum(codes, 256)], interpolation="nearest", aspect="auto")
+    axes.set_facecolor("none")
     for spine in axes.spines.values():
         spine.set_visible(False)
 
@@ -167,16 +197,21 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float, dark: b
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
 
 
-def _add_colour_bar(figure: Figure, axes: Any, scale: str, dark: bool) -> None:
-    first = axes[0] if isinstance(axes, list) else axes
-    bar = figure.colorbar(first.images[0], ax=axes, shrink=0.5, aspect=22, pad=0.02, anchor=(0, 1))
+def _add_colour_bar(figure: Figure, axes: Axes, scale: str, dark: bool) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("attention", theme.sequential(dark))
+    weights = ScalarMappable(cmap=colours)
+    weights.set_clim(0, 1)
+    bar = figure.colorbar(weights, ax=axes, shrink=0.5, aspect=22, pad=0.02, anchor=(0, 1))
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
     style: dict[str, Any] = dict(fontsize=7, color=theme.muted(dark))
     places = theme.scale_weights(ticks, scale)
     bar.ax.set_yticks([float(place) for place in places], [f"{tick:g}" for tick in ticks], **style)
     bar.ax.tick_params(length=2, color=theme.muted(dark))
     bar.set_label("attention weight", **style)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def _finish(figure: Figure, format: str, title: str, caption: str, dark: bool) -> bytes:

@@ -165,10 +165,10 @@ def grid_options(metrics: dict[str, str], has_special: bool) -> None:
 
 def head_options(n_layers: int, n_heads: int) -> None:
     """Which head, and which picture of it; the same choice as a click on the grid."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound("layer", st.selectbox, "Layer", list(range(n_layers)), width=90,
-                    format_func=lambda i: f"L{i}")  # fmt: skip
-        state.bound("head", st.selectbox, "Head", list(range(n_heads)), width=90,
-                    format_func=lambda i: f"H{i}")  # fmt: skip
-        state.bound("show", st.segmented_control, "Picture", list(state.SHOWS), wrap=True,
-                    format_func=SHOW_NAMES.__getitem__)  # fmt: skip
+    layers, heads = list(range(n_layers)), list(range(n_heads))
+    state.bound("layer", st.selectbox, "Layer", layers, width=90, format_func="L{}".format)
+    state.bound("head", st.selectbox, "Head", heads, width=90, format_func="H{}".format)
+    state.bound(
+        "show", st.segmented_control, "Picture", list(state.SHOWS), wrap=True,
+        format_func=SHOW_NAMES.__getitem__,
+    )  # fmt: skip

@@ -21,8 +21,9 @@ from mha_viz.ui import controls, exports, memory, state
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.components.token_lines import token_lines
 from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene, fit_head
+from mha_viz.ui.scene import Scene
 from mha_viz.ui.scene import compute as compute
+from mha_viz.ui.scene import fit_head as fit_head
 from mha_viz.ui.scene import shown as shown_record
 
 TOP_PAIRS = 40
@@ -49,20 +50,20 @@ def model_facts(model: AttentionModel) -> None:
 def heads(scene: Scene) -> None:
     """All heads, and one of them. A click reruns this and nothing else of the page."""
     with shown():
-        fit_head(scene)
         view = state.current()
         titles = {key: METRICS[key].title for key in scene.facts}
         controls.grid_options(titles, scene.has_special)
         record = shown_record(scene, view)
         _status(scene, record)
         _all_heads(scene, record)
-        controls.head_options(record.n_layers, record.n_heads)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            controls.head_options(record.n_layers, record.n_heads)
+            exports.menu(scene, record, _payload(scene, record, exact=False))
         picture, facts = st.columns([3, 2], gap="medium")
         with picture:
             _PICTURES[state.current().show](scene, record)
         with facts:
             _facts(scene, record)
-            exports.menu(scene, record, _payload(scene, record, exact=False))
         state.publish()
 
 

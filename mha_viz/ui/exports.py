@@ -22,6 +22,8 @@ from mha_viz.ui import state
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
 
+BINARY = "application/octet-stream"
+
 
 def exact_url(record: AttentionRecord) -> str | None:
     """Where the browser finds the exact float32 weights, once somebody points at one.
@@ -31,33 +33,30 @@ def exact_url(record: AttentionRecord) -> str | None:
     if not runtime.exists():
         return None
     manager = runtime.get_instance().media_file_mgr
-    return manager.add(
-        record.pattern.numpy().tobytes(), "application/octet-stream", "mha_viz.exact_weights"
-    )
+    return manager.add(record.pattern.numpy().tobytes(), BINARY, "mha_viz.exact_weights")
 
 
 def menu(scene: Scene, record: AttentionRecord, grid: bytes) -> None:
     """Downloads and the link, made only when they are asked for."""
     view, name = state.current(), file_name(scene)
-    with st.container(horizontal=True):
-        with st.popover("Export", icon=":material/download:"):
-            for label, suffix, mime, make in (
-                ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
-                ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
-                ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
-                ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
-                ("All heads as HTML", "all.html", "text/html", lambda: grid_html(grid)),
-                ("Record (safetensors)", "safetensors", "application/octet-stream",
-                 lambda: _record_file(record)),
-            ):  # fmt: skip
-                st.download_button(
-                    label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
-                    width="stretch",
-                )  # fmt: skip
-        with st.popover("Link", icon=":material/link:"):
-            if len(view.text) > state.MAX_URL_TEXT or len(view.pair) > state.MAX_URL_TEXT:
-                st.markdown("This text is too long for a link; the link opens on everything else.")
-            st.code(link(view), language=None, wrap_lines=True)
+    files = (
+        ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
+        ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
+        ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
+        ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
+        ("All heads as HTML", "all.html", "text/html", lambda: grid_html(grid)),
+        ("Record (safetensors)", "safetensors", BINARY, lambda: _record_file(record)),
+    )
+    with st.popover("Export", icon=":material/download:"):
+        for label, suffix, mime, make in files:
+            st.download_button(
+                label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
+                width="stretch",
+            )  # fmt: skip
+    with st.popover("Link", icon=":material/link:"):
+        if max(len(view.text), len(view.pair)) > state.MAX_URL_TEXT:
+            st.markdown("This text is too long for a link; the link opens on everything else.")
+        st.code(link(view), language=None, wrap_lines=True)
 
 
 def link(view: View) -> str:

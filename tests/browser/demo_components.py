@@ -1,10 +1,12 @@
 """A small app that shows the browser components with made-up attention, for their tests.
 
-Query parameters choose its size and options: layers, heads, n, keys, scale, ranked, pair, bad.
+Query parameters choose its size (layers, heads, n, keys, lines) and options (ranked, coded, bad,
+only=grid or lines).
 """
 
 import numpy as np
 import streamlit as st
+from streamlit import runtime
 
 from mha_viz.plots.payload import grid_payload, lines_payload, names_of
 from mha_viz.ui.components.head_grid import head_grid
@@ -43,20 +45,18 @@ def number(name: str, default: int) -> int:
     return int(st.query_params.get(name, default))
 
 
-st.set_page_config(layout="wide")
-layers, heads, n = number("layers", 4), number("heads", 8), number("n", 12)
-keys = number("keys", n)
-pattern = made_up(layers, heads, n, keys)
-labels = [WORDS[i % len(WORDS)] for i in range(n)]
-key_labels = [WORDS[i % len(WORDS)] for i in range(keys)]
-special = [label.startswith("[") for label in labels]
+def attention() -> tuple[np.ndarray, list[str], list[str], list[bool]]:
+    queries = number("n", 12)
+    keys = number("keys", queries)
+    pattern = made_up(number("layers", 4), number("heads", 8), queries, keys)
+    labels = [WORDS[i % len(WORDS)] for i in range(queries)]
+    key_labels = [WORDS[i % len(WORDS)] for i in range(keys)]
+    return pattern, labels, key_labels, [label.startswith("[") for label in labels]
 
 
-def exact_url() -> str:
+def exact_url(pattern: np.ndarray) -> str:
     """The pattern as the real app serves it: from Streamlit's own media store."""
-    from streamlit.runtime import get_instance
-
-    return get_instance().media_file_mgr.add(
+    return runtime.get_instance().media_file_mgr.add(
         pattern.tobytes(), "application/octet-stream", coordinates="demo-pattern"
     )
 
@@ -64,17 +64,19 @@ def exact_url() -> str:
 @st.fragment
 def explore() -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
+    pattern, labels, key_labels, special = attention()
     entropy = -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
     payload = grid_payload(
-        pattern, labels, key_labels, facts={"entropy": entropy}, exact_url=exact_url(),
+        pattern, labels, key_labels, facts={"entropy": entropy},
+        exact_url=None if "coded" in st.query_params else exact_url(pattern),
         query_special=special, title="made-up attention",
     )  # fmt: skip
     if "bad" in st.query_params:
         payload = payload[: len(payload) // 2]
     order = None
     if "ranked" in st.query_params:
-        flat = np.argsort(entropy, axis=None)
-        order = [(int(i) // heads, int(i) % heads) for i in flat]
+        heads = pattern.shape[1]
+        order = [(int(i) // heads, int(i) % heads) for i in np.argsort(entropy, axis=None)]
     head = st.session_state.get("head", (1, 2))
     scale = st.segmented_control("Scale", ["sqrt", "linear", "log"], default="sqrt")
     chosen = head_grid(
@@ -89,10 +91,12 @@ def explore() -> None:
 
 @st.fragment
 def lines() -> None:
-    chosen = [(0, h) for h in range(min(heads, number("lines", 3)))]
+    pattern, labels, key_labels, special = attention()
+    chosen = [(0, head) for head in range(min(pattern.shape[1], number("lines", 3)))]
     payload = lines_payload(
         np.stack([pattern[layer, head] for layer, head in chosen]), names_of(chosen), labels,
-        key_labels, is_special=special, segments=[int(i > n // 2) for i in range(n)],
+        key_labels, is_special=special,
+        segments=[int(i > len(labels) // 2) for i in range(len(labels))],
     )  # fmt: skip
     pair = token_lines(payload, key="lines")
     if pair:
@@ -100,9 +104,16 @@ def lines() -> None:
     st.text(f"pair: {st.session_state.get('pair')}")
 
 
-st.session_state["app_runs"] = st.session_state.get("app_runs", 0) + 1
-if "only" not in st.query_params or st.query_params["only"] == "grid":
-    explore()
-if "only" not in st.query_params or st.query_params["only"] == "lines":
-    lines()
-st.text(f"app runs {st.session_state['app_runs']}")
+def main() -> None:
+    st.set_page_config(layout="wide")
+    st.session_state["app_runs"] = st.session_state.get("app_runs", 0) + 1
+    only = st.query_params.get("only")
+    if only in (None, "grid"):
+        explore()
+    if only in (None, "lines"):
+        lines()
+    st.text(f"app runs {st.session_state['app_runs']}")
+
+
+if runtime.exists():  # not while a test runner looks for doctests
+    main()

@@ -26,9 +26,7 @@ def page() -> None:
         controls.model_picker()
         device, dtype = controls.hardware()
     second = controls.text_box()
-    for problem in state.problems():
-        st.warning(messages.plain(problem), icon=":material/link_off:")
-
+    warnings = st.container()
     with messages.shown():
         drawing = memory.drawing()
         model = drawing.load_model(state.current().model, device, dtype)
@@ -40,6 +38,10 @@ def page() -> None:
         with st.sidebar:
             drawing.model_facts(model)
         scene = drawing.compute(state.current(), model, f"{device}/{dtype}")
+        drawing.fit_head(scene)
+    with warnings:
+        for problem in state.problems():
+            st.warning(messages.plain(problem), icon=":material/link_off:")
     look = controls.look_for()
     if look:
         st.caption(f":material/lightbulb: {look}")

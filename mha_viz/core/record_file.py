@@ -1,0 +1,110 @@
+"""A record as a file: safetensors, with the description as JSON in its header. Never pickle.
+
+Knows files and JSON, and trusts neither; must not know what a record is beyond its fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from mha_viz.core.token import Token
+from mha_viz.errors import RecordError
+
+FORMAT = "mha_viz.record.1"
+MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
+TENSORS = ("pattern", "z", "query", "key", "removed")
+_TEXTS = ("model", "family", "part", "text")
+_FLAGS = ("causal", "merged")
+
+
+def write(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+    """Write tensors under names of `TENSORS`, and what `describe` gave."""
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(stored, path, metadata={"format": FORMAT, "record": json.dumps(description)})
+
+
+def describe(record: Any) -> dict[str, Any]:
+    """Everything of a record but its tensors, as plain JSON values."""
+    axes = {axis: getattr(record, axis) for axis in ("tokens", "key_tokens")}
+    return {
+        **{name: getattr(record, name) for name in (*_TEXTS, "text_pair", *_FLAGS)},
+        "scale": list(record.scale),
+        "notes": list(record.notes),
+        "shape": list(record.pattern.shape),
+        **{axis: [_to_list(token) for token in tokens] for axis, tokens in axes.items()},
+    }
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The fields of a record, each checked to be of its type.
+
+    Raises:
+        RecordError: no such file, not a record, damaged, or larger than 4 GiB.
+    """
+    if not path.is_file():
+        raise RecordError(f"No record file at {path}.")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise RecordError(f"{path.name} is larger than {MAX_FILE_BYTES >> 30} GiB.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("format") != FORMAT:
+                raise RecordError(
+                    f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
+                    f"header, got {header.get('format')!r}."
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys() if name in TENSORS}
+        if "pattern" not in tensors:
+            raise ValueError("it holds no pattern")
+        return {**tensors, **_fields(json.loads(header["record"]))}
+    except RecordError:
+        raise
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
+
+
+def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+    pair = raw["text_pair"]
+    return {
+        **{name: _text(raw[name]) for name in _TEXTS},
+        **{name: _of(bool, raw[name]) for name in _FLAGS},
+        "text_pair": None if pair is None else _text(pair),
+        "scale": tuple(float(value) for value in _of(list, raw["scale"])),
+        "notes": tuple(_text(note) for note in _of(list, raw["notes"])),
+        **{axis: tuple(map(_from_list, _of(list, raw[axis]))) for axis in ("tokens", "key_tokens")},
+    }
+
+
+def _to_list(token: Token) -> list[Any]:
+    return [
+        token.text, token.id, token.start, token.end, token.word, token.is_special, token.segment,
+    ]  # fmt: skip
+
+
+def _from_list(raw: list[Any]) -> Token:
+    text, number, *places, is_special, segment = _of(list, raw)
+    start, end, word = (None if place is None else _of(int, place) for place in places)
+    return Token(
+        _text(text), _of(int, number), start, end, word, _of(bool, is_special), _of(int, segment)
+    )
+
+
+def _of(kind: type, value: Any) -> Any:
+    """The value, if it is of exactly that type (True is no int here)."""
+    if type(value) is not kind:
+        raise TypeError(f"expected {kind.__name__}, got {value!r:.40}")
+    return value
+
+
+def _text(value: Any) -> str:
+    text: str = _of(str, value)
+    text.encode()  # JSON can spell half a character, which no file or screen takes
+    return text

@@ -1,0 +1,72 @@
+"""Tokens: the labels of a pattern's axes, and the words that sub-words make.
+
+Knows strings and positions; must not know tokenizers, models or files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One position on an axis of the pattern.
+
+    Args:
+        text: the label that people read ("cat", "·the", "[CLS]", "👍 1/4"); never HTML.
+        id: number in the vocabulary; -1 for a word merged from several tokens.
+        start, end: character offsets into the text (of its segment), or None for special tokens.
+        word: index of the word that the token belongs to, counted through both segments;
+            None for special tokens.
+        is_special: added by the tokenizer ([CLS], [SEP], <s> ...), not typed.
+        segment: 0 for the text, 1 for the second text of a pair.
+    """
+
+    text: str
+    id: int
+    start: int | None = None
+    end: int | None = None
+    word: int | None = None
+    is_special: bool = False
+    segment: int = 0
+
+
+def merge(
+    tokens: tuple[Token, ...], text: str, text_pair: str | None
+) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
+    """Which tokens belong to which word (1 or 0), and the words as tokens of their own.
+
+    Neighbours belong together that have the same word and segment; special tokens stand alone. A
+    word's label is its slice of the text it was typed in.
+
+    >>> parts = (Token("wal", 7, 0, 3, word=0), Token("king", 8, 3, 7, word=0))
+    >>> member, words = merge(parts, "walking", None)
+    >>> member.tolist(), words[0].text, words[0].id
+    ([[1.0, 1.0]], 'walking', -1)
+    """
+    groups = [[0]] if tokens else []
+    for i, (previous, token) in enumerate(pairwise(tokens), start=1):
+        place = (token.word, token.segment)
+        if token.word is not None and place == (previous.word, previous.segment):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    member = torch.zeros(len(groups), len(tokens))
+    for row, group in enumerate(groups):
+        member[row, group] = 1.0
+    return member, tuple(_word([tokens[i] for i in group], text, text_pair) for group in groups)
+
+
+def _word(parts: list[Token], text: str, text_pair: str | None) -> Token:
+    first, last = parts[0], parts[-1]
+    if len(parts) == 1:
+        return first
+    source = (text_pair if first.segment else text) or ""
+    label = "" if first.start is None else source[first.start : last.end].strip()
+    label = label or "".join(part.text for part in parts)
+    return replace(first, text=label, id=-1, end=last.end)

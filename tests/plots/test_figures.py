@@ -1,0 +1,108 @@
+"""The plotly figures hold exact numbers, neutral labels and little else."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.facts import strip
+from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.plots.pair import score_products
+
+HOSTILE = ["<b>x</b>", "<script>alert(1)</script>", "$\\alpha$", "&lt;", "<a href='x'>y</a>", "a\x00b", "%{z}"]  # fmt: skip
+
+
+def softmax_rows(*shape: int) -> np.ndarray:
+    weights = np.exp(np.random.default_rng(1).normal(0, 2, shape))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def test_heatmap_holds_the_weights_exactly() -> None:
+    pattern = softmax_rows(5, 7)
+    for scale in theme.SCALES:
+        figure = head_heatmap(pattern, list("abcde"), list("abcdefg"), scale=scale)
+        data = json.loads(figure.to_json())["data"][0]["z"]
+        sent = np.frombuffer(base64.b64decode(data["bdata"]), dtype=data["dtype"])
+        assert (sent.reshape(5, 7) == pattern).all()
+
+
+def test_heatmap_labels_are_neutral_and_not_merged() -> None:
+    figure = head_heatmap(softmax_rows(7, 7), HOSTILE, ["the"] * 7, title="<i>L0 H0</i>")
+    texts = [
+        *figure.layout.yaxis.ticktext,
+        *figure.layout.yaxis2.ticktext,
+        figure.layout.title.text,
+    ]
+    assert not any("<" in text or "$" in text for text in texts)
+    assert figure.layout.xaxis.ticktext == ("the",) * 7
+    assert list(figure.layout.xaxis.tickvals) == list(range(7))
+
+
+def test_heatmap_rows_run_from_top_to_bottom() -> None:
+    figure = head_heatmap(softmax_rows(5, 7), list("abcde"), list("abcdefg"))
+    low, high = figure.layout.yaxis.range
+    assert low > high and figure.layout.xaxis.range == (-0.5, 6.5)
+
+
+@pytest.mark.parametrize("size", [2, 64, 512])
+def test_heatmap_stays_small_and_legible(size: int) -> None:
+    names = [f"token{i}" for i in range(size)]
+    figure = head_heatmap(softmax_rows(size, size), names, names)
+    text = figure.to_json()
+    assert len(text) <= 10 * size * size + 12_000
+    assert figure.layout.height < 1000
+    assert len(figure.layout.xaxis.ticktext) == size  # what hover reads
+    drawn = figure.layout.xaxis2.tickvals
+    assert 2 <= len(drawn) <= 80
+    gaps = np.diff(drawn)
+    assert (gaps == gaps[0]).all()
+
+
+def test_heatmap_colours_follow_the_scale() -> None:
+    for scale in theme.SCALES:
+        stops = theme.colorscale(scale)
+        assert (stops[0][0], stops[-1][0]) == (0.0, 1.0)
+        assert stops[50][1] == theme.mix(theme.sequential(), 0.5)
+        weight = np.array([stops[50][0]], dtype=np.float32)
+        assert theme.scale_weights(weight, scale)[0] == pytest.approx(0.5, abs=1e-5)
+
+
+def test_heatmap_refuses() -> None:
+    with pytest.raises(ShapeError):
+        head_heatmap(softmax_rows(5, 7), list("abc"), list("abcdefg"))
+    with pytest.raises(ArgumentError, match="sqrt"):
+        head_heatmap(softmax_rows(5, 7), list("abcde"), list("abcdefg"), scale="cubic")
+
+
+def test_score_products_add_up() -> None:
+    rng = np.random.default_rng(2)
+    query, key = rng.normal(size=(2, 11))
+    figure = score_products(query, key, 0.5, weight=0.25, query_label="<b>", sort=True)
+    bars = np.asarray(figure.data[2].y)
+    assert bars.sum() == pytest.approx(query @ key)
+    assert (np.diff(bars) <= 0).all()
+    order = np.asarray(figure.data[2].customdata)
+    assert bars == pytest.approx((query * key)[order])
+    text = figure.layout.annotations[0].text
+    assert theme.format_number(float(query @ key) * 0.5) in text and "0.2500" in text
+    assert figure.data[0].y[0] == "&lt;b&gt;"
+    with pytest.raises(ShapeError):
+        score_products(query, key[:5], 0.5)
+
+
+def test_strip_ranks_the_chosen_head() -> None:
+    values = np.array([[0.1, 0.5, np.nan], [0.9, 0.3, 0.2]])
+    figure = strip(values, (0, 1), "entropy", "nats")
+    assert len(figure.data[0].x) == 5
+    assert figure.data[1].x[0] == 0.5
+    assert "L0 H1: 0.5 nats · 2 of 5" in figure.layout.title.text
+    assert (
+        "1 heads without" in figure.layout.title.text
+        or "1 head without" in figure.layout.title.text
+    )
+    assert "not defined" in strip(values, (0, 2), "entropy").layout.title.text
+    with pytest.raises(ArgumentError):
+        strip(values, (2, 0), "entropy")

@@ -1,0 +1,101 @@
+"""Picture files and standalone pages: valid, described, and deaf to hostile tokens."""
+
+import base64
+import io
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mha_viz.errors import ArgumentError
+from mha_viz.plots import theme
+from mha_viz.plots.payload import grid_payload
+from mha_viz.plots.standalone import fragment, grid_html, head_html
+from mha_viz.plots.static import fact_texts, grid_image, head_image
+
+TOKENS = ["<b>x</b>", "</script><script>alert(1)", "$\\frac{", "السلام", "東京", "👍", "a\x00\x07b"]
+CAPTION = 'tiny-bert · L0 H1 · "<b>&</b>"\nsquare-root colours'
+
+
+def softmax_rows(*shape: int) -> np.ndarray:
+    weights = np.exp(np.random.default_rng(3).normal(0, 2, shape))
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def test_png_opens_and_is_described() -> None:
+    data = head_image(softmax_rows(7, 7), TOKENS, TOKENS, title="L0 H1 $a$", caption=CAPTION)
+    with Image.open(io.BytesIO(data)) as image:
+        assert min(image.size) > 300
+        assert image.text["Title"] == "L0 H1 $a$"
+        assert image.text["Description"] == 'tiny-bert · L0 H1 · "<b>&</b>" square-root colours'
+
+
+def test_png_shows_the_colours_of_the_weights() -> None:
+    data = head_image(np.eye(2, dtype=np.float32), ["a", "b"], ["a", "b"])
+    with Image.open(io.BytesIO(data)) as image:
+        colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 20)}
+    assert {theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])} <= colours
+
+
+def test_svg_is_xml_and_described() -> None:
+    data = head_image(
+        softmax_rows(7, 7), TOKENS, TOKENS, format="svg", title="<L0>", caption=CAPTION
+    )
+    root = ET.fromstring(data)
+    texts = " ".join(root.itertext())
+    assert "<L0>" in texts and 'tiny-bert · L0 H1 · "<b>&</b>"' in texts
+    assert not root.findall(".//{http://www.w3.org/2000/svg}script")
+
+
+def test_no_warnings_for_any_script(recwarn: pytest.WarningsRecorder) -> None:
+    head_image(softmax_rows(7, 7), TOKENS, TOKENS, title="東京 👍", caption="नमस्ते")
+    assert not [w for w in recwarn if "lyph" in str(w.message)]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_grid_image(dark: bool) -> None:
+    pattern = softmax_rows(2, 3, 5, 7)
+    data = grid_image(pattern, title="all", dark=dark, facts=fact_texts(pattern.max((2, 3))))
+    with Image.open(io.BytesIO(data)) as image:
+        assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper(dark))
+    ET.fromstring(grid_image(pattern, format="svg", caption=CAPTION))
+
+
+def test_large_grids_have_a_limited_size() -> None:
+    data = grid_image(np.full((60, 3, 4, 4), 0.25, np.float32))
+    with Image.open(io.BytesIO(data)) as image:
+        assert max(image.size) <= 6000
+
+
+def test_files_refuse() -> None:
+    with pytest.raises(ArgumentError, match="png"):
+        head_image(softmax_rows(2, 2), ["a", "b"], ["a", "b"], format="pdf")
+
+
+def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
+    payload = grid_payload(softmax_rows(2, 3, 7, 7), TOKENS, TOKENS)
+    page = grid_html(payload, title="</title><script>x", caption="<i>c</i>", dark=True)
+    assert not re.search(r"(src|href)=|https?://", page)
+    assert page.count("<script") == 1 and page.count("</script>") == 1
+    assert "alert(1)" not in page and "<i>c</i>" not in page
+    assert base64.b64encode(payload).decode() in page
+    assert "connect-src" not in page and "default-src 'none'" in page
+    with pytest.raises(ArgumentError):
+        grid_html(b"nothing")
+
+
+def test_fragment_keeps_a_page_inside_its_frame() -> None:
+    payload = grid_payload(softmax_rows(1, 1, 7, 7), TOKENS, TOKENS)
+    frame = fragment(grid_html(payload), title='a"b')
+    assert frame.startswith("<iframe srcdoc=") and frame.endswith("</iframe>")
+    assert frame.count("<") == 2  # the frame's own tags
+    assert "allow-same-origin" not in frame
+
+
+def test_head_page_shows_tokens_literally() -> None:
+    page = head_html(softmax_rows(7, 7), TOKENS, TOKENS, title="<L0>")
+    assert "<b>x</b>" not in page and "</script><script>alert" not in page
+    assert "&lt;L0&gt;" in page
+    assert not re.search(r"<script[^>]+src=", page)
