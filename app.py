@@ -10,7 +10,7 @@ st.set_page_config(
     page_icon=str(memory.ICON),  # a file: named icons and emoji are fetched from elsewhere
     layout="wide",
     initial_sidebar_state=256,
-    menu_items={"About": "mha_viz: see, measure and compare every attention head."},
+    menu_items={"About": "mha_viz: see and measure every attention head."},
 )
 memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
 st.navigation([st.Page(explore.page, title="Explore", url_path="explore", default=True)],

@@ -10,6 +10,7 @@ import csv
 import errno
 import io
 import json
+import os
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -104,6 +105,11 @@ def start_app(
     # What is not given here is left to the app's config file and STREAMLIT_* variables.
     for name, value in (("address", host), ("port", port)):
         command += [] if value is None else [f"--server.{name}", str(value)]
+    address = host or os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
+    typer.echo(
+        f"mha_viz opens at http://{address}:"
+        f"{port or os.environ.get('STREAMLIT_SERVER_PORT', 8501)} (Ctrl-C stops it)"
+    )
     streamlit.main(command)
 
 

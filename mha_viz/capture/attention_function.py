@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
@@ -22,6 +24,13 @@ KEEPABLE = ("pattern", "z", "query", "key")
 _UNSUPPORTED = ("s_aux", "sinks", "alibi")
 
 
+Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
+
+
+class EverythingKept(Exception):
+    """What was to be kept is kept; the rest of the forward pass would be thrown away."""
+
+
 @dataclass
 class Probe:
     """What one forward pass leaves behind. It travels with the call, never on the shared model.
@@ -33,24 +42,46 @@ class Probe:
         keep: which of "pattern", "z", "query", "key" to keep.
         on_layer: called with the number of layers done so far; an exception it raises abandons
             the run, which is how a page stops work that nobody waits for any more.
+        n_layers: how many layers there are, where that is known and all have patterns of one
+            shape: their patterns are then written into one tensor, and never copied.
+        stop: end the run with `EverythingKept` when n_layers are kept; what the model would
+            compute of them is not computed.
     """
 
     keep: Sequence[str] = ("pattern",)
     on_layer: Callable[[int], None] | None = None
-    kept: dict[str, list[Tensor]] = field(default_factory=dict)
+    n_layers: int = 0
+    stop: bool = False
+    kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
+
+    def room(self, query: Tensor, key: Tensor) -> Tensor | None:
+        """Where this layer's pattern is to be written, if that is known beforehand."""
+        if "pattern" not in self.keep or not 0 < self.n_layers > len(self.modules):
+            return None
+        if query.dtype != torch.float32 or query.device.type != "cpu":
+            return None  # it has to be copied for the record in any case
+        shape = (self.n_layers, *query.shape[:-1], key.shape[-2])
+        everything = self.kept.setdefault("pattern", _pages(shape) if not self.modules else [])
+        if not isinstance(everything, Tensor) or everything.shape != shape:
+            raise AttentionUnavailableError("the layers' attention weights differ in shape")
+        return everything[len(self.modules)]
 
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep one layer's tensors, each (batch, head, ...)."""
         for name in self.keep:
             tensor = tensors[name]
             assert tensor is not None  # `_attend` asks for the pattern whenever it is to be kept
-            self.kept.setdefault(name, []).append(tensor)
+            layers = self.kept.setdefault(name, [])
+            if not isinstance(layers, Tensor):  # else it has been written to its room
+                layers.append(tensor)
         self.modules.append(module)
         self.scale.append(scale)
         if self.on_layer is not None:
             self.on_layer(len(self.modules))
+        if self.stop and len(self.modules) == self.n_layers:
+            raise EverythingKept
 
 
 def register() -> None:
@@ -98,6 +129,7 @@ def _attend(
         softcap=softcap,
         dropout=dropout,
         need_pattern=probe is not None and "pattern" in probe.keep,
+        out=None if probe is None or query.requires_grad else probe.room(query, key),
     )
     if probe is not None:
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key)
@@ -106,3 +138,9 @@ def _attend(
 
 def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:
     return position_bias if attention_mask is None else position_bias + attention_mask
+
+
+def _pages(shape: tuple[int, ...]) -> Tensor:
+    """Uninitialised float32 memory. numpy asks for huge pages, which saves most page faults."""
+    with torch.inference_mode(False):  # a record's tensors are ordinary tensors
+        return torch.from_numpy(np.empty(shape, dtype=np.float32))

@@ -169,7 +169,8 @@ def _from_pretrained(
             folder, config=copy.deepcopy(config), attn_implementation=IMPLEMENTATION, **options
         )
     except (ValueError, KeyError) as error:
-        if "attn_implementation" not in str(error) and "attention" not in str(error).lower():
+        # Some say so in words, some look the name up in a table of their own.
+        if IMPLEMENTATION not in str(error) and "attention" not in str(error).lower():
             raise
         network, info = loader.from_pretrained(
             folder, config=copy.deepcopy(config), attn_implementation="eager", **options

@@ -259,7 +259,11 @@ class AttentionModel:
     ) -> dict[str, Run]:
         pad = self.tokenizer.pad_token_id or 0
         return run(
-            self.network, self.mechanism, sources, targets, pad=pad, keep=keep, on_layer=on_layer
+            *(self.network, self.mechanism, sources, targets),
+            pad=pad,
+            keep=keep,
+            on_layer=on_layer,
+            n_layers=self.n_layers if targets is None else 0,
         )
 
     def _record(
@@ -267,19 +271,17 @@ class AttentionModel:
     ) -> AttentionRecord:
         queries = source if part in ("self", "encoder") or target is None else target
         keys = target if part == "decoder" and target is not None else source
-        n, m = len(queries.tokens), len(keys.tokens)
-        kept = {name: [layer[row] for layer in layers] for name, layers in left.kept.items()}
-        if "key" in kept:
-            heads = left.pattern[0].shape[1]
-            kept["key"] = [repeat_heads(key, heads) for key in kept["key"]]
+        n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
+        kept, heads = left.kept, left.pattern[0].shape[1]
+        key = float32(kept["key"], row, m) if "key" in kept else None
         W_O = [layer.output() for layer in self._projections[part]]
         return AttentionRecord(
-            pattern=float32([p[..., :n, :m] for p in kept["pattern"]]),
+            pattern=float32(kept["pattern"], row, n, m),
             tokens=queries.tokens,
             key_tokens=keys.tokens,
-            z=float32([t[:, :n] for t in kept["z"]]) if "z" in kept else None,
-            query=float32([t[:, :n] for t in kept["query"]]) if "query" in kept else None,
-            key=float32([t[:, :m] for t in kept["key"]]) if "key" in kept else None,
+            z=float32(kept["z"], row, n) if "z" in kept else None,
+            query=float32(kept["query"], row, n) if "query" in kept else None,
+            key=None if key is None else repeat_heads(key, heads),
             scale=tuple(left.scale),
             W_O=tuple(w for w in W_O if w is not None) if all(w is not None for w in W_O) else (),
             model=self.name,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
+from mha_viz.capture.attention_function import Layers
 from mha_viz.capture.run import Run
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import NotKeptError
@@ -140,10 +141,19 @@ def _bias(projection: nn.Linear | Conv1D) -> Tensor | None:
 
 
 def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
-    """Key heads (n_kv_heads, ...) repeated for the query heads that share them."""
-    return tensor.repeat_interleave(n_heads // len(tensor), dim=0)
+    """Key heads (layer, n_kv_heads, ...) repeated for the query heads that share them."""
+    group = n_heads // tensor.shape[1]
+    return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
-def float32(tensors: list[Tensor]) -> Tensor:
-    """Layers stacked (layer, ...) as float32 on the CPU."""
-    return torch.stack(tensors).to("cpu", torch.float32)
+def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
+    """One text of a batch, from all layers (batch, head, ...) cut to `rest`: (layer, head, ...).
+
+    float32 on the CPU, and contiguous; no copy of what is all that already.
+    """
+    index = (row, slice(None), *rest)
+    if isinstance(layers, Tensor):
+        part = layers[(slice(None), *index)]
+    else:
+        part = torch.stack([layer[index] for layer in layers])
+    return part.to("cpu", torch.float32).contiguous()

@@ -14,7 +14,13 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mha_viz.capture.attention_function import IMPLEMENTATION, KEEPABLE, Probe
+from mha_viz.capture.attention_function import (
+    IMPLEMENTATION,
+    KEEPABLE,
+    EverythingKept,
+    Layers,
+    Probe,
+)
 from mha_viz.capture.tokens import Encoded
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 
@@ -27,13 +33,13 @@ PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others ha
 class Run:
     """What one forward pass left of one stack of layers; tensors are (batch, head, ...)."""
 
-    kept: dict[str, list[Tensor]]
-    hidden: Tensor
+    kept: dict[str, Layers]
+    hidden: Tensor | None  # None where the run ended when everything was kept
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
 
     @property
-    def pattern(self) -> list[Tensor]:
+    def pattern(self) -> Layers:
         return self.kept["pattern"]
 
 
@@ -47,6 +53,7 @@ def run(
     pad: int = 0,
     keep: Sequence[str] = ("pattern",),
     on_layer: OnLayer | None = None,
+    n_layers: int = 0,
 ) -> dict[str, Run]:
     """One forward pass over a batch -> what each part left behind. Changes nothing on the network.
 
@@ -57,6 +64,8 @@ def run(
         pad: the token that fills shorter texts up, hidden by the mask.
         keep: what the probe keeps; "eager" has the pattern alone.
         on_layer: see `Probe`; "eager" does not call it.
+        n_layers: of a single stack, where known: the pass then ends with the last layer's
+            attention, and there is no hidden state.
 
     Raises:
         AttentionUnavailableError: the family gives no attention weights this way.
@@ -65,7 +74,8 @@ def run(
     inputs = _inputs(network, sources, pad)
     try:
         if targets is None:
-            return {"self": _one_stack(network.base_model, mechanism, inputs, keep, on_layer)}
+            probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0)
+            return {"self": _one_stack(network.base_model, mechanism, inputs, probe)}
         decoder_inputs = _inputs(network, targets, pad)
         if mechanism == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
@@ -120,21 +130,17 @@ def settle(
     return "eager", eager, reason
 
 
-def _one_stack(
-    network: Any,
-    mechanism: Mechanism,
-    inputs: dict[str, Any],
-    keep: Sequence[str],
-    on_layer: OnLayer | None,
-) -> Run:
+def _one_stack(network: Any, mechanism: Mechanism, inputs: dict[str, Any], probe: Probe) -> Run:
     if "use_cache" in inspect.signature(network.forward).parameters:
         inputs["use_cache"] = False
     if mechanism == "eager":
         output = network(**inputs, output_attentions=True)
-        return Run(_weights(output.attentions, network), output.last_hidden_state)
-    probe = Probe(keep=tuple(keep), on_layer=on_layer)
-    output = network(**inputs, mha_probe=probe)
-    return _left_by(probe, output.last_hidden_state, network)
+        return Run(_weights(output.attentions, network), _result(output))
+    try:
+        hidden = _result(network(**inputs, mha_probe=probe))
+    except EverythingKept:
+        hidden = None
+    return _left_by(probe, hidden, network)
 
 
 def _two_stacks(
@@ -154,7 +160,7 @@ def _two_stacks(
     second = Probe(keep=tuple(keep), on_layer=further)
     arguments = _decoder_arguments(inputs, decoder_inputs)
     output = network(encoder_outputs=encoded, **arguments, mha_probe=second)
-    both = _left_by(second, output.last_hidden_state, network)
+    both = _left_by(second, _result(output), network)
     if len(second.modules) % 2:
         raise AttentionUnavailableError(
             f"{network.config.model_type}: the decoder's layers do not alternate self and cross "
@@ -180,7 +186,7 @@ def _two_stacks_eager(
     output = network(**arguments, output_attentions=True)
     lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
     return {
-        part: Run(_weights(patterns, network), output.last_hidden_state)
+        part: Run(_weights(patterns, network), _result(output))
         for part, patterns in zip(PARTS, lists, strict=True)
     }
 
@@ -194,10 +200,15 @@ def _decoder_arguments(inputs: dict[str, Any], decoder_inputs: dict[str, Any]) -
     }
 
 
-def _left_by(probe: Probe, hidden: Tensor, network: Any) -> Run:
+def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
     if not probe.modules:
         raise AttentionUnavailableError(
             f"{network.config.model_type} did not call our attention function for any layer"
+        )
+    if len(probe.modules) < probe.n_layers:
+        raise AttentionUnavailableError(
+            f"{network.config.model_type} called our attention function for {len(probe.modules)} "
+            f"of its {probe.n_layers} layers only"
         )
     return Run(probe.kept, hidden, probe.scale, probe.modules)
 
@@ -222,6 +233,15 @@ def _inputs(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dic
     return inputs
 
 
+def _result(output: Any) -> Tensor:
+    """What the network gives in the end: hidden states, or logits where its body is its head.
+
+    T5 with a language-model head has no base model of its own.
+    """
+    hidden: Tensor | None = getattr(output, "last_hidden_state", None)
+    return output.logits if hidden is None else hidden
+
+
 def _weights(attentions: Any, network: Any) -> dict[str, list[Tensor]]:
     """The model's own attention weights, or an error where it gives none."""
     if not attentions or any(layer is None or layer.ndim != 4 for layer in attentions):
@@ -241,7 +261,8 @@ def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> b
         if len(mine.pattern) != len(theirs.pattern):
             return False
         pairs = list(zip(mine.pattern, theirs.pattern, strict=True))
-        if part != "encoder":  # its run by our way has the encoder's own state, not the decoder's
+        if mine.hidden is not None and theirs.hidden is not None and part != "encoder":
+            # by our way the encoder has its own state, and not the decoder's
             size = theirs.hidden.float().abs().max().clamp_min(1.0)
             pairs.append((mine.hidden / size, theirs.hidden / size))
         for a, b in pairs:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, Number, check_numbers, check_tensors
+from mha_viz.core.checks import Anything, Number, check_numbers, check_out, check_tensors
 
 
 def attention(
@@ -24,6 +24,7 @@ def attention(
     dropout: Number = 0.0,
     need_pattern: bool = True,
     gates: Anything | None = None,
+    out: Anything | None = None,
 ) -> tuple[
     Float[Tensor, "*batch n_heads query d_value"],
     Float[Tensor, "*batch n_heads query key"] | None,
@@ -46,6 +47,8 @@ def attention(
         dropout: probability in [0, 1] of dropping a weight on its way into z.
         need_pattern: False takes torch's fused kernel and leaves the pattern out.
         gates: factor on each head's z, broadcastable to (*batch, n_heads).
+        out: contiguous (*batch, n_heads, query, key) of the inputs' dtype that takes the pattern
+            (scores on the way to it) and is returned as it; not where gradients are taken.
 
     Returns:
         z (*batch, n_heads, query, d_value) and the pattern before dropout
@@ -66,14 +69,18 @@ def attention(
              [0.2689, 0.7311]]])
     """
     check_tensors(query, key, value, mask, gates)
+    if out is not None:
+        check_out(out, query, key)
     check_numbers(scale, softcap, dropout)
     bias = None if mask is None else _additive(mask, causal, query, key)
     blind = None if bias is None else _blind_rows(bias)  # a causal row alone always sees key 0
     causal = causal and bias is None
     pattern = None
     if need_pattern or softcap is not None:
-        raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap)
+        raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
         pattern = _normalise(raw, blind, overwrite=not raw.requires_grad)
+        if out is not None and pattern.data_ptr() != out.data_ptr():
+            pattern = out.copy_(pattern)  # blind rows and half precision are made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
     else:
         mixed = _fused(query, key, value, bias, blind, causal, scale, dropout)
@@ -90,6 +97,7 @@ def scores(
     causal: bool = False,
     scale: Number | None = None,
     softcap: Number | None = None,
+    out: Anything | None = None,
 ) -> Float[Tensor, "*batch n_heads query key"]:
     """How well each query fits each key: scale * Q K^T, then softcap, then the mask added.
 
@@ -109,9 +117,10 @@ def scores(
         _fold(key, key.shape[-3]).transpose(1, 2),
         beta=0,
         alpha=scale if softcap is None else scale / softcap,
+        out=None if out is None else _fold(out, key.shape[-3]),
     ).view(*query.shape[:-1], key.shape[-2])
     if softcap is not None:
-        raw = softcap * torch.tanh(raw)
+        raw = softcap * torch.tanh(raw) if out is None else raw.tanh_().mul_(softcap)
     bias = _additive(mask, causal, query, key)
     return raw if bias is None else raw.add_(bias)
 

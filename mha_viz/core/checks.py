@@ -45,6 +45,14 @@ def check_tensors(
         _check_extra("gates", gates, shape_of(query)[:-2], query.device)
 
 
+def check_out(out: Tensor, query: Tensor, key: Tensor) -> None:
+    """The place for a pattern: its size, contiguous, of the inputs' dtype and device."""
+    expected = (*query.shape[:-1], key.shape[-2])
+    if shape_of(out) != expected or not out.is_contiguous():
+        raise ShapeError(f"out must be contiguous {expected}, got {shape_of(out)}")
+    check_alike({"query": query, "out": out})
+
+
 def _check_extra(name: str, extra: Tensor, target: tuple[int, ...], device: torch.device) -> None:
     """A mask or gates: the right kind, on the device, and stretching to `target`."""
     if not extra.is_floating_point() and (name, extra.dtype) != ("mask", torch.bool):

@@ -286,16 +286,20 @@ def _validate(record: AttentionRecord) -> None:
             f"pattern has {queries} queries and {keys} keys, but there are {len(record.tokens)} "
             f"tokens and {len(record.key_tokens)} key tokens."
         )
-    expected = {
-        "z": (layers, heads, queries),
-        "query": (layers, heads, queries),
-        "key": (layers, heads, keys),
-        "removed": (layers, heads, queries),
-    }
-    for name, shape in expected.items():
-        tensor = getattr(record, name)
-        if tensor is not None and tuple(tensor.shape[: len(shape)]) != shape:
-            raise RecordError(f"{name} must begin with {shape}, got {tuple(tensor.shape)}.")
+    positions = {"z": queries, "query": queries, "key": keys, "removed": queries}
+    for name, length in positions.items():
+        tensor: Tensor | None = getattr(record, name)
+        if tensor is None:
+            continue
+        shape, ndim = (layers, heads, length), 3 if name == "removed" else 4
+        fits = tensor.ndim == ndim and tuple(tensor.shape[:3]) == shape
+        if not fits or not tensor.is_floating_point():
+            raise RecordError(
+                f"{name} must be floating point of {ndim} axes that begin with {shape}, got "
+                f"{tensor.dtype} of shape {tuple(tensor.shape)}."
+            )
+    if record.removed is not None and not ((record.removed >= 0) & (record.removed <= 1)).all():
+        raise RecordError("removed must hold shares of a row's mass, in [0, 1].")
     if record.W_O and len(record.W_O) != layers:
         raise RecordError(f"W_O must have {layers} layers, got {len(record.W_O)}.")
     if record.scale and len(record.scale) != layers:

@@ -65,7 +65,7 @@ def strip(
     missing = int(numbers.size - known.sum())
     line = f"<b>{plotly_text(title)}</b>  {_standing(numbers, chosen, selected, unit)}"
     if missing:
-        line += f" · {missing} heads without a value"
+        line += f" · {missing} of {numbers.size} without a value"
     figure.update_layout(
         theme.layout(dark), showlegend=False, hovermode="closest", height=104,
         title=dict(text=line, font=dict(size=13), x=0, xref="container", y=0.97, yanchor="top"),

@@ -5,6 +5,8 @@ Knows plotly and arrays. Must not know a model, a record or a screen.
 
 from __future__ import annotations
 
+from typing import SupportsFloat
+
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
@@ -19,9 +21,9 @@ from mha_viz.plots.labels import clean, plotly_text
 def score_products(
     query: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
     key: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
-    scale: float,
+    scale: SupportsFloat,
     *,
-    weight: float | None = None,
+    weight: SupportsFloat | None = None,
     query_label: str = "query",
     key_label: str = "key",
     sort: bool = False,
@@ -63,8 +65,9 @@ def score_products(
         margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34),
     )  # fmt: skip
     figure.add_annotation(
-        text=_sum_text(float(products.sum()), scale, weight), x=0, y=1, xref="paper", yref="paper",
-        xanchor="left", yanchor="bottom", yshift=10, showarrow=False, font=dict(size=14),
+        text=_sum_text(float(products.sum()), float(scale), weight),
+        x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10,
+        showarrow=False, font=dict(size=14),
     )  # fmt: skip
     return figure
 
@@ -108,7 +111,7 @@ def _layout(size: int, dark: bool) -> dict[str, object]:
     )  # fmt: skip
 
 
-def _sum_text(total: float, scale: float, weight: float | None) -> str:
+def _sum_text(total: float, scale: float, weight: SupportsFloat | None) -> str:
     number = theme.format_number
     text = f"sum <b>{number(total)}</b> × {number(scale)} = score <b>{number(total * scale)}</b>"
     if weight is not None:

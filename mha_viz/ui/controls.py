@@ -22,6 +22,7 @@ SHOW_NAMES = {
     "pair": "Query · key",
     "table": "Strongest pairs",
 }
+PART_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross attention"}
 MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
 LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
 
@@ -45,7 +46,7 @@ def model_picker() -> None:
         st.session_state.problems = []
         chosen = st.session_state.ask_model
         if chosen != OTHER:
-            state.change(model=chosen, part="", query=-1, key=-1)
+            state.change(model=chosen, query=-1, key=-1)
         st.session_state.asking = chosen == OTHER
 
     st.session_state.ask_model = OTHER if st.session_state.get("asking") else view.model
@@ -73,7 +74,7 @@ def _other_model() -> None:
         st.session_state.typed_models.append(name)
         state.folders().add(name)
         st.session_state.asking = False
-        state.change(model=name, part="", query=-1, key=-1)
+        state.change(model=name, query=-1, key=-1)
 
     st.text_input(
         "Folder or Hub id", key="ask_other", on_change=take, max_chars=4096,
@@ -118,6 +119,16 @@ def pair_box(label: str) -> None:
     state.bound("pair", st.text_input, label, placeholder="(none)")
 
 
+def part_picker(parts: tuple[str, ...]) -> None:
+    """Which stack of an encoder-decoder is shown."""
+    if state.current().part not in parts:
+        state.change(part=parts[0])
+    if len(parts) > 1:
+        state.bound(
+            "part", st.segmented_control, "Part", list(parts), format_func=PART_NAMES.__getitem__
+        )
+
+
 def _examples() -> None:
     titles = {example.title: example for example in EXAMPLES}
 
@@ -126,9 +137,7 @@ def _examples() -> None:
         if chosen is not None:
             st.session_state.problems = []
             st.session_state.asking = False
-            state.change(
-                text=chosen.text, pair=chosen.pair, model=chosen.model, part="", query=-1, key=-1
-            )
+            state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
 
     st.selectbox(
         "Examples", list(titles), index=None, key="ask_example", on_change=take,

@@ -51,13 +51,14 @@ def compute(view: View, model: AttentionModel, where: str) -> Scene:
     if not view.text.strip():
         raise TextError("Type a sentence above and press Enter, or take one of the examples.")
     pair = view.pair if view.pair.strip() else None
-    part = view.part if view.part in model.parts else model.parts[0]
-    key = (model.name, where, part, view.text, pair)
+    key = (model.name, where, view.part, view.text, pair)
     held = st.session_state.get("scene")
     if isinstance(held, Scene) and held.key == key:
         return held
     scene = memory.cache().get(
-        key, lambda: _trace(key, model, view.text, pair, part), lambda scene: _size(scene.record)
+        key,
+        lambda: _trace(key, model, view.text, pair, view.part),
+        lambda scene: _size(scene.record),
     )
     st.session_state.scene = scene
     return scene

@@ -25,7 +25,7 @@ class View:
     """One view of the Explore page; the same View gives the same page.
 
     Args:
-        model, text, pair, part: what runs. `pair` "" is no second text; `part` "" the first part.
+        model, text, pair, part: what runs. `pair` "" is no second text.
         layer, head: the chosen head.
         heads: heads drawn together as lines, as (layer, head); empty is the chosen one.
         scale: colour scale. sort: "" by layer and head, or the key of a metric.
@@ -37,7 +37,7 @@ class View:
     model: str = "tiny-bert"
     text: str = ""
     pair: str = ""
-    part: str = ""
+    part: str = "self"
     layer: int = 0
     head: int = 0
     heads: tuple[tuple[int, int], ...] = ()
@@ -81,7 +81,7 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
         raw = params[field.name]
         try:
             known = field.name == "model" and raw in folders
-            value = raw if known else _READ[field.name](raw)
+            value: Any = raw if known else _READ[field.name](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
             problems.append(f"The link's {field.name}={shown!r} makes no sense and was left out.")
@@ -144,7 +144,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "model": _model,
     "text": _text,
     "pair": _text,
-    "part": _one_of(("", "self", "encoder", "decoder", "cross")),
+    "part": _one_of(("self", "encoder", "decoder", "cross")),
     "layer": _number(0, 9_999),
     "head": _number(0, 9_999),
     "heads": _heads,

@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
+from mha_viz.plots.payload import grid_payload
+from mha_viz.plots.standalone import fragment, grid_html, head_html
 from tests.browser.demo_components import WORDS, made_up
 
 ROOT = Path(__file__).parents[2]
+HOSTILE = ["<b>x</b>", "<script>alert(1)", "$a$ $b$", "&lt;i&gt;", "<a href='x'>y</a>"]
 DEMO = Path(__file__).with_name("demo_components.py")
 
 pytestmark = pytest.mark.xdist_group("components")
@@ -360,3 +363,46 @@ def test_lines_fit_a_phone(show: Callable[..., Page]) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".token-lines .queries .row").nth(2).tap()
     expect(page.locator(".token-lines .values.keys .number").first).to_be_visible()
+
+
+def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_path: Path) -> None:
+    pattern = made_up(2, 3, 5, 5)
+    payload = grid_payload(pattern, HOSTILE, HOSTILE)
+    (tmp_path / "grid.html").write_text(
+        fragment(grid_html(payload, dark=True)) + fragment(grid_html(payload, dark=False))
+    )
+    page = show("only=lines")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "grid.html").as_uri())
+    for number, theme in enumerate(("dark", "light")):
+        frame = page.frame_locator("iframe").nth(number)
+        root = frame.locator(".head-grid[data-painted]")
+        expect(root).to_have_attribute("data-theme", theme)
+        frame.locator("canvas").click(position={"x": 50, "y": 60})
+        expect(root).to_have_attribute("data-selected", "L0 H0")
+        expect(frame.locator(".tip")).to_contain_text("≈")
+    assert not [url for url in asked if not url.startswith(("file:", "about:"))]
+
+
+def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
+    pattern = made_up(1, 1, 5, 5)[0, 0]
+    (tmp_path / "head.html").write_text(head_html(pattern, HOSTILE, HOSTILE))
+    page = show("only=lines")
+    page.goto((tmp_path / "head.html").as_uri())
+    cells = page.locator(".heatmaplayer image").first
+    cells.wait_for()
+    for index, token in enumerate(HOSTILE):
+        assert page.locator(".xaxislayer-above text", has_text=token).count() == 1
+        box = cells.bounding_box()
+        assert box
+        place = (index + 0.5) / 5
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * place)
+        weight = f"{float(f'{pattern[index, 2]:.4g}'):g}"
+        hover = page.locator(".hoverlayer")
+        expect(hover).to_contain_text(f"{token} → {HOSTILE[2]}")
+        expect(hover).to_contain_text(weight if "e" not in weight else "0.0000")
+    assert (
+        page.locator(".plot-container a[href*=x], .xaxislayer-above tspan[style*=bold]").count()
+        == 0
+    )

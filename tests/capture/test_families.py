@@ -7,6 +7,7 @@ import torch
 import transformers as tf
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+import mha_viz as mv
 from mha_viz.capture.attention_function import IMPLEMENTATION, register
 from mha_viz.capture.model import AttentionModel
 
@@ -225,3 +226,24 @@ def test_encoder_decoder_gives_three_records(paired):
 def test_encoder_decoder_without_a_target_shows_its_start_token(paired):
     record = paired.trace(LONG, part="cross")
     assert len(record.tokens) == 1 and record.tokens[0].is_special
+
+
+HEADED = {
+    "bert": tf.BertForMaskedLM, "albert": tf.AlbertForMaskedLM,
+    "deberta-v2": tf.DebertaV2ForMaskedLM, "gpt2": tf.GPT2LMHeadModel,
+    "gpt_neo": tf.GPTNeoForCausalLM, "opt": tf.OPTForCausalLM, "llama": tf.LlamaForCausalLM,
+    "t5": tf.T5ForConditionalGeneration, "bart": tf.BartForConditionalGeneration,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_a_checkpoint_with_its_language_model_head_loads(name, tmp_path):
+    config = copy.deepcopy((SINGLE | PAIRED)[name])
+    HEADED[name](config).save_pretrained(tmp_path)
+    small_tokenizer(template=name not in CAUSAL and name not in PAIRED).save_pretrained(tmp_path)
+    model = mv.load(str(tmp_path))
+    assert model.family == config.model_type
+    assert model.mechanism == ("eager" if name in FALLBACK else "ours")
+    records = model.trace_parts(SHORT, LONG if name in PAIRED else None, keep=("pattern",))
+    for record in records.values():
+        assert torch.allclose(record.pattern.sum(-1), torch.ones(()), atol=1e-5)

@@ -12,7 +12,10 @@ from mha_viz.plots.facts import strip
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 
-HOSTILE = ["<b>x</b>", "<script>alert(1)</script>", "$\\alpha$", "&lt;", "<a href='x'>y</a>", "a\x00b", "%{z}"]  # fmt: skip
+HOSTILE = [
+    "<b>x</b>", "<script>alert(1)</script>", "$\\alpha$", "&lt;", "<a href='x'>y</a>", "a\x00b",
+    "%{z}",
+]  # fmt: skip
 
 
 def softmax_rows(*shape: int) -> np.ndarray:
@@ -89,7 +92,7 @@ def test_score_products_add_up() -> None:
     text = figure.layout.annotations[0].text
     assert theme.format_number(float(query @ key) * 0.5) in text and "0.2500" in text
     assert figure.data[0].y[0] == "&lt;b&gt;"
-    with pytest.raises(ShapeError):
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         score_products(query, key[:5], 0.5)
 
 
@@ -99,10 +102,7 @@ def test_strip_ranks_the_chosen_head() -> None:
     assert len(figure.data[0].x) == 5
     assert figure.data[1].x[0] == 0.5
     assert "L0 H1: 0.5 nats · 2 of 5" in figure.layout.title.text
-    assert (
-        "1 heads without" in figure.layout.title.text
-        or "1 head without" in figure.layout.title.text
-    )
+    assert "1 of 6 without a value" in figure.layout.title.text
     assert "not defined" in strip(values, (0, 2), "entropy").layout.title.text
     with pytest.raises(ArgumentError):
         strip(values, (2, 0), "entropy")

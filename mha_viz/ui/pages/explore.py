@@ -35,6 +35,7 @@ def page() -> None:
                 controls.pair_box("Second sentence" if len(model.parts) == 1 else "Decoder's text")
         elif state.current().pair:
             state.change(pair="")
+        controls.part_picker(model.parts)
         with st.sidebar:
             drawing.model_facts(model)
         scene = drawing.compute(state.current(), model, f"{device}/{dtype}")
