@@ -34,32 +34,38 @@ export class LinesModel {
     return order;
   }
 
-  /** The lines of a head that hold `share` of each row's mass, lightest first, and all there are. */
+  /**
+   * The lines of a head that hold `share` of each row's mass, and how many there would be in all.
+   * Row by row: those of query q are at start[q] up to start[q + 1].
+   */
   lines(head, share) {
     const name = `${head}/${share}`;
     if (this.kept.has(name)) return this.kept.get(name);
     const { queries, keys } = this.header;
     const order = this.orderOf(head);
-    const found = [];
-    let all = 0;
+    const found = { key: new Uint16Array(queries * keys), weight: new Float32Array(queries * keys) };
+    const start = new Uint32Array(queries + 1);
+    let [count, all] = [0, 0];
     for (let query = 0; query < queries; query++) {
       const base = (head * queries + query) * keys;
       let mass = 0;
       for (let key = 0; key < keys; key++) mass += this.weights[base + key];
+      const enough = share * mass - 1e-6; // the last digits of a sum must not add a line
       let held = 0;
       for (let rank = 0; rank < keys; rank++) {
         const key = order[query * keys + rank];
         const weight = this.weights[base + key];
         if (weight <= 0) break;
         all++;
-        // The last digits of a sum in float32 must not add a line.
-        if (held < share * mass - 1e-6) found.push({ query, key, weight });
+        if (held >= enough) continue;
+        found.key[count] = key;
+        found.weight[count++] = weight;
         held += weight;
       }
+      start[query + 1] = count;
     }
-    found.sort((a, b) => a.weight - b.weight);
-    const result = { found, all };
-    if (this.kept.size > 40) this.kept.clear();
+    const result = { ...found, start, count, all };
+    if (this.kept.size > 24) this.kept.clear();
     this.kept.set(name, result);
     return result;
   }

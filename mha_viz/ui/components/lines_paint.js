@@ -4,9 +4,10 @@ const LEVELS = 14; // steps of width and opacity: one stroke for all lines of a 
 
 /**
  * Draws lines that cross the visible part.
- * heads: [{ colour, lines }]; rows: { height, top } in CSS pixels, `top` scrolled away.
+ * heads: [{ colour, lines }] with what LinesModel.lines gives; rows: { height, top } in CSS pixels,
+ * `top` scrolled away; focus: { side, index } draws the lines of one token only, null all.
  */
-export function paintLines(canvas, width, height, rows, heads) {
+export function paintLines(canvas, width, height, rows, heads, focus) {
   const ratio = Math.max(1, devicePixelRatio || 1);
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {
@@ -23,22 +24,32 @@ export function paintLines(canvas, width, height, rows, heads) {
   heads.forEach(({ colour, lines }, place) => {
     const shift = (place - (heads.length - 1) / 2) * spread;
     const y = (index) => (index + 0.5) * rows.height - rows.top + shift;
-    strokeHead(context, width, height, colour, lines, y);
+    strokePaths(context, colour, pathsOf(lines, focus, width, height, y));
   });
 }
 
-function strokeHead(context, width, height, colour, lines, y) {
+/** One path for each level of weight. */
+function pathsOf({ key, weight, start, count }, focus, width, height, y) {
   const paths = Array.from({ length: LEVELS }, () => null);
-  const curved = lines.length < 8000; // straight ones are cheaper where nobody can tell
-  for (const { query, key, weight } of lines) {
-    const [from, to] = [y(query), y(key)];
-    if (Math.max(from, to) < 0 || Math.min(from, to) > height) continue;
-    const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight) * LEVELS));
-    const path = (paths[level] ??= new Path2D());
-    path.moveTo(2, from);
-    if (curved) path.bezierCurveTo(width * 0.4, from, width * 0.6, to, width - 2, to);
-    else path.lineTo(width - 2, to);
+  const curved = focus || count < 8000; // straight ones are cheaper where nobody can tell
+  const [first, last] = focus?.side === "query" ? [focus.index, focus.index] : [0, start.length - 2];
+  for (let query = first; query <= last; query++) {
+    const from = y(query);
+    for (let line = start[query]; line < start[query + 1]; line++) {
+      if (focus?.side === "key" && key[line] !== focus.index) continue;
+      const to = y(key[line]);
+      if ((from < 0 && to < 0) || (from > height && to > height)) continue;
+      const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight[line]) * LEVELS));
+      const path = (paths[level] ??= new Path2D());
+      path.moveTo(2, from);
+      if (curved) path.bezierCurveTo(width * 0.4, from, width * 0.6, to, width - 2, to);
+      else path.lineTo(width - 2, to);
+    }
   }
+  return paths;
+}
+
+function strokePaths(context, colour, paths) {
   context.strokeStyle = colour;
   paths.forEach((path, level) => {
     if (!path) return;

@@ -124,15 +124,14 @@ class TokenLines {
     const focus = this.pin ?? this.hover;
     let hidden = 0;
     const heads = this.shown.map((head) => {
-      const { found, all } = model.lines(head, this.share);
-      hidden += all - found.length;
-      const lines = focus ? found.filter((line) => line[focus.side] === focus.index) : found;
+      const lines = model.lines(head, this.share);
+      hidden += lines.all - lines.count;
       return { colour: this.colours[head], lines };
     });
     parts.hidden.textContent = hidden
       ? `${hidden.toLocaleString("en")} fainter lines not drawn`
       : "All lines drawn";
-    paintLines(parts.canvas, this.lineWidth, height, { height: rowHeight, top }, heads);
+    paintLines(parts.canvas, this.lineWidth, height, { height: rowHeight, top }, heads, focus);
     this.mark(focus);
     this.values(focus, Math.floor(top / rowHeight), Math.ceil((top + height) / rowHeight));
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);

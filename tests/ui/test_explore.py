@@ -1,0 +1,136 @@
+"""The Explore page without a browser: what it says, and that nothing typed breaks it."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.capture.model import AttentionModel
+
+APP = Path(__file__).parents[2] / "app.py"
+
+
+def run(**params: str) -> AppTest:
+    app = AppTest.from_file(str(APP), default_timeout=60)
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def captions(app: AppTest) -> str:
+    return "\n".join(caption.value for caption in app.caption)
+
+
+def test_first_visit_draws_the_default_sentence():
+    app = run()
+    assert not app.exception and not app.error and not app.warning
+    text = app.text_input(key="ask_text").value
+    n = len(mv.load("tiny-bert").trace(text).tokens)
+    assert f"4 layers × 8 heads · {n} tokens" in captions(app)
+    assert app.subheader[0].value == "L0 H0"
+
+
+def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
+    traced = []
+    trace = AttentionModel.trace
+    monkeypatch.setattr(
+        AttentionModel, "trace",
+        lambda self, text, *args, **options: traced.append(text) or trace(self, text, *args, **options),
+    )  # fmt: skip
+    app = run(text="an unusual sentence about seven green pelicans")
+    app.selectbox(key="ask_layer").select(2).run()
+    app.selectbox(key="ask_head").select(5).run()
+    assert app.subheader[0].value == "L2 H5" and not app.exception
+    app.text_input(key="ask_text").input("and another one about eleven").run()
+    assert traced == [
+        "an unusual sentence about seven green pelicans", "and another one about eleven"
+    ]  # fmt: skip
+
+
+def test_facts_are_the_metrics_of_the_record():
+    text = "one two three one two three one two"
+    app = run(model="tiny-gpt2", text=text, layer="1", head="3")
+    record = mv.load("tiny-gpt2").trace(text)
+    mine = record.head(1, 3)
+    table = app.table[0].value
+    expected = {
+        "Confidence": mine.max(-1).values.mean(),
+        "First token": mine[:, 0].mean(),
+        "Same position": mine.diagonal().mean(),
+        "Previous token": mine.diagonal(-1).mean(),
+        "Entropy (nats)": -(mine * mine.clamp_min(1e-30).log()).sum(-1).mean(),
+    }
+    for title, value in expected.items():
+        assert float(table.loc[title, "Here"]) == pytest.approx(float(value), rel=2e-3), title
+    assert "Next token" not in table.index and "Special tokens" not in table.index
+
+
+@pytest.mark.parametrize("show", ["heatmap", "lines", "pair", "table"])
+@pytest.mark.parametrize("options", [
+    {}, {"words": "1", "no_special": "1", "no_first": "1"}, {"sort": "entropy", "scale": "log"},
+], ids=["plain", "reduced", "sorted"])  # fmt: skip
+def test_every_picture_with_every_option(show, options):
+    app = run(text="Walking homewards, unhappily.", show=show, **options)
+    assert not app.exception and not app.error
+    if "words" in options:
+        assert "What was left out held" in captions(app) and " words" in captions(app)
+
+
+def test_the_mass_that_is_left_out_is_said():
+    text = "the cat sat"
+    app = run(text=text, no_special="1", layer="2", head="1")
+    special = [t.is_special for t in mv.load("tiny-bert").trace(text).tokens]
+    kept = [i for i, s in enumerate(special) if not s]
+    pattern = mv.load("tiny-bert").trace(text).pattern[:, :, kept]
+    removed = 1 - pattern[..., kept].sum(-1).mean(-1)
+    assert f"{removed.mean():.1%} of the weight" in captions(app)
+    assert f"{removed[2, 1]:.1%} of L2 H1" in captions(app)
+
+
+def test_everything_left_out_is_an_error_in_words():
+    app = run(model="tiny-gpt2", text="a", no_first="1")
+    assert not app.exception
+    assert "Nothing would be left" in app.error[0].value
+    assert app.text_input(key="ask_text").value == "a"
+
+
+@pytest.mark.parametrize("text", ["\x00\x07", " \n\t ", "x" * 1_300_000])
+def test_text_that_cannot_be_used_keeps_the_page_alive(text):
+    app = run()
+    app.text_input(key="ask_text").input(text).run()
+    assert not app.exception and len(app.error) == 1
+    app.text_input(key="ask_text").input("a good sentence").run()
+    assert not app.error and app.subheader[0].value == "L0 H0"
+
+
+def test_a_device_that_is_not_there_is_refused_in_words():
+    app = run()
+    app.selectbox(key="device").select("mps").run()
+    assert not app.exception and "has no mps" in app.error[0].value.replace("\\", "")
+
+
+def test_examples_bring_their_model():
+    app = run()
+    app.selectbox(key="ask_example").select("A phrase said twice").run()
+    assert "tiny-gpt2" in app.selectbox(key="ask_model").value
+    assert "Captain Zorval" in app.text_input(key="ask_text").value
+    assert not app.exception and not app.error
+
+
+def test_a_pair_is_offered_where_the_model_takes_one():
+    app = run(text="It rained.", pair="We stayed in.")
+    n = len(mv.load("tiny-bert").trace("It rained.", "We stayed in.").tokens)
+    assert f"{n} tokens" in captions(app)
+    app.selectbox(key="ask_model").select("tiny-gpt2").run()
+    assert not app.exception and not app.error
+    assert "ask_pair" not in [box.key for box in app.text_input]
+
+
+def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    app = run(text="my own words")
+    app.selectbox(key="ask_model").select("Another model …").run()
+    app.text_input(key="ask_other").input(str(tmp_path)).run()
+    assert not app.exception and "not JSON" in app.error[0].value.replace("\\", "")
+    assert app.text_input(key="ask_text").value == "my own words"
