@@ -32,12 +32,13 @@ def test_first_visit_draws_the_default_sentence():
 
 
 def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
-    traced = []
-    trace = AttentionModel.trace
-    monkeypatch.setattr(
-        AttentionModel, "trace",
-        lambda self, text, *args, **options: traced.append(text) or trace(self, text, *args, **options),
-    )  # fmt: skip
+    traced, trace = [], AttentionModel.trace
+
+    def counting(self, text, *args, **options):
+        traced.append(text)
+        return trace(self, text, *args, **options)
+
+    monkeypatch.setattr(AttentionModel, "trace", counting)
     app = run(text="an unusual sentence about seven green pelicans")
     app.selectbox(key="ask_layer").select(2).run()
     app.selectbox(key="ask_head").select(5).run()

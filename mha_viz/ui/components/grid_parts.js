@@ -5,16 +5,17 @@ import { colourAt, formatNumber, make, scaleWeight, tokenElement } from "./share
 /* global PALETTE */
 
 /** Fills the colour bar: a ramp of the scale, and its ticks where they belong. */
-export function drawLegend(legend, scale, theme) {
+export function drawLegend(legend, scale, theme, width) {
   const stops = [];
   for (let i = 0; i <= 20; i++) stops.push(`rgb(${colourAt(i / 20, theme).join(" ")})`);
   const ramp = make("div", "ramp");
   ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const ticks = make("div", "ticks");
+  const closest = width < 480 ? 0.17 : 0.075; // nearer numbers would run into each other
   let last = -1;
   for (const weight of PALETTE.ticks[scale] ?? PALETTE.ticks.sqrt) {
     const position = scaleWeight(weight, scale);
-    if (position - last < 0.075) continue; // its number would run into the one before
+    if (position - last < closest) continue;
     last = position;
     const tick = make("span", "tick", String(weight).replace(/^0\./, "."));
     tick.style.left = `${100 * position}%`;

@@ -21,16 +21,21 @@ export function paintLines(canvas, width, height, rows, heads, focus) {
   context.clearRect(0, 0, width, height);
   context.lineCap = "round";
   const spread = Math.min(3, rows.height / (heads.length + 2));
-  heads.forEach(({ colour, lines }, place) => {
+  const drawings = heads.map(({ colour, lines }, place) => {
     const shift = (place - (heads.length - 1) / 2) * spread;
     const y = (index) => (index + 0.5) * rows.height - rows.top + shift;
-    strokePaths(context, colour, pathsOf(lines, focus, width, height, y));
+    return { colour, levels: levelsOf(lines, focus, width, height, y) };
   });
+  // Faint lines of all heads first: what is strong lies on top, whichever head it belongs to.
+  for (let level = 0; level < LEVELS; level++) {
+    for (const { colour, levels } of drawings) strokeLevel(context, colour, levels[level], level);
+  }
+  context.globalAlpha = 1;
 }
 
-/** One path for each level of weight. */
-function pathsOf({ key, weight, start, count }, focus, width, height, y) {
-  const paths = Array.from({ length: LEVELS }, () => null);
+/** For each level of weight a path and the number of its lines. */
+function levelsOf({ key, weight, start, count }, focus, width, height, y) {
+  const levels = Array.from({ length: LEVELS }, () => ({ path: new Path2D(), lines: 0 }));
   const curved = focus || count < 8000; // straight ones are cheaper where nobody can tell
   const [first, last] = focus?.side === "query" ? [focus.index, focus.index] : [0, start.length - 2];
   for (let query = first; query <= last; query++) {
@@ -40,23 +45,22 @@ function pathsOf({ key, weight, start, count }, focus, width, height, y) {
       const to = y(key[line]);
       if ((from < 0 && to < 0) || (from > height && to > height)) continue;
       const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight[line]) * LEVELS));
-      const path = (paths[level] ??= new Path2D());
+      const { path } = levels[level];
+      levels[level].lines++;
       path.moveTo(2, from);
       if (curved) path.bezierCurveTo(width * 0.4, from, width * 0.6, to, width - 2, to);
       else path.lineTo(width - 2, to);
     }
   }
-  return paths;
+  return levels;
 }
 
-function strokePaths(context, colour, paths) {
+function strokeLevel(context, colour, { path, lines }, level) {
+  if (!lines) return;
+  const strength = ((level + 0.5) / LEVELS) ** 2; // the weight in the middle of the step
+  const crowd = Math.min(1, Math.sqrt(400 / lines)); // thousands of faint lines stay a haze
   context.strokeStyle = colour;
-  paths.forEach((path, level) => {
-    if (!path) return;
-    const strength = ((level + 0.5) / LEVELS) ** 2; // the weight in the middle of the step
-    context.globalAlpha = Math.min(1, 0.1 + 0.9 * strength ** 0.6);
-    context.lineWidth = 0.8 + 3 * strength;
-    context.stroke(path);
-  });
-  context.globalAlpha = 1;
+  context.globalAlpha = Math.min(1, 0.1 + 0.9 * strength ** 0.6) * crowd;
+  context.lineWidth = 0.8 + 3 * strength;
+  context.stroke(path);
 }

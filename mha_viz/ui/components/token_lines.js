@@ -78,9 +78,9 @@ class TokenLines {
     this.rowHeight = height;
     const narrow = width < 480;
     const letters = Math.max(...header.query_labels.map(length), ...header.key_labels.map(length));
-    this.labelWidth = narrow ? 88 : Math.min(Math.max(letters * 8 + 34, 90), 190);
-    this.columnWidth = narrow ? 54 : 66;
-    const spare = width - 2 * this.labelWidth - (narrow ? 80 : 200);
+    this.labelWidth = narrow ? 80 : Math.min(Math.max(letters * 8 + 34, 90), 190);
+    this.columnWidth = narrow ? 60 : 66;
+    const spare = width - 2 * this.labelWidth - (narrow ? 70 : 200);
     const fit = Math.max(1, Math.floor(spare / (2 * this.columnWidth)));
     this.shown = [...this.active].sort((a, b) => a - b);
     this.columns = this.shown.slice(0, fit);
