@@ -227,7 +227,8 @@ def _facts(record: AttentionRecord) -> list[dict[str, Any]]:
 
     facts = []
     for key, values in record_metrics(record).items():
-        if METRICS[key].unit == "probability":
+        # A next token that no head may see has no strongest head.
+        if METRICS[key].unit == "probability" and bool(values.any()):
             best = int(values.argmax())
             layer, head = divmod(best, record.n_heads)
             facts.append({

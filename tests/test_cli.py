@@ -59,6 +59,11 @@ def test_trace_tells_tokens_sizes_and_what_heads_do(record):
     assert line.split()[-3:] == [f"L{layer}", f"H{head}", f"{float(values.max()):.3f}"]
 
 
+def test_trace_names_no_strongest_head_where_all_have_nothing():
+    out = call("trace", TEXT, "--model", "tiny-gpt2").stdout
+    assert "Previous token" in out and "Next token" not in out and "Special tokens" not in out
+
+
 def test_trace_json_is_for_programs(record):
     shown = json.loads(call("trace", TEXT, "--pair", "A dog ran", "--json").stdout)
     pair = mv.load("tiny-bert").trace(TEXT, "A dog ran")

@@ -5,6 +5,8 @@ Knows module names of model families; must not know files, text or screens.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
@@ -151,7 +153,7 @@ def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
 
     float32 on the CPU, and contiguous; no copy of what is all that already.
     """
-    index = (row, slice(None), *rest)
+    index: tuple[Any, ...] = (row, slice(None), *rest)
     if isinstance(layers, Tensor):
         part = layers[(slice(None), *index)]
     else:

@@ -242,7 +242,7 @@ def _result(output: Any) -> Tensor:
     return output.logits if hidden is None else hidden
 
 
-def _weights(attentions: Any, network: Any) -> dict[str, list[Tensor]]:
+def _weights(attentions: Any, network: Any) -> dict[str, Layers]:
     """The model's own attention weights, or an error where it gives none."""
     if not attentions or any(layer is None or layer.ndim != 4 for layer in attentions):
         raise AttentionUnavailableError(

@@ -308,8 +308,8 @@ def _validate(record: AttentionRecord) -> None:
     if not (low >= 0.0 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
         raise RecordError(
             "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most 1; "
-            f"got values from {low:.4g} to {pattern.max():.4g} and a row sum of {row_max:.4g}. NaN or "
-            "infinity here means that the model's weights or scores are broken."
+            f"got values from {low:.4g} to {pattern.max():.4g} and a row sum of {row_max:.4g}. NaN "
+            "or infinity here means that the model's weights or scores are broken."
         )
 
 

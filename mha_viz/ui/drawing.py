@@ -162,16 +162,10 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
     def store() -> None:
         state.change(heads=tuple(st.session_state.ask_heads))
 
-    left, right = st.columns([3, 2])
-    with left:
-        st.multiselect(
-            "Heads drawn together", every, key="ask_heads", on_change=store,
-            max_selections=state.MAX_HEADS, format_func=lambda head: head_name(*head),
-        )  # fmt: skip
-    with right:
-        state.bound(
-            "mass", st.slider, "Lines hold this share of each row", 0.05, 1.0, step=0.05,
-        )  # fmt: skip
+    st.multiselect(
+        "Heads drawn together", every, key="ask_heads", on_change=store,
+        max_selections=state.MAX_HEADS, format_func=lambda head: head_name(*head),
+    )  # fmt: skip
     index = ([i for i, _ in chosen], [j for _, j in chosen])
     payload = lines_payload(
         record.pattern[index].numpy(), names_of(chosen), record.labels, record.key_labels,
@@ -181,9 +175,11 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
         key_segments=[t.segment for t in record.key_tokens],
         threshold=state.current().mass, title=f"{record.model} on “{record.text[:80]}”",
     )  # fmt: skip
-    pair = token_lines(payload, key="lines")
-    if pair is not None:
-        query, key = _original(scene, record, *pair)
+    event = token_lines(payload, key="lines")
+    if event.share is not None:
+        state.change(mass=event.share)
+    if event.pair is not None:
+        query, key = _original(scene, record, *event.pair)
         state.change(query=query, key=key)
     st.caption(
         "Left: the token that looks. Right: what it looks at. Point at a token for its weights; "

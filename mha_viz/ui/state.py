@@ -118,7 +118,7 @@ def _number(low: int, high: int) -> Callable[[str], int]:
 
 def _share(raw: str) -> float:
     value = float(raw)
-    if not 0.05 <= value <= 1.0:  # NaN fails, too
+    if not 0.2 <= value <= 1.0:  # NaN fails, too
         raise ValueError
     return value
 

@@ -98,7 +98,7 @@ def lines() -> None:
         key_labels, is_special=special,
         segments=[int(i > len(labels) // 2) for i in range(len(labels))],
     )  # fmt: skip
-    pair = token_lines(payload, key="lines")
+    pair = token_lines(payload, key="lines").pair
     if pair:
         st.session_state["pair"] = pair
     st.text(f"pair: {st.session_state.get('pair')}")

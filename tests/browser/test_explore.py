@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -178,6 +180,78 @@ def test_an_unknown_model_is_refused_and_the_text_stays(open_page, wait_idle):
         wait_idle(page)
         expect(page.get_by_text(message).first).to_be_visible()
         expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+
+
+@pytest.fixture(scope="module")
+def deep_model(tmp_path_factory):
+    """A model that takes a while: 150 small layers."""
+    import transformers as tf
+
+    folder = tmp_path_factory.mktemp("deep")
+    shipped = Path(__file__).parents[2] / "models" / "tiny-bert"
+    for file in shipped.glob("tokenizer*"):
+        shutil.copy(file, folder)
+    config = tf.BertConfig(
+        vocab_size=4096, hidden_size=34, num_hidden_layers=150, num_attention_heads=2,
+        intermediate_size=23, max_position_embeddings=128,
+    )  # fmt: skip
+    tf.BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_model):
+    page = open_page()
+    page.get_by_label("Model", exact=True).click()
+    page.get_by_role("option", name="Another model").click()
+    page.get_by_label("Folder or Hub id").fill(str(deep_model))
+    page.get_by_label("Folder or Hub id").press("Enter")
+    expect(page.get_by_text("150 layers × 2 heads")).to_be_visible(timeout=60_000)
+    for number in range(3):
+        type_text(page, f"number {number} " + "and so on " * 40)
+        page.wait_for_timeout(200)
+    type_text(page, "a red fox")
+    n = len(mv.load("tiny-bert").trace("a red fox").tokens)
+    expect(page.get_by_text(f"150 layers × 2 heads · {n} tokens")).to_be_visible(timeout=60_000)
+    wait_idle(page)
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
+    assert page.get_by_test_id("stException").count() == 0
+
+
+def test_the_share_of_the_lines_goes_into_the_link(open_page):
+    page = open_page(f"/?text={TEXT}&show=lines&mass=0.5")
+    slider = page.locator("input[type=range]")
+    expect(slider).to_have_value("50")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("mass=0.51"))
+    expect(slider).to_have_value("51")
+
+
+def test_all_of_it_works_from_the_keyboard(open_page, wait_idle):
+    page = open_page()
+    box = page.get_by_label("Sentence", exact=True)
+    box.focus()
+    for _ in range(40):  # Tab leads from the sentence to the grid
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == "grid":
+            break
+    assert page.evaluate(FOCUSED) == "grid"
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="L1 H2")).to_be_visible()
+    wait_idle(page)
+    assert page.evaluate(FOCUSED) == "grid"  # the run has not taken the focus away
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("L[13] H7"))).to_be_visible()
+
+
+# The role of what has the focus, through the shadow roots that components live in.
+FOCUSED = """() => {
+  let e = document.activeElement;
+  while (e && e.shadowRoot && e.shadowRoot.activeElement) e = e.shadowRoot.activeElement;
+  return e && e.getAttribute('role');
+}"""
 
 
 def _bytes(data: bytes):

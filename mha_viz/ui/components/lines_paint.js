@@ -58,7 +58,7 @@ function levelsOf({ key, weight, start, count }, focus, width, height, y) {
 function strokeLevel(context, colour, { path, lines }, level) {
   if (!lines) return;
   const strength = ((level + 0.5) / LEVELS) ** 2; // the weight in the middle of the step
-  const crowd = Math.min(1, Math.sqrt(400 / lines)); // thousands of faint lines stay a haze
+  const crowd = Math.min(1, (300 / lines) ** 0.7); // thousands of faint lines stay a haze
   context.strokeStyle = colour;
   context.globalAlpha = Math.min(1, 0.1 + 0.9 * strength ** 0.6) * crowd;
   context.lineWidth = 0.8 + 3 * strength;

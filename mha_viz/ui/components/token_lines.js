@@ -187,6 +187,8 @@ class TokenLines {
       parts.percent.textContent = `${parts.range.value} %`;
       this.refresh();
     });
+    // Lines follow the slider at once; Python hears of it when it is let go.
+    parts.range.addEventListener("change", () => this.emit("share", this.share));
     this.root.addEventListener("keydown", (event) => event.key === "Escape" && this.unpin());
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
@@ -212,7 +214,7 @@ class TokenLines {
     if (index < 0 || !this.model) return;
     if (this.pin?.side === "query" && side === "key") {
       this.pair = { query: this.pin.index, key: index };
-      this.emit({ ...this.pair });
+      this.emit("pair", { ...this.pair });
       this.announce({ side, index });
     } else if (this.pin?.side === side && this.pin.index === index) {
       this.unpin();
@@ -284,7 +286,7 @@ function rowOf(event) {
 export default function tokenLines(component) {
   const { parentElement, data, setTriggerValue } = component;
   const view = viewOf(parentElement, "tokenLines", () => new TokenLines(parentElement));
-  view.update(data, (value) => setTriggerValue("pair", value));
+  view.update(data, setTriggerValue);
   return () => {
     view.close();
     view.root.remove();

@@ -5,8 +5,7 @@ Knows Streamlit. What is drawn is decided in token_lines.js.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -17,21 +16,31 @@ _lines = st.components.v2.component(
 )
 
 
-def token_lines(
-    payload: bytes, *, key: str, on_pair: Callable[[], None] | None = None
-) -> tuple[int, int] | None:
-    """Draw the lines; return the (query, key) pair that was just chosen, else None.
+class LinesEvent(NamedTuple):
+    """What the user just did in the picture; None is nothing."""
 
-    The choice is a trigger: it comes back in exactly one run and, inside a fragment, reruns only
-    that fragment.
+    pair: tuple[int, int] | None  # the (query, key) that was chosen
+    share: float | None  # the share of each row's mass that the slider was left at
+
+
+def token_lines(payload: bytes, *, key: str) -> LinesEvent:
+    """Draw the lines; return what the user just chose.
+
+    Choices are triggers: they come back in exactly one run and, inside a fragment, rerun only that
+    fragment.
 
     Args:
         payload: what `mha_viz.plots.payload.lines_payload` made.
         key: unique in the app.
-        on_pair: called before the run that returns the pair.
     """
-    result = _lines(key=key, data=payload, on_pair_change=on_pair if on_pair else _nothing)
-    return _pair(result.get("pair"))
+    result = _lines(key=key, data=payload, on_pair_change=_nothing, on_share_change=_nothing)
+    return LinesEvent(_pair(result.get("pair")), _share(result.get("share")))
+
+
+def _share(value: Any) -> float | None:
+    """What the browser sent, if it is a share: anyone can send anything."""
+    share = float(value) if isinstance(value, int | float) else 0.0
+    return share if 0.0 < share <= 1.0 else None
 
 
 def _pair(value: Any) -> tuple[int, int] | None:

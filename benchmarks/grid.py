@@ -1,0 +1,134 @@
+"""All heads on screen: bytes sent and time from data to painted, beside BertViz' model view."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks import peer
+from benchmarks.browser import VIEWPORT, chromium, until_painted
+from benchmarks.measure import Result, Skipped, ratio, spread
+from benchmarks.trace import text
+from mha_viz.plots.payload import grid_payload
+from mha_viz.plots.standalone import grid_html
+
+LAYERS, HEADS = 12, 12
+ROUNDS = {32: 5, 64: 3, 128: 1, 512: 3}
+PEER_UP_TO = 128  # tokens; BertViz draws an SVG line per weight
+PATIENCE = 150.0  # seconds for one page
+FASTER, SMALLER = 50, 40  # the aim, at 64 tokens
+TITLE = "All heads on screen"
+ABOUT = f"""12 layers x 12 heads, random patterns, in one Chromium of 1280 x 900. From the tensor in
+memory to the frame that shows every head, in a page of its own: making the page, sending it,
+parsing it and drawing. Bytes are those of the page; ours in brackets is what the app sends for a
+new text, where the script is already there. BertViz 1.4.1 is `model_view` with its scripts served
+from this machine, so no network is in its time. At 512 tokens ours pools 4 x 4 weights to their
+largest and says so in the picture. A page that is not painted after {PATIENCE:.0f} s is given up."""
+
+Painted = tuple[float, int]  # seconds, bytes of the page
+
+
+def measure() -> list[Result]:
+    try:
+        peer.model_view()
+        missing = ""
+    except Skipped as reason:
+        missing = str(reason)
+    with chromium() as browser:
+        _ours(browser, _patterns(8), text(8).split())  # the browser's own first page
+        return [row for n, rounds in ROUNDS.items() for row in _length(browser, n, rounds, missing)]
+
+
+def _length(browser: Any, n: int, rounds: int, missing: str) -> list[Result]:
+    """Time and bytes at one length; the two take turns."""
+    pattern, tokens = _patterns(n), text(n).split()
+    ours, theirs, failed = [], [], missing if n <= PEER_UP_TO else "not tried: an SVG line a weight"
+    for _ in range(rounds):
+        if not failed:
+            try:
+                theirs.append(_bertviz(browser, pattern, tokens))
+            except Exception as error:
+                failed = f"gave up: {str(error).splitlines()[0][:60]}"
+        ours.append(_ours(browser, pattern, tokens))
+    seconds, size = [s for s, _ in ours], ours[0][1]
+    payload = len(grid_payload(pattern, tokens, tokens))
+    name = f", {n} tokens"
+    size_text = f"{size / 1e3:,.0f} kB ({payload / 1e3:,.0f} kB)"
+    if failed:
+        return [
+            Result("time" + name, spread(seconds, 1e3, " ms"), f"BertViz {failed}"),
+            Result("bytes" + name, size_text),
+        ]
+    times = ratio([s for s, _ in theirs], seconds)
+    bytes_ratio = theirs[0][1] / size
+    aimed = n == 64
+    return [
+        Result(
+            "time" + name,
+            spread(seconds, 1e3, " ms"),
+            f"BertViz {spread([s for s, _ in theirs], 1, ' s', 1)}",
+            f"{times:,.0f} times faster",
+            f"{FASTER} times" if aimed else "",
+            times >= FASTER if aimed else None,
+        ),
+        Result(
+            "bytes" + name,
+            size_text,
+            f"BertViz {theirs[0][1] / 1e3:,.0f} kB",
+            f"1/{bytes_ratio:,.0f} (1/{theirs[0][1] / payload:,.0f})",
+            f"1/{SMALLER} of the payload" if aimed else "",
+            theirs[0][1] / payload >= SMALLER if aimed else None,
+        ),
+    ]
+
+
+def _ours(browser: Any, pattern: Tensor, tokens: list[str]) -> Painted:
+    def make() -> str:
+        return grid_html(grid_payload(pattern, tokens, tokens))
+
+    return _painted(browser, make, "() => document.querySelector('[data-painted]')")
+
+
+def _bertviz(browser: Any, pattern: Tensor, tokens: list[str]) -> Painted:
+    view, layers = peer.model_view(), [layer[None] for layer in pattern]
+
+    def make() -> str:
+        body = view(layers, tokens, html_action="return").data
+        require = "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.3.6/require.min.js"
+        loader = "" if "require.min.js" in body else f'<script src="{require}"></script>'
+        return f'<!doctype html><meta charset="utf-8">{loader}{body}'
+
+    # The last thing it draws of a head is its frame: as many frames as heads.
+    drawn = f"() => document.querySelectorAll('rect.highlight').length >= {LAYERS * HEADS}"
+    return _painted(browser, make, drawn)
+
+
+def _painted(browser: Any, make: Callable[[], str], condition: str) -> Painted:
+    """Seconds from the data to the painted page, in a fresh browser context."""
+    context = browser.new_context(viewport=VIEWPORT)
+    try:
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        peer.serve_scripts(page)
+        begin = time.perf_counter()
+        document = make()
+        sent = document.encode()
+        page.route(
+            "http://bench.invalid/",
+            lambda route: route.fulfill(body=sent, content_type="text/html; charset=utf-8"),
+        )
+        page.goto("http://bench.invalid/", wait_until="commit")
+        until_painted(page, condition, PATIENCE)
+        return time.perf_counter() - begin, len(sent)
+    finally:
+        context.close()
+
+
+def _patterns(n: int) -> Tensor:
+    generator = torch.Generator().manual_seed(n)
+    scores = 3 * torch.randn(LAYERS, HEADS, n, n, generator=generator)
+    return torch.softmax(scores, -1)

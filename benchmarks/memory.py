@@ -1,0 +1,95 @@
+"""What a trace and a long day of tracing take of memory, each in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measure import Result, Skipped
+
+MIB = 2**20
+TITLE = "Memory"
+ABOUT = """Resident memory of a fresh process. "Peak above the model" is the highest resident memory while
+one text of 512 tokens is traced in a network of BERT-base size, less what the process holds once
+that is loaded and has traced a short text; the 144 attention matrices themselves are 144 MiB."""
+_WORDS = (
+    "the old dog slept while young cats watched a bird of many colours over their house".split()
+)
+
+
+def measure() -> list[Result]:
+    if not Path("/proc/self/status").exists():
+        raise Skipped("no /proc: resident memory is read there")
+    peak = _child("peak")
+    grown = _child("grown")
+    cached = _child("cached")
+    return [
+        Result("peak above the model, 512 tokens", f"{peak:,.0f} MiB", "144 MiB of weights kept"),
+        Result("growth over 1,000 different texts, tiny-bert", f"{grown:,.1f} MiB",
+               aim="under 200 MiB", met=grown < 200),
+        Result("the same, each put into the app's cache", f"{cached:,.1f} MiB",
+               aim="under 200 MiB", met=cached < 200),
+    ]  # fmt: skip
+
+
+def _child(what: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", what]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"measuring {what!r} failed:\n{done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1]) / MIB
+
+
+def peak() -> int:
+    from benchmarks.trace import text, traced_model
+
+    model = traced_model()
+    model.trace(text(16), keep=("pattern",))
+    gc.collect()
+    _forget_peak()
+    before = _status("VmRSS")
+    record = model.trace(text(512), keep=("pattern",))
+    assert record.pattern.shape[-1] == 512
+    return _status("VmHWM") - before
+
+
+def grown(cached: bool = False) -> int:
+    import mha_viz as mv
+    from mha_viz.ui.memory import Cache
+
+    model, cache = mv.load("tiny-bert"), Cache()
+    dice = random.Random(0)
+    before = 0
+    for i in range(1050):
+        if i == 50:  # allocators and caches have reached their working size
+            gc.collect()
+            before = _status("VmRSS")
+        words = dice.choices(_WORDS, k=dice.randint(5, 60))
+        record = model.trace(f"{i} {' '.join(words)}", keep=("pattern", "z"))
+        if cached:
+            size = 4 * (record.pattern.numel() + record.kept("z").numel())
+            cache.get(i, lambda record=record: record, lambda _, size=size: size)
+    gc.collect()
+    return _status("VmRSS") - before
+
+
+def _status(name: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    raise Skipped(f"no {name} in /proc/self/status")
+
+
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again at what is held now
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("peak", "grown", "cached"))
+    what = parser.parse_args().what
+    print(peak() if what == "peak" else grown(cached=what == "cached"))
