@@ -27,7 +27,7 @@ memory to the frame that shows every head, in a page of its own: making the page
 parsing it and drawing. Bytes are those of the page; ours in brackets is what the app sends for a
 new text, where the script is already there. BertViz 1.4.1 is `model_view` with its scripts served
 from this machine, so no network is in its time. At 512 tokens ours pools 4 x 4 weights to their
-largest and says so in the picture. A page that is not painted after {PATIENCE:.0f} s is given up."""
+largest and says so in the picture. A page not painted after {PATIENCE:.0f} s is given up."""
 
 Painted = tuple[float, int]  # seconds, bytes of the page
 
@@ -102,8 +102,8 @@ def _bertviz(browser: Any, pattern: Tensor, tokens: list[str]) -> Painted:
         loader = "" if "require.min.js" in body else f'<script src="{require}"></script>'
         return f'<!doctype html><meta charset="utf-8">{loader}{body}'
 
-    # The last thing it draws of a head is its frame: as many frames as heads.
-    drawn = f"() => document.querySelectorAll('rect.highlight').length >= {LAYERS * HEADS}"
+    # All heads are drawn in one go, each on a background of its own.
+    drawn = f"() => document.querySelectorAll('rect.attn_background').length == {LAYERS * HEADS}"
     return _painted(browser, make, drawn)
 
 

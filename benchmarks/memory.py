@@ -13,9 +13,9 @@ from benchmarks.measure import Result, Skipped
 
 MIB = 2**20
 TITLE = "Memory"
-ABOUT = """Resident memory of a fresh process. "Peak above the model" is the highest resident memory while
-one text of 512 tokens is traced in a network of BERT-base size, less what the process holds once
-that is loaded and has traced a short text; the 144 attention matrices themselves are 144 MiB."""
+ABOUT = """Resident memory of a fresh process. "Peak above the model" is the highest resident memory
+while one text of 512 tokens is traced in a network of BERT-base size, less what the process holds
+once that is loaded and has traced a short text; the 144 attention matrices alone are 144 MiB."""
 _WORDS = (
     "the old dog slept while young cats watched a bird of many colours over their house".split()
 )

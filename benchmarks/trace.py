@@ -24,8 +24,8 @@ TITLE = "Forward pass with every attention weight kept"
 ABOUT = """BERT-base size (12 layers, 12 heads, d_model 768; random weights), batch 1, float32, CPU.
 Ratios are over the bare forward pass with torch's fused attention (`sdpa`), which keeps nothing.
 `model.trace` tokenises, runs up to the last layer's attention (nothing after it is kept, so
-nothing after it is computed), checks the weights and gives the record; the pass that runs to its end stands
-beside it, and so does transformers' own way to the weights (`eager`, `output_attentions`)."""
+nothing after it is computed), checks the weights and gives the record; the pass to
+its end stands beside it, and so does transformers' own way to the weights (`eager`)."""
 
 
 def measure(

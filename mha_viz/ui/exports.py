@@ -44,7 +44,7 @@ def menu(scene: Scene, record: AttentionRecord, grid: bytes) -> None:
         ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
         ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
         ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
-        ("All heads as HTML", "all.html", "text/html", lambda: grid_html(grid)),
+        ("All heads as HTML", "all.html", "text/html", lambda: _all_html(record, view, grid)),
         ("Record (safetensors)", "safetensors", BINARY, lambda: _record_file(record)),
     )
     with st.popover("Export", icon=":material/download:"):
@@ -111,6 +111,13 @@ def _html(record: AttentionRecord, view: View) -> str:
     return head_html(
         record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
         title=head_name(view.layer, view.head), caption=caption(record, view), scale=view.scale,
+    )  # fmt: skip
+
+
+def _all_html(record: AttentionRecord, view: View, grid: bytes) -> str:
+    return grid_html(
+        grid, selected=(view.layer, view.head), scale=view.scale,
+        title=f"All heads of {record.model}", caption=caption(record, view),
     )  # fmt: skip
 
 

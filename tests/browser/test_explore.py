@@ -103,6 +103,11 @@ def test_exports_open(open_page, wait_idle, tmp_path):
     for label in ("Head as SVG", "Head as CSV", "Head as HTML"):
         text = files[label].read_text()
         assert "L1 H2" in text and "tiny-bert" in text and "young cat" in text, label
+    offline = page.context.new_page()
+    offline.goto(files["All heads as HTML"].as_uri())
+    expect(offline.locator("canvas.cells")).to_be_visible()
+    expect(offline.get_by_text("All heads of tiny-bert")).to_be_visible()
+    expect(offline.get_by_text(TEXT).first).to_be_visible()
     record = mv.AttentionRecord.load(files["Record (safetensors)"])
     traced = mv.load("tiny-bert").trace(TEXT)
     assert record.text == TEXT and record.tokens == traced.tokens
