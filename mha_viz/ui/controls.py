@@ -114,9 +114,14 @@ def text_box() -> DeltaGenerator:
     return columns[1]
 
 
-def pair_box(label: str) -> None:
-    """The second text; shown where the model takes one."""
-    state.bound("pair", st.text_input, label, placeholder="(none)")
+def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
+    """The second text, for models that take one."""
+    label = "Second sentence" if len(parts) == 1 else "Decoder's text"
+    if accepts_pair:
+        state.bound("pair", st.text_input, label, placeholder="(none)")
+    else:
+        state.change(pair="")
+        st.text_input(label, disabled=True, placeholder="(this model takes one text)")
 
 
 def part_picker(parts: tuple[str, ...]) -> None:

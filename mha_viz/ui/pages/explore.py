@@ -30,11 +30,8 @@ def page() -> None:
     with messages.shown():
         drawing = memory.drawing()
         model = drawing.load_model(state.current().model, device, dtype)
-        if model.accepts_pair:
-            with second:
-                controls.pair_box("Second sentence" if len(model.parts) == 1 else "Decoder's text")
-        elif state.current().pair:
-            state.change(pair="")
+        with second:
+            controls.pair_box(model.parts, model.accepts_pair)
         controls.part_picker(model.parts)
         with st.sidebar:
             drawing.model_facts(model)
