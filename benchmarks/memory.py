@@ -7,7 +7,9 @@ import gc
 import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import Result, Skipped
 
@@ -72,9 +74,13 @@ def grown(cached: bool = False) -> int:
         record = model.trace(f"{i} {' '.join(words)}", keep=("pattern", "z"))
         if cached:
             size = 4 * (record.pattern.numel() + record.kept("z").numel())
-            cache.get(i, lambda record=record: record, lambda _, size=size: size)
+            cache.get(i, partial(_same, record), partial(_same, size))
     gc.collect()
     return _status("VmRSS") - before
+
+
+def _same(thing: Any, *_: Any) -> Any:
+    return thing
 
 
 def _status(name: str) -> int:

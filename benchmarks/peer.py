@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def model_view() -> Callable[..., Any]:
     if str(CACHE / "site") not in sys.path:
         sys.path.append(str(CACHE / "site"))  # at the end: our own packages come first
     try:
-        from bertviz import model_view as found
+        found: Callable[..., Any] = import_module("bertviz").model_view
     except ImportError as error:
         raise Skipped(f"peer not available: {error}") from error
     return found

@@ -90,7 +90,7 @@ def _ways(
 def network(implementation: str, **sizes: int) -> BertModel:
     """BERT, of base size where `sizes` say nothing else, always with the same random weights."""
     torch.manual_seed(0)
-    config = BertConfig(vocab_size=len(WORDS), **sizes)  # type: ignore[arg-type]
+    config = BertConfig(vocab_size=len(WORDS), **sizes)
     kind: Any = BertModel
     return kind._from_config(
         config, attn_implementation=implementation, add_pooling_layer=False

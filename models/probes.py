@@ -62,16 +62,19 @@ def induction(
 def causal_loss(
     model: PreTrainedModel, corpus: Corpus, limit: int | None = None, length: int = CONTEXT
 ) -> float:
-    """Mean loss in nats a token over adjoining windows, at most `limit` of them."""
-    count = len(corpus.tokens) // length
+    """Mean loss in nats a token over adjoining windows, at most `limit` of them.
+
+    A window is one longer than the model reads; its last token is the first of the next.
+    """
+    count = (len(corpus.tokens) - 1) // length
     picked = np.linspace(0, count - 1, min(count, limit or count)).astype(int)
-    windows = corpus.tokens[: count * length].reshape(count, length)[picked].astype(np.int64)
+    windows = np.stack([corpus.tokens[i * length : (i + 1) * length + 1] for i in picked])
     device, total = next(model.parameters()).device, 0.0
-    for rows in np.array_split(windows, -(-len(windows) // 32)):
+    for rows in np.array_split(windows.astype(np.int64), -(-len(windows) // 32)):
         ids = torch.from_numpy(rows).to(device)
-        logits = model(input_ids=ids).logits.float()
-        total += cross_entropy(logits[:, :-1].mT, ids[:, 1:], reduction="sum").item()
-    return total / (len(windows) * (length - 1))
+        logits = model(input_ids=ids[:, :-1]).logits.float()
+        total += cross_entropy(logits.mT, ids[:, 1:], reduction="sum").item()
+    return total / (len(windows) * length)
 
 
 @torch.no_grad()

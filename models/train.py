@@ -157,7 +157,8 @@ class Run:
         rng = np.random.default_rng((self.recipe.seed, self.step))
         rows = self.recipe.batch_tokens[self.phase] // length
         if self.recipe.kind == "gpt2":
-            arrays = {"input_ids": data.causal_batch(self.train, rng, rows, length, self.bare)}
+            # one more than the model reads, so that its last position has something to predict
+            arrays = {"ids": data.causal_batch(self.train, rng, rows, length + 1, self.bare)}
         else:
             arrays = data.masked_batch(
                 self.train, rng, rows, length, self.recipe.vocab, self.recipe.masked
@@ -168,8 +169,8 @@ class Run:
         """Mean loss, with the matrix products in bfloat16."""
         with torch.autocast(self.device, dtype=torch.bfloat16):
             if self.recipe.kind == "gpt2":
-                ids = batch["input_ids"]
-                logits = self.model(input_ids=ids, use_cache=False).logits[:, :-1].float()
+                ids = batch["ids"]
+                logits = self.model(input_ids=ids[:, :-1], use_cache=False).logits.float()
                 return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
             labels = batch.pop("labels")
             at = labels != -100

@@ -230,7 +230,8 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
         q, k, scale=whole.scale[view.layer], weight=weight, dark=_dark(),
         query_label=whole.labels[query], key_label=whole.key_labels[key],
     )  # fmt: skip
-    st.plotly_chart(figure, theme=None, key="pair", config={"displaylogo": False})
+    alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
+    st.plotly_chart(figure, theme=None, key="pair", alt=alt, config={"displaylogo": False})
     product = float(q.astype(np.float64) @ k)
     st.caption(
         f"{len(q)} products sum to {product:.4f}; times the scale {whole.scale[view.layer]:.4f} "

@@ -40,7 +40,8 @@ EXAMPLES = (
     ),
     Example(
         "A phrase said twice",
-        "In spring Captain Zorval opened the green box. At night Captain Zorval opened the green box",
+        "In spring Captain Zorval opened the green box. At night Captain Zorval opened the "
+        "green box",
         "tiny-gpt2",
         "In the second half some heads look at what *followed* the same token the first time "
         "(induction), others at the same token itself (duplicate).",

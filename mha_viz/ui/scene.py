@@ -55,6 +55,8 @@ def compute(view: View, model: AttentionModel, where: str) -> Scene:
     held = st.session_state.get("scene")
     if isinstance(held, Scene) and held.key == key:
         return held
+    if st.session_state.get("stopped") == key:
+        _offer_again()
     scene = memory.cache().get(
         key,
         lambda: _trace(key, model, view.text, pair, view.part),
@@ -97,18 +99,35 @@ def fit_head(scene: Scene) -> tuple[int, int]:
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Scene:
-    bar, start = st.empty(), time.perf_counter()
+    bar, button, start = st.empty(), st.empty(), time.perf_counter()
+    offered = False
 
     def on_layer(done: int) -> None:
-        # Drawing is also where Streamlit ends a run that a newer text has overtaken.
+        # Drawing is also where Streamlit ends a run that a click or a newer text has overtaken.
+        nonlocal offered
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
+            if not offered:
+                button.button("Stop this run", on_click=_stop, args=(key,), key="stop")
+            offered = True
 
     keep = ("pattern", "z", "query", "key") if model.mechanism == "ours" else ("pattern",)
     record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
     seconds = time.perf_counter() - start
     bar.empty()
+    button.empty()
     return Scene(key, record, _measure(record), seconds)
+
+
+def _stop(key: Hashable) -> None:
+    st.session_state.stopped = key
+
+
+def _offer_again() -> None:
+    """End this run of the page; the text stays, and waits to be run again or changed."""
+    st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
+    st.button("Run again", on_click=_stop, args=(None,), key="again")
+    st.stop()
 
 
 def _measure(record: AttentionRecord) -> Facts:

@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.capture.model import AttentionModel
+from mha_viz.ui import scene
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -47,6 +48,21 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
     assert traced == [
         "an unusual sentence about seven green pelicans", "and another one about eleven"
     ]  # fmt: skip
+
+
+def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
+    monkeypatch.setattr(scene, "PATIENCE", -1.0)  # everything is slow
+    app = run(text="a sentence to be stopped")
+    assert not app.exception and not app.button  # the button goes when the run is done
+    key = app.session_state.scene.key
+    del app.session_state.scene
+    app.session_state.stopped = key
+    app.run()
+    assert "Stopped" in app.info[0].value and not app.exception
+    assert app.text_input(key="ask_text").value == "a sentence to be stopped"
+    app.session_state.stopped = None
+    app.run()
+    assert not app.info and app.subheader[0].value == "L0 H0"
 
 
 def test_facts_are_the_metrics_of_the_record():
