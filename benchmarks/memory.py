@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import random
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def measure() -> list[Result]:
 
 def _child(what: str) -> float:
     command = [sys.executable, "-m", "benchmarks.memory", what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    quiet = os.environ | {"OMP_NUM_THREADS": "1"}  # small texts, on a machine others use
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
     if done.returncode:
         raise RuntimeError(f"measuring {what!r} failed:\n{done.stderr[-2000:]}")
     return float(done.stdout.split()[-1]) / MIB
