@@ -2,7 +2,6 @@
 
 import gc
 import threading
-import time
 import weakref
 from pathlib import Path
 
@@ -427,6 +426,4 @@ def test_a_model_is_in_evaluation_mode_and_asks_for_no_gradients(models):
         assert not model.network.training
         assert not any(p.requires_grad for p in model.network.parameters())
         assert isinstance(model.network, nn.Module)
-    start = time.perf_counter()
     assert "layers=3, heads=5" in repr(models["bert"])
-    assert time.perf_counter() - start < 0.1

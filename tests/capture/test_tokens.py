@@ -742,7 +742,7 @@ def test_long_texts_are_bounded(name: str, text: str) -> None:
     tokenizer = make(name)
     begin = time.perf_counter()
     encoded = encode(tokenizer, text, max_length=128)
-    assert time.perf_counter() - begin < 2  # a tenth of that on an idle machine
+    assert time.perf_counter() - begin < 15  # 0.2 s on an idle machine; unbounded takes minutes
     assert len(encoded.tokens) <= 128
     check(tokenizer, encoded)
 
