@@ -13,7 +13,7 @@ import os
 import signal
 import tempfile
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,94 +22,10 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    PreTrainedModel,
-)
 
 from models import data, probes
 from models.optim import build_optimizers
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Everything that decides what a run does."""
-
-    kind: str
-    tokens: float = 30e6
-    minutes: float = 0.0  # 0: no limit
-    n_layers: int = 4
-    n_heads: int = 8
-    d_model: int = 256
-    vocab: int = data.VOCAB
-    batch_tokens: tuple[int, ...] = (2048, 2048, 2048)  # for each length
-    lengths: tuple[int, ...] = (32, 64, 128)
-    until: tuple[float, ...] = (0.1, 0.35, 1.0)  # of the run, for each length
-    muon_lr: float = 0.02
-    muon_phase: int = 0  # Muon comes in with this length; before, AdamW has all parameters
-    adam_lr: float = 3e-3
-    masked: float = 0.2  # share of the tokens to be predicted (masked model only)
-    warmup: int = 100
-    rewarm: int = 0  # steps of warm-up after each change of length
-    decay: float = 0.7  # of the run, at its end: the rate falls to 0
-    clip: float = 0.0
-    seed: int = 0
-
-
-RECIPES = {
-    "gpt2": Recipe("gpt2"),
-    # The masked model learns nothing but token frequencies for a long time when it begins with
-    # long sequences; on 16 tokens its positional heads form soon.
-    "bert": Recipe(
-        "bert",
-        lengths=(16, 32, 64, 128),
-        until=(0.1, 0.2, 0.5, 1.0),
-        batch_tokens=(2048, 2048, 4096, 4096),  # one token in five is predicted: noisy steps
-        muon_lr=0.006,
-        muon_phase=1,
-        adam_lr=1e-3,
-        warmup=200,
-        rewarm=200,
-        clip=1.0,
-    ),
-}
-
-
-def build(recipe: Recipe) -> PreTrainedModel:
-    """A model with random weights."""
-    torch.manual_seed(recipe.seed)
-    if recipe.kind == "gpt2":
-        config = GPT2Config(
-            vocab_size=recipe.vocab,
-            n_positions=data.CONTEXT,
-            n_embd=recipe.d_model,
-            n_layer=recipe.n_layers,
-            n_head=recipe.n_heads,
-            resid_pdrop=0.0,
-            embd_pdrop=0.0,
-            attn_pdrop=0.0,
-            bos_token_id=0,
-            eos_token_id=0,
-            attn_implementation="eager",
-        )
-        model: PreTrainedModel = GPT2LMHeadModel(config)
-        return model
-    config = BertConfig(
-        vocab_size=recipe.vocab,
-        max_position_embeddings=data.CONTEXT,
-        hidden_size=recipe.d_model,
-        num_hidden_layers=recipe.n_layers,
-        num_attention_heads=recipe.n_heads,
-        intermediate_size=4 * recipe.d_model,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        attn_implementation="eager",
-    )
-    masked: PreTrainedModel = BertForMaskedLM(config)
-    return masked
+from models.recipe import RECIPES, Recipe, build
 
 
 class Run:
@@ -291,7 +207,10 @@ class Run:
         self.phase = state["position"]["phase"]
         self.start_optimizers()
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            rates = [group["full_lr"] for group in optimizer.param_groups]
             optimizer.load_state_dict(saved)
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["full_lr"] = rate  # the recipe's, should it have been changed
         for name in POSITION:
             setattr(self, name, state["position"][name])
         self.curve = state["curve"]
