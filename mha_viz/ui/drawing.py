@@ -56,20 +56,14 @@ def heads(scene: Scene) -> None:
         record = shown_record(scene, view)
         _status(scene, record)
         _all_heads(scene, record)
-        # Filled last: what a click waits for is the picture, and drawing goes in order.
-        table_place = st.container()
         with st.container(horizontal=True, vertical_alignment="bottom"):
             controls.head_options(record.n_layers, record.n_heads)
-            menu_place = st.container(horizontal=True, width="content")
+            exports.menu(scene, record, _payload(scene, record, exact=False))
         picture, facts = st.columns([3, 2], gap="medium")
         with picture:
             _PICTURES[state.current().show](scene, record)
         with facts:
             _facts(scene, record)
-        with table_place:
-            _heads_table(scene)
-        with menu_place:
-            exports.menu(scene, record, _payload(scene, record, exact=False))
         state.publish()
 
 
@@ -105,9 +99,6 @@ def _all_heads(scene: Scene, record: AttentionRecord) -> None:
     )  # fmt: skip
     if chosen is not None and chosen != (view.layer, view.head):
         state.change(layer=chosen[0], head=chosen[1], query=-1, key=-1)
-
-
-def _heads_table(scene: Scene) -> None:
     with st.expander("All heads as a table"):
         st.dataframe(
             facts_table(scene), hide_index=True,

@@ -37,7 +37,9 @@ def test_a_sentence_is_drawn_for_every_head(open_page, wait_idle):
     n = len(mv.load("tiny-bert").trace(TEXT).tokens)
     expect(page.get_by_text(f"4 layers × 8 heads · {n} tokens")).to_be_visible()
     shot = Image.open(_bytes(grid(page).screenshot())).convert("RGB")
-    assert len(shot.resize((200, 100)).getcolors(maxcolors=20_000)) > 50  # a blank canvas has one colour
+    assert (
+        len(shot.resize((200, 100)).getcolors(maxcolors=20_000)) > 50
+    )  # a blank canvas has one colour
     assert parse_qs(urlsplit(page.url).query)["text"] == [TEXT]
 
 
