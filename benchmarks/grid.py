@@ -17,7 +17,7 @@ from mha_viz.plots.payload import grid_payload
 from mha_viz.plots.standalone import grid_html
 
 LAYERS, HEADS = 12, 12
-ROUNDS = {32: 3, 64: 3, 128: 1, 512: 3}
+ROUNDS = {32: 5, 64: 3, 128: 1, 512: 3}
 PEER_UP_TO = 128  # tokens; BertViz draws an SVG line per weight
 PATIENCE = 150.0  # seconds for one page
 FASTER, SMALLER = 50, 40  # the aim, at 64 tokens

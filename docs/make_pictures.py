@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 FOLDER = Path(__file__).parent / "images"
 VIEW = {
@@ -54,7 +54,7 @@ def _open(page: Page, url: str, tries: int = 60) -> None:
         try:
             page.goto(url)
             break
-        except Exception:
+        except Error:  # connection refused: it is not listening yet
             page.wait_for_timeout(500)
     page.locator("canvas.cells").wait_for(timeout=60_000)
     page.wait_for_timeout(2_000)

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 import mha_viz as mv
 from mha_viz.capture.attention_function import IMPLEMENTATION, register
 from mha_viz.capture.model import AttentionModel
+from mha_viz.errors import NotKeptError
 
 register()
 WORDS = "the a cat dog sat ran on mat street tired because it was too not did cross".split()
@@ -177,9 +178,12 @@ def test_a_text_in_a_batch_gives_what_it_gives_alone(single):
 
 
 def test_what_is_kept_fits_the_pattern(single):
-    if single.name in FALLBACK:
-        pytest.skip("its own attention exposes only the pattern")
     record = single.trace(LONG, keep=("pattern", "z", "query", "key"))
+    if single.name in FALLBACK:  # its own attention hands out the pattern and nothing else
+        for name in ("z", "query", "key"):
+            with pytest.raises(NotKeptError, match=name):
+                record.kept(name)
+        return
     n = len(record.tokens)
     heads, width = record.n_heads, single.d_head
     assert record.z.shape[:3] == (single.n_layers, heads, n)

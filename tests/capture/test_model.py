@@ -426,4 +426,11 @@ def test_a_model_is_in_evaluation_mode_and_asks_for_no_gradients(models):
         assert not model.network.training
         assert not any(p.requires_grad for p in model.network.parameters())
         assert isinstance(model.network, nn.Module)
+
+
+def test_repr_says_what_it_is_and_runs_nothing(models, monkeypatch):
+    def forward(*args, **kwargs):
+        pytest.fail("repr ran the network")
+
+    monkeypatch.setattr(models["bert"].network.base_model, "forward", forward)
     assert "layers=3, heads=5" in repr(models["bert"])

@@ -740,9 +740,9 @@ LONG = {
 @pytest.mark.parametrize("name", BUILD)
 def test_long_texts_are_bounded(name: str, text: str) -> None:
     tokenizer = make(name)
-    begin = time.perf_counter()
+    begin = time.process_time()  # a busy machine makes nothing slower by this clock
     encoded = encode(tokenizer, text, max_length=128)
-    assert time.perf_counter() - begin < 15  # 0.2 s on an idle machine; unbounded takes minutes
+    assert time.process_time() - begin < 2
     assert len(encoded.tokens) <= 128
     check(tokenizer, encoded)
 
