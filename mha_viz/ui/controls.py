@@ -90,15 +90,14 @@ def _describe(name: str, info: ModelInfo | None) -> str:
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
 
 
-def hardware() -> tuple[str, str]:
-    """Device and number format, in the sidebar; both "auto" choices are right for most."""
+def hardware() -> None:
+    """Device and number format, in the sidebar; what stands there first is right for most."""
     with st.expander("Device and precision"):
-        device = st.selectbox("Run on", ["auto", "cpu", "cuda", "mps"], key="device")
-        dtype = st.selectbox(
-            "Weights as", ["float32", "bfloat16", "float16"], key="dtype",
+        state.bound("device", st.selectbox, "Run on", list(state.DEVICES))
+        state.bound(
+            "dtype", st.selectbox, "Weights as", list(state.DTYPES),
             help="Attention weights are always shown as float32.",
         )  # fmt: skip
-    return device, dtype
 
 
 def text_box() -> DeltaGenerator:

@@ -25,13 +25,15 @@ from mha_viz.ui.scene import Scene
 from mha_viz.ui.scene import compute as compute
 from mha_viz.ui.scene import fit_head as fit_head
 from mha_viz.ui.scene import shown as shown_record
+from mha_viz.ui.state import View
 
 TOP_PAIRS = 40
 
 
-def load_model(name: str, device: str, dtype: str) -> AttentionModel:
-    with st.spinner(f"Loading {plain(name)} …"):
-        return memory.model(name, device, dtype)
+def load_model(view: View) -> AttentionModel:
+    """The view's model, shared with all users who have chosen the same."""
+    with st.spinner(f"Loading {plain(view.model)} …"):
+        return memory.model(view.model, view.device, view.dtype)
 
 
 def model_facts(model: AttentionModel) -> None:

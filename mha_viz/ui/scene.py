@@ -46,12 +46,12 @@ class Scene:
         return any(token.is_special for token in self.record.key_tokens)
 
 
-def compute(view: View, model: AttentionModel, where: str) -> Scene:
+def compute(view: View, model: AttentionModel) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
         raise TextError("Type a sentence above and press Enter, or take one of the examples.")
     pair = view.pair if view.pair.strip() else None
-    key = (model.name, where, view.part, view.text, pair)
+    key = (model.name, view.device, view.dtype, view.part, view.text, pair)
     held = st.session_state.get("scene")
     if isinstance(held, Scene) and held.key == key:
         return held

@@ -15,6 +15,8 @@ from mha_viz.capture.catalog import HUB_ID
 
 SCALES = ("sqrt", "linear", "log")
 SHOWS = ("heatmap", "lines", "pair", "table")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+DTYPES = ("float32", "bfloat16", "float16")
 MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_HEADS = 8
 T = TypeVar("T")
@@ -32,6 +34,7 @@ class View:
         words: sub-words merged. no_special, no_first: tokens left out.
         show: which picture of the head. mass: share of a row's mass whose lines are drawn.
         query, key: the pair of tokens looked at; -1 is the pair with the largest weight.
+        device, dtype: where the model runs, and in which numbers.
     """
 
     model: str = "tiny-bert"
@@ -50,6 +53,8 @@ class View:
     mass: float = 0.9
     query: int = -1
     key: int = -1
+    device: str = "auto"
+    dtype: str = "float32"
 
 
 DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
@@ -157,6 +162,8 @@ _READ: dict[str, Callable[[str], Any]] = {
     "mass": _share,
     "query": _number(-1, 9_999),
     "key": _number(-1, 9_999),
+    "device": _one_of(DEVICES),
+    "dtype": _one_of(DTYPES),
 }
 
 

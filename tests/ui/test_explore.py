@@ -123,7 +123,7 @@ def test_text_that_cannot_be_used_keeps_the_page_alive(text):
 
 def test_a_device_that_is_not_there_is_refused_in_words():
     app = run()
-    app.selectbox(key="device").select("mps").run()
+    app.selectbox(key="ask_device").select("mps").run()
     assert not app.exception and "has no mps" in app.error[0].value.replace("\\", "")
 
 

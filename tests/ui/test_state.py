@@ -13,6 +13,7 @@ VIEW = View(
     model="owner/some-model", text="a b & c = ü 👍", pair="d", part="cross", layer=3, head=7,
     heads=((3, 7), (0, 11)), scale="log", sort="entropy", words=True, no_special=True,
     no_first=True, show="lines", mass=0.35, query=2, key=5,
+    device="cpu", dtype="bfloat16",
 )  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def test_a_default_view_is_a_short_link():
         ("layer", "-1"), ("layer", "99999"), ("layer", "1e3"), ("layer", "٣٣٣٣٣٣٣٣٣٣"),
         ("head", "NaN"), ("mass", "nan"), ("mass", "0"), ("mass", "inf"), ("scale", "rainbow"),
         ("words", "yes"), ("heads", "1.2,3"), ("heads", "1.2.3"), ("show", "<script>"),
-        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("key", "1" * 5000),
+        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("device", "tpu"), ("dtype", "int8"), ("key", "1" * 5000),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

@@ -24,18 +24,18 @@ def page() -> None:
     with st.sidebar:
         st.header("mha_viz", anchor=False)
         controls.model_picker()
-        device, dtype = controls.hardware()
+        controls.hardware()
     second = controls.text_box()
     warnings = st.container()
     with messages.shown():
         drawing = memory.drawing()
-        model = drawing.load_model(state.current().model, device, dtype)
+        model = drawing.load_model(state.current())
         with second:
             controls.pair_box(model.parts, model.accepts_pair)
         controls.part_picker(model.parts)
         with st.sidebar:
             drawing.model_facts(model)
-        scene = drawing.compute(state.current(), model, f"{device}/{dtype}")
+        scene = drawing.compute(state.current(), model)
         drawing.fit_head(scene)
     with warnings:
         for problem in state.problems():
