@@ -34,7 +34,8 @@ def test_a_default_view_is_a_short_link():
         ("layer", "-1"), ("layer", "99999"), ("layer", "1e3"), ("layer", "٣٣٣٣٣٣٣٣٣٣"),
         ("head", "NaN"), ("mass", "nan"), ("mass", "0"), ("mass", "inf"), ("scale", "rainbow"),
         ("words", "yes"), ("heads", "1.2,3"), ("heads", "1.2.3"), ("show", "<script>"),
-        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("device", "tpu"), ("dtype", "int8"), ("key", "1" * 5000),
+        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("device", "tpu"),
+        ("dtype", "int8"), ("key", "1" * 5000),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):
