@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from mha_viz.ui import memory
+from mha_viz.ui import look, memory
 from mha_viz.ui.pages import explore
 
 st.set_page_config(
     page_title="mha_viz",
-    page_icon=str(memory.ICON),  # a file: named icons and emoji are fetched from elsewhere
+    page_icon=str(look.ICON),  # a file: named icons and emoji are fetched from elsewhere
     layout="wide",
     initial_sidebar_state=256,
     menu_items={"About": "mha_viz: see and measure every attention head."},

@@ -6,39 +6,26 @@ torch. What was asked for goes to stdout; notes and errors go to stderr.
 
 from __future__ import annotations
 
-import csv
 import errno
 import io
 import json
 import os
 import sys
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from mha_viz import __version__
+from mha_viz import __version__, printed
 from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.printed import Format
 
 if TYPE_CHECKING:
     from mha_viz.core.record import AttentionRecord
 
-N_PAIRS = 20  # rows of the table that `show` prints
 FAILED, INTERRUPTED = 2, 130
-
-
-class Format(StrEnum):
-    """What `show` can write."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    html = "html"
-    png = "png"
-    svg = "svg"
 
 
 class _Commands(TyperGroup):
@@ -137,9 +124,9 @@ def trace(
     if out is not None:
         record.save(out)
         typer.echo(f"wrote {out}", err=True)
-    facts = _facts(record)
+    facts = printed.strongest_heads(record)
     if as_json:
-        typer.echo(json.dumps({**_described(record), "facts": facts}, indent=2))
+        typer.echo(json.dumps({**printed.described(record), "facts": facts}, indent=2))
         return
     layers, heads, queries, keys = record.pattern.shape
     typer.echo(f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
@@ -182,10 +169,14 @@ def show(
         record.head(*chosen)  # says which layers and heads there are
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
     if kind in (Format.html, Format.png, Format.svg):
-        _deliver(_drawn(record, chosen, kind), out)
+        _deliver(printed.drawn(record, chosen, kind), out)
         return
     assert chosen is not None
-    written = {Format.table: _table, Format.csv: _csv, Format.json: _json}[kind]
+    written = {
+        Format.table: printed.pair_table,
+        Format.csv: printed.head_csv,
+        Format.json: printed.head_json,
+    }[kind]
     _deliver(written(record, *chosen), out)
 
 
@@ -204,7 +195,9 @@ def models(as_json: AsJson = False) -> None:
          f"{info.n_bytes / 1e6:,.1f} MB"]
         for info in found
     ]  # fmt: skip
-    typer.echo(_grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False)
+    typer.echo(
+        printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
+    )
 
 
 # -- what the commands share ---------------------------------------------------------------------
@@ -220,119 +213,9 @@ def _trace(text: str, model: str, pair: str | None, part: str | None) -> Attenti
     return record
 
 
-def _facts(record: AttentionRecord) -> list[dict[str, Any]]:
-    """For every metric that is a probability, the head that has most of it."""
-    from mha_viz.core.metrics import METRICS
-    from mha_viz.notebook import record_metrics
-
-    facts = []
-    for key, values in record_metrics(record).items():
-        # A next token that no head may see has no strongest head.
-        if METRICS[key].unit == "probability" and bool(values.any()):
-            best = int(values.argmax())
-            layer, head = divmod(best, record.n_heads)
-            facts.append({
-                "metric": key, "title": METRICS[key].title, "layer": layer, "head": head,
-                "value": float(values[layer, head]),
-            })  # fmt: skip
-    return facts
-
-
-def _described(record: AttentionRecord) -> dict[str, Any]:
-    """What programs want to know of a record besides its numbers."""
-    names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
-    axes = ("tokens", "key_tokens")
-    return {
-        **{name: getattr(record, name) for name in names},
-        "shape": dict(
-            zip(("layers", "heads", "queries", "keys"), record.pattern.shape, strict=True)
-        ),
-        **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
-    }
-
-
-def _drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
-    from mha_viz.notebook import caption, record_payload
-    from mha_viz.plots.labels import head_name
-    from mha_viz.plots.standalone import grid_html, head_html
-    from mha_viz.plots.static import grid_image, head_image
-
-    if chosen is None:
-        if kind is Format.html:
-            return grid_html(record_payload(record), title=record.model, caption=caption(record))
-        pattern = record.pattern.numpy()
-        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
-    weights = record.head(*chosen).numpy()
-    drawn = (weights, record.labels, record.key_labels)
-    name = head_name(*chosen)
-    if kind is Format.html:
-        return head_html(*drawn, title=name, caption=caption(record, chosen))
-    return head_image(*drawn, format=kind.value, title=name, caption=caption(record, chosen))
-
-
 def _format(asked: Format | None, out: Path | None) -> Format:
     ending = "" if out is None else out.suffix.lstrip(".").lower()
     return asked or (Format(ending) if ending in list(Format) else Format.table)
-
-
-def _table(record: AttentionRecord, layer: int, head: int) -> str:
-    """The strongest pairs, heaviest first."""
-    weights = record.head(layer, head)
-    top = weights.flatten().topk(min(N_PAIRS, weights.numel()))
-    rows = []
-    for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
-        query, key = divmod(place, weights.shape[1])
-        rows.append([str(query), record.labels[query], str(key), record.key_labels[key],
-                     f"{weight:.4f}"])  # fmt: skip
-    title = (
-        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
-        "attention weights\n"
-    )
-    return title + _grid(["#", "query", "#", "key", "weight"], rows, 4)
-
-
-def _grid(names: list[str], rows: list[list[str]], first_number: int) -> str:
-    """A table as text; columns from `first_number` on are numbers, set to the right."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text as Plain
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for i, name in enumerate(names):
-        right = i >= first_number or name == "#"
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
-    # A pipe or a file has no width of its own: as wide as it takes.
-    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 200)
-    console.print(table)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
-
-
-def _csv(record: AttentionRecord, layer: int, head: int) -> str:
-    """A row for each pair, since labels repeat and positions do not."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query_position", "query", "key_position", "key", "weight"])
-    for q, row in enumerate(record.head(layer, head).numpy()):
-        for k, weight in enumerate(row):
-            writer.writerow([q, record.labels[q], k, record.key_labels[k], str(weight)])
-    return text.getvalue()
-
-
-def _json(record: AttentionRecord, layer: int, head: int) -> str:
-    removed = record.removed_mass
-    shown = {
-        **_described(record),
-        "layer": layer,
-        "head": head,
-        "weights": record.head(layer, head).tolist(),
-        "removed_mass": None if removed is None else float(removed[layer, head]),
-    }
-    return json.dumps(shown, indent=2) + "\n"
 
 
 def _deliver(content: str | bytes, out: Path | None) -> None:

@@ -12,22 +12,18 @@ import streamlit as st
 from mha_viz.capture.model import AttentionModel
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.labels import head_name
-from mha_viz.plots.pair import score_products
-from mha_viz.plots.payload import MAX_SIDE, grid_payload, lines_payload, names_of
-from mha_viz.plots.theme import format_number, format_weight
+from mha_viz.plots.payload import grid_payload
+from mha_viz.plots.theme import format_number
 from mha_viz.ui import controls, exports, memory, state
 from mha_viz.ui.components.head_grid import head_grid
-from mha_viz.ui.components.token_lines import token_lines
+from mha_viz.ui.head_pictures import PICTURES, in_words
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.scene import compute as compute
 from mha_viz.ui.scene import fit_head as fit_head
 from mha_viz.ui.scene import shown as shown_record
 from mha_viz.ui.state import View
-
-TOP_PAIRS = 40
 
 
 def load_model(view: View) -> AttentionModel:
@@ -48,22 +44,27 @@ def model_facts(model: AttentionModel) -> None:
         st.warning(plain(note), icon=":material/info:")
 
 
-@st.fragment
 def heads(scene: Scene) -> None:
-    """All heads, and one of them. A click reruns this and nothing else of the page."""
+    """All heads, and one of them."""
+    _heads(scene, {})
+
+
+@st.fragment
+def _heads(scene: Scene, urls: exports.Urls) -> None:
+    """A click reruns this and nothing else of the page; `urls` live until the page runs again."""
     with shown():
         view = state.current()
         titles = {key: METRICS[key].title for key in scene.facts}
         controls.grid_options(titles, scene.has_special)
         record = shown_record(scene, view)
         _status(scene, record)
-        _all_heads(scene, record)
+        _all_heads(scene, record, exports.exact_url(record, view, urls))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             controls.head_options(record.n_layers, record.n_heads)
-            exports.menu(scene, record, _payload(scene, record, exact=False))
+            exports.menu(scene, record, _grid_bytes)
         picture, facts = st.columns([3, 2], gap="medium")
         with picture:
-            _PICTURES[state.current().show](scene, record)
+            PICTURES[state.current().show](scene, record)
         with facts:
             _facts(scene, record)
         state.publish()
@@ -89,14 +90,16 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
         )
 
 
-def _all_heads(scene: Scene, record: AttentionRecord) -> None:
+def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
     view = state.current()
     order = None
     if view.sort in scene.facts:
         best = np.argsort(-scene.facts[view.sort], axis=None, kind="stable")
         order = [divmod(int(i), record.n_heads) for i in best]
+    key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
+    payload = memory.cache().get(key, lambda: _grid_bytes(scene, record, view, url), len)
     chosen = head_grid(
-        _payload(scene, record), selected=(view.layer, view.head), order=order, scale=view.scale,
+        payload, selected=(view.layer, view.head), order=order, scale=view.scale,
         fact=METRICS[view.sort].title if order else None, key="grid",
     )  # fmt: skip
     if chosen is not None and chosen != (view.layer, view.head):
@@ -117,180 +120,24 @@ def facts_table(scene: Scene) -> pd.DataFrame:
     return pd.DataFrame({"Head": names, **columns})
 
 
-def _payload(scene: Scene, record: AttentionRecord, exact: bool = True) -> bytes:
-    view = state.current()
-    key = (scene.key, view.words, view.no_special, view.no_first, view.sort, "grid")
-    url = exports.exact_url(record) if exact and max(record.pattern.shape[2:]) <= MAX_SIDE else None
-
-    def make() -> bytes:
-        facts = (
-            {METRICS[view.sort].title: scene.facts[view.sort]} if view.sort in scene.facts else {}
-        )
-        return grid_payload(
-            record.pattern.numpy(), record.labels, record.key_labels, facts=facts, exact_url=url,
-            query_special=[t.is_special for t in record.tokens],
-            key_special=[t.is_special for t in record.key_tokens],
-            query_segments=[t.segment for t in record.tokens],
-            key_segments=[t.segment for t in record.key_tokens],
-            title=f"{record.model} on “{record.text[:80]}”",
-        )  # fmt: skip
-
-    return memory.cache().get((*key, url), make, len)
-
-
-def _heatmap(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
-    figure = head_heatmap(
-        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        title=head_name(view.layer, view.head), scale=view.scale, dark=_dark(),
-    )  # fmt: skip
-    name = exports.file_name(scene)
-    st.plotly_chart(
-        figure, theme=None, key="heatmap", alt=_in_words(record),
-        config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": name}},
-    )  # fmt: skip
-    st.caption(
-        "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
-        "says where the head looks, not whether that matters for the prediction."
-    )
-
-
-def _lines(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
-    chosen = view.heads or ((view.layer, view.head),)
-    every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
-    st.session_state.ask_heads = list(chosen)
-
-    def store() -> None:
-        state.change(heads=tuple(st.session_state.ask_heads))
-
-    st.multiselect(
-        "Heads drawn together", every, key="ask_heads", on_change=store,
-        max_selections=state.MAX_HEADS, format_func=lambda head: head_name(*head),
-    )  # fmt: skip
-    index = ([i for i, _ in chosen], [j for _, j in chosen])
-    payload = lines_payload(
-        record.pattern[index].numpy(), names_of(chosen), record.labels, record.key_labels,
-        is_special=[t.is_special for t in record.tokens],
-        key_is_special=[t.is_special for t in record.key_tokens],
-        segments=[t.segment for t in record.tokens],
+def _grid_bytes(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
+    """All heads as the browser draws them; `url` is where it finds the exact weights."""
+    facts = {METRICS[view.sort].title: scene.facts[view.sort]} if view.sort in scene.facts else {}
+    return grid_payload(
+        record.pattern.numpy(), record.labels, record.key_labels, facts=facts, exact_url=url,
+        query_special=[t.is_special for t in record.tokens],
+        key_special=[t.is_special for t in record.key_tokens],
+        query_segments=[t.segment for t in record.tokens],
         key_segments=[t.segment for t in record.key_tokens],
-        threshold=state.current().mass, title=f"{record.model} on “{record.text[:80]}”",
+        title=f"{record.model} on “{record.text[:80]}”",
     )  # fmt: skip
-    event = token_lines(payload, key="lines")
-    if event.share is not None:
-        state.change(mass=event.share)
-    if event.pair is not None:
-        query, key = _original(scene, record, *event.pair)
-        state.change(query=query, key=key)
-    st.caption(
-        "Left: the token that looks. Right: what it looks at. Point at a token for its weights; "
-        "the thinner the line, the smaller the weight."
-    )
-
-
-def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tuple[int, int]:
-    """Where a pair of shown tokens stands in the unmerged, complete record (its first tokens)."""
-    whole = scene.record
-
-    def find(tokens: tuple[object, ...], token: object) -> int:
-        start = (token.start, token.segment, token.is_special, token.word)  # type: ignore[attr-defined]
-        return next(
-            (i for i, t in enumerate(tokens)
-             if t is token or (t.start, t.segment, t.is_special, t.word) == start), -1,  # type: ignore[attr-defined]
-        )  # fmt: skip
-
-    return (
-        find(whole.tokens, record.tokens[query]),
-        find(whole.key_tokens, record.key_tokens[key]),
-    )
-
-
-def _pair(scene: Scene, record: AttentionRecord) -> None:
-    view, whole = state.current(), scene.record
-    pattern = whole.head(view.layer, view.head).numpy()
-    best = np.unravel_index(int(pattern.argmax()), pattern.shape)
-    query = view.query if 0 <= view.query < pattern.shape[0] else int(best[0])
-    key = view.key if 0 <= view.key < pattern.shape[1] else int(best[1])
-    state.change(query=query, key=key)
-    columns = st.columns(2)
-    for column, name, labels in (
-        (columns[0], "query", whole.labels), (columns[1], "key", whole.key_labels)
-    ):  # fmt: skip
-        with column:
-            state.bound(
-                name, st.selectbox, "Looks (query)" if name == "query" else "Looked at (key)",
-                list(range(len(labels))), format_func=lambda i, x=labels: f"{i} · {x[i]}",
-            )  # fmt: skip
-    if whole.query is None or whole.key is None:
-        st.info("This family does not expose queries and keys, only its attention weights.")
-        return
-    q = whole.query[view.layer, view.head, query].numpy()
-    k = whole.key[view.layer, view.head, key].numpy()
-    weight = float(pattern[query, key])
-    figure = score_products(
-        q, k, scale=whole.scale[view.layer], weight=weight, dark=_dark(),
-        query_label=whole.labels[query], key_label=whole.key_labels[key],
-    )  # fmt: skip
-    alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
-    st.plotly_chart(figure, theme=None, key="pair", alt=alt, config={"displaylogo": False})
-    product = float(q.astype(np.float64) @ k)
-    st.caption(
-        f"{len(q)} products sum to {product:.4f}; times the scale {whole.scale[view.layer]:.4f} "
-        f"is the score {product * whole.scale[view.layer]:.4f}; softmax over the row makes it the "
-        f"weight {format_weight(weight)}. {_row_check(whole, query)}"
-    )
-
-
-def _row_check(record: AttentionRecord, query: int) -> str:
-    """Whether the products alone explain the row, or the model adds something of its own."""
-    view = state.current()
-    assert record.query is not None and record.key is not None
-    row = record.pattern[view.layer, view.head, query]
-    scores = record.scale[view.layer] * (
-        record.key[view.layer, view.head] @ record.query[view.layer, view.head, query]
-    )
-    scores = scores.masked_fill(row == 0, float("-inf"))
-    gap = float((scores.softmax(-1) - row).abs().max())
-    if gap < 1e-3:
-        return f"(The softmax of this row’s scores gives its weights to within {gap:.0e}.)"
-    return (
-        "This model changes the scores before softmax (a position bias or a cap), so the products "
-        f"alone do not give the weights: they miss them by up to {gap:.2f}."
-    )
-
-
-def _table(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
-    st.dataframe(
-        strongest_pairs(record, view.layer, view.head, TOP_PAIRS), hide_index=True,
-        column_config={"Weight": st.column_config.ProgressColumn(
-            format="%.4f", min_value=0.0, max_value=1.0)},
-    )  # fmt: skip
-    st.caption(f"The {TOP_PAIRS} largest weights of this head. The export has all of them.")
-
-
-def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> pd.DataFrame:
-    """The n largest weights of a head with their tokens and positions, largest first."""
-    pattern = record.head(layer, head)
-    weights, flat = pattern.flatten().topk(min(n, pattern.numel()))
-    queries, keys = (flat // pattern.shape[1]).tolist(), (flat % pattern.shape[1]).tolist()
-    return pd.DataFrame(
-        {
-            "Looks": [f"{record.labels[q]}" for q in queries],
-            "at": [f"{record.key_labels[k]}" for k in keys],
-            "Weight": weights.tolist(),
-            "Query": queries,
-            "Key": keys,
-        }
-    )
 
 
 def _facts(scene: Scene, record: AttentionRecord) -> None:
     """The chosen head in numbers, beside the mean of all heads."""
     view = state.current()
     st.subheader(head_name(view.layer, view.head), anchor=False)
-    st.markdown(plain(_in_words(record)))
+    st.markdown(plain(in_words(record)))
     rows = []
     for key, values in scene.facts.items():
         metric, mine = METRICS[key], float(values[view.layer, view.head])
@@ -305,20 +152,3 @@ def _facts(scene: Scene, record: AttentionRecord) -> None:
         "Measured on all tokens, before anything was left out or merged." if whole
         else "“Mean” is over all heads; rank 1 has the largest value."
     )  # fmt: skip
-
-
-def _in_words(record: AttentionRecord) -> str:
-    """The picture of the chosen head as a sentence."""
-    view = state.current()
-    top = strongest_pairs(record, view.layer, view.head, 1).iloc[0]
-    return (
-        f"In {head_name(view.layer, view.head)} the largest weight is {format_weight(top.Weight)}, "
-        f"from “{top.Looks}” to “{top['at']}”."
-    )
-
-
-def _dark() -> bool:
-    return st.context.theme.type == "dark"
-
-
-_PICTURES = {"heatmap": _heatmap, "lines": _lines, "pair": _pair, "table": _table}

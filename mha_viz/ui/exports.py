@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -16,6 +17,7 @@ from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
+from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
 from mha_viz.plots.static import head_image
 from mha_viz.ui import state
@@ -23,20 +25,27 @@ from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
 
 BINARY = "application/octet-stream"
+Urls = dict[tuple[bool, ...], str]
+GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 
 
-def exact_url(record: AttentionRecord) -> str | None:
+def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
     """Where the browser finds the exact float32 weights, once somebody points at one.
 
-    The grid itself is one byte a weight; the exact numbers follow only on demand.
+    The grid itself is one byte a weight; the exact numbers follow only on demand. Streamlit
+    forgets a file when the page runs again, so `urls` holds the addresses of one run.
     """
-    if not runtime.exists():
+    if not runtime.exists() or max(record.pattern.shape[2:]) > MAX_SIDE:
         return None
-    manager = runtime.get_instance().media_file_mgr
-    return manager.add(record.pattern.numpy().tobytes(), BINARY, "mha_viz.exact_weights")
+    options = (view.words, view.no_special, view.no_first)
+    if options not in urls:
+        manager = runtime.get_instance().media_file_mgr
+        weights = record.pattern.numpy().tobytes()
+        urls[options] = manager.add(weights, BINARY, f"mha_viz.exact_weights.{options}")
+    return urls[options]
 
 
-def menu(scene: Scene, record: AttentionRecord, grid: bytes) -> None:
+def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
     view, name = state.current(), file_name(scene)
     files = (
@@ -44,12 +53,14 @@ def menu(scene: Scene, record: AttentionRecord, grid: bytes) -> None:
         ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
         ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
         ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
-        ("All heads as HTML", "all.html", "text/html", lambda: _all_html(record, view, grid)),
-        ("Record (safetensors)", "safetensors", BINARY, lambda: _record_file(record)),
-    )
-    with st.popover("Export", icon=":material/download:"):
-        for label, suffix, mime, make in files:
-            st.download_button(
+        ("All heads as HTML", "all.html", "text/html",
+         lambda: _all_html(record, view, grid(scene, record, view))),
+        ("Record file", "safetensors", BINARY, lambda: _record_file(record)),
+    )  # fmt: skip
+    with st.popover("Export", icon=":material/download:", width="content"):
+        columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
+        for i, (label, suffix, mime, make) in enumerate(files):
+            columns[i % 2].download_button(
                 label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
                 width="stretch",
             )  # fmt: skip

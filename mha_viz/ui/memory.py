@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,6 @@ import streamlit as st
 if TYPE_CHECKING:
     from mha_viz.capture.model import AttentionModel
 
-ICON = Path(__file__).with_name("icon.png")
 MAX_MODELS = 3
 MAX_BYTES = 96 * 2**20  # of records, derived pictures and payloads, over all users
 T = TypeVar("T")

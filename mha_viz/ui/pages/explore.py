@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui import controls, memory, messages, state
-
-# Streamlit leaves six rem above a page and ten below; a projector and a phone have better uses.
-STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding: 3.75rem 3rem 2rem; }
-[data-testid="stMainBlockContainer"] h1 { padding-top: 0; font-size: 1.6rem; }
-@media (max-width: 640px) {
-  [data-testid="stMainBlockContainer"] { padding: 3.6rem 1rem 2rem; }
-  [data-testid="stMainBlockContainer"] h1 { font-size: 1.35rem; }
-}
-</style>"""
+from mha_viz.ui import controls, look, memory, messages, state
 
 
 def page() -> None:
     """The Explore page."""
-    st.html(STYLE)
+    look.page_style()
     st.title("Every attention head, on your sentence", anchor=False)
     with st.sidebar:
         st.header("mha_viz", anchor=False)
@@ -40,8 +30,7 @@ def page() -> None:
     with warnings:
         for problem in state.problems():
             st.warning(messages.plain(problem), icon=":material/link_off:")
-    look = controls.look_for()
-    if look:
-        st.caption(f":material/lightbulb: {look}")
+    if hint := controls.look_for():
+        st.caption(f":material/lightbulb: {hint}")
     drawing.heads(scene)
     state.publish()

@@ -1,0 +1,140 @@
+"""What the commands print and write: a record and its heads as tables, CSV, JSON and pictures.
+
+Knows records and, for pictures, plots; each is imported when it is needed. Prints nothing itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mha_viz.core.record import AttentionRecord
+
+N_PAIRS = 20  # rows of the table of a head
+
+
+class Format(StrEnum):
+    """What `show` can write."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    html = "html"
+    png = "png"
+    svg = "svg"
+
+
+def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
+    """For every metric that is a probability, the head that has most of it."""
+    from mha_viz.core.metrics import METRICS
+    from mha_viz.notebook import record_metrics
+
+    facts = []
+    for key, values in record_metrics(record).items():
+        # A next token that no head may see has no strongest head.
+        if METRICS[key].unit == "probability" and bool(values.any()):
+            best = int(values.argmax())
+            layer, head = divmod(best, record.n_heads)
+            facts.append({
+                "metric": key, "title": METRICS[key].title, "layer": layer, "head": head,
+                "value": float(values[layer, head]),
+            })  # fmt: skip
+    return facts
+
+
+def described(record: AttentionRecord) -> dict[str, Any]:
+    """What programs want to know of a record besides its numbers."""
+    names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
+    axes = ("tokens", "key_tokens")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "shape": dict(
+            zip(("layers", "heads", "queries", "keys"), record.pattern.shape, strict=True)
+        ),
+        **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
+    }
+
+
+def drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
+    from mha_viz.notebook import caption, record_payload
+    from mha_viz.plots.labels import head_name
+    from mha_viz.plots.standalone import grid_html, head_html
+    from mha_viz.plots.static import grid_image, head_image
+
+    if chosen is None:
+        if kind is Format.html:
+            return grid_html(record_payload(record), title=record.model, caption=caption(record))
+        pattern = record.pattern.numpy()
+        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
+    weights = record.head(*chosen).numpy()
+    drawn = (weights, record.labels, record.key_labels)
+    name = head_name(*chosen)
+    if kind is Format.html:
+        return head_html(*drawn, title=name, caption=caption(record, chosen))
+    return head_image(*drawn, format=kind.value, title=name, caption=caption(record, chosen))
+
+
+def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
+    """The strongest pairs, heaviest first."""
+    weights = record.head(layer, head)
+    top = weights.flatten().topk(min(N_PAIRS, weights.numel()))
+    rows = []
+    for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+        query, key = divmod(place, weights.shape[1])
+        rows.append([str(query), record.labels[query], str(key), record.key_labels[key],
+                     f"{weight:.4f}"])  # fmt: skip
+    title = (
+        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
+        "attention weights\n"
+    )
+    return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
+
+
+def grid(names: list[str], rows: list[list[str]], first_number: int) -> str:
+    """A table as text; columns from `first_number` on are numbers, set to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text as Plain
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, name in enumerate(names):
+        right = i >= first_number or name == "#"
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
+    # A pipe or a file has no width of its own: as wide as it takes.
+    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
+    """A row for each pair, since labels repeat and positions do not."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["query_position", "query", "key_position", "key", "weight"])
+    for q, row in enumerate(record.head(layer, head).numpy()):
+        for k, weight in enumerate(row):
+            writer.writerow([q, record.labels[q], k, record.key_labels[k], str(weight)])
+    return text.getvalue()
+
+
+def head_json(record: AttentionRecord, layer: int, head: int) -> str:
+    removed = record.removed_mass
+    shown = {
+        **described(record),
+        "layer": layer,
+        "head": head,
+        "weights": record.head(layer, head).tolist(),
+        "removed_mass": None if removed is None else float(removed[layer, head]),
+    }
+    return json.dumps(shown, indent=2) + "\n"
