@@ -51,7 +51,7 @@ REFERENCES = {
 HEAD = """\
 # The metrics of a head
 
-<!-- Written by docs/make_metrics.py from mha_viz/core/metrics/table.py. Change those, not this. -->
+<!-- Written by docs/make_metrics.py from mha_viz/core/metrics. Change those, not this. -->
 
 A metric turns the attention weights of one head on one text into one number. Where you meet them:
 

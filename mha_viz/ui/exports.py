@@ -48,7 +48,7 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
 def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
     view, name = state.current(), file_name(scene)
-    files = (
+    files: tuple[tuple[str, str, str, Callable[[], str | bytes]], ...] = (
         ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
         ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
         ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),

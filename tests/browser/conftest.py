@@ -1,5 +1,9 @@
-"""The real app in a real Chromium. All browser tests share one app, so they run one by one."""
+"""The real app, and a demo of its components, in a real Chromium.
 
+All browser tests share them, so they run one by one.
+"""
+
+import contextlib
 import os
 import re
 import shutil
@@ -75,14 +79,31 @@ def app_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def app_url(chromium: str, app_log: Path) -> Iterator[str]:
     """The address of the app, started as `make run` starts it, on a free port."""
+    with _running("app.py", app_log) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def demo_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the demo app, on a free port, with the theme of the real one."""
+    log = tmp_path_factory.mktemp("demo") / "demo.log"
+    with _running("tests/browser/demo_components.py", log, PYTHONPATH=str(ROOT)) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def _running(script: str, log: Path, **env: str) -> Iterator[str]:
+    """Streamlit with that script, and the address where it answers, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)]
     url = f"http://127.0.0.1:{port}"
-    with app_log.open("w") as log:
-        app = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+    with log.open("w") as output:
+        app = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | env, stdout=output, stderr=subprocess.STDOUT
+        )
     try:
-        _wait_for(f"{url}/_stcore/health", app, app_log)
+        _wait_for(f"{url}/_stcore/health", app, log)
         yield url
     finally:
         app.terminate()
@@ -115,6 +136,16 @@ def wait_idle() -> Callable[[Page], None]:
     return _wait_idle
 
 
+def _new_page(browser: Browser, faults: list[str], width: int, **context: Any) -> Page:
+    """A page in a fresh context; the errors that it throws or logs are added to the faults."""
+    options = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"} | context
+    page = browser.new_context(**options).new_page()
+    page.set_default_timeout(30_000)
+    page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
+    page.on("console", lambda line: line.type == "error" and faults.append(line.text))
+    return page
+
+
 @pytest.fixture
 def open_page(
     request: pytest.FixtureRequest, browser: Browser, app_url: str, app_log: Path
@@ -131,12 +162,8 @@ def open_page(
     seen = app_log.stat().st_size
 
     def open_page(path: str = "/", **context: Any) -> Page:
-        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | context
-        page = browser.new_context(base_url=app_url, **options).new_page()
+        page = _new_page(browser, faults, 1280, base_url=app_url, **context)
         pages.append(page)
-        page.set_default_timeout(30_000)
-        page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
-        page.on("console", lambda line: line.type == "error" and faults.append(line.text))
         page.on("request", lambda asked: _is_foreign(asked.url) and faults.append(asked.url))
         page.goto(path)
         _wait_idle(page)
@@ -156,6 +183,25 @@ def open_page(
 def _is_foreign(url: str) -> bool:
     parts = urlsplit(url)
     return parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1"
+
+
+@pytest.fixture
+def show(browser: Browser, demo_url: str) -> Iterator[Callable[..., Page]]:
+    """`show(query, **context)` opens the demo; the test fails where the console has an error."""
+    pages: list[Page] = []
+    faults: list[str] = []
+
+    def show(query: str = "", **context: Any) -> Page:
+        page = _new_page(browser, faults, 1180, **context)
+        pages.append(page)
+        page.goto(f"{demo_url}/?{query}")
+        _wait_idle(page)
+        return page
+
+    yield show
+    for page in pages:
+        page.context.close()
+    assert not faults, "\n".join(faults)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from playwright.sync_api import Page, expect
 from safetensors import safe_open
 
 import mha_viz as mv
+from mha_viz.plots.theme import format_weight
+from tests.browser.canvas import point_at
 
 TEXT = "The old dog slept while the young cat watched the birds."
 
@@ -63,6 +65,21 @@ def test_clicking_and_keys_choose_a_head(open_page, wait_idle):
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="L3 H6")).to_be_visible()
     expect(page).to_have_url(re.compile("layer=3&head=6"))
+
+
+def test_hovering_the_grid_shows_the_exact_weight(open_page):
+    page = open_page(f"/?text={TEXT}")
+    page.locator(".head-grid[data-painted]").wait_for()
+    record = mv.load("tiny-bert").trace(TEXT)
+    for layer, head, query, key in ((1, 2, 3, 5), (3, 7, 13, 1)):
+        point_at(page, layer, head, query, key, n=len(record.tokens))
+        tip = page.locator(".head-grid .tip")
+        expect(tip.locator(".tip-title b")).to_have_text(f"L{layer} H{head}")
+        expect(tip.locator(".weight")).to_have_text(
+            format_weight(record.pattern[layer, head, query, key])
+        )
+        shown = tip.locator(".token").all_text_contents()
+        assert shown == [record.labels[query], record.labels[key]]
 
 
 def test_heatmap_holds_the_exact_weights(open_page):

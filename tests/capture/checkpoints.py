@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"the cat sat on a mat and ran".split()]
 LAYERS, HEADS, D_HEAD, N_CTX = 3, 5, 7, 31
+TEXT, OTHER = "the cat sat on a mat", "a mat sat on the cat and ran"
 
 
 def tokenizer(pairs: bool, words: list[str] = WORDS) -> tf.PreTrainedTokenizerFast:

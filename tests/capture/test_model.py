@@ -1,9 +1,8 @@
-"""AttentionModel: tracing, truncation, pairs, threads, memory, and the weights it hands out."""
+"""AttentionModel: the texts and arguments it takes, many runs of one model, and what it refuses."""
 
 import gc
 import threading
 import weakref
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,31 +23,13 @@ from tests.capture.checkpoints import (
     HEADS,
     LAYERS,
     N_CTX,
+    OTHER,
+    TEXT,
     WORDS,
-    bert,
     bounded,
-    gpt2,
-    save,
-    spread,
     tokenizer,
 )
-
-TEXT, OTHER = "the cat sat on a mat", "a mat sat on the cat and ran"
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    root = tmp_path_factory.mktemp("checkpoints")
-    return {
-        "bert": save(bert(), root / "bert"),
-        "gpt2": save(gpt2(), root / "gpt2", pairs=False),
-    }
-
-
-@pytest.fixture(scope="module")
-def models(folders: dict[str, Path]) -> dict[str, AttentionModel]:
-    return {name: mv.load(str(folder)) for name, folder in folders.items()}
-
+from tests.capture.families import build
 
 # -- texts ---------------------------------------------------------------------------------------
 
@@ -95,6 +76,16 @@ def test_a_pair_for_a_model_of_one_text(models):
     assert not models["gpt2"].accepts_pair
     with pytest.raises(TextError, match="takes one text"):
         models["gpt2"].trace(TEXT, OTHER)
+
+
+def test_the_decoders_text_is_the_records_second_text():
+    record = build("t5").trace(TEXT, OTHER, part="cross")
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    typed = [token for token in record.tokens if not token.is_special]
+    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
+    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
+        0
+    }
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t", "\x00\x01", "\ud800"])
@@ -171,6 +162,12 @@ def test_on_layer_is_called_once_per_layer_and_may_abandon_the_run(models):
         assert model.trace(TEXT) == before
 
 
+def test_on_layer_counts_through_both_stacks():
+    seen: list[int] = []
+    build("t5").trace(TEXT, OTHER, on_layer=seen.append)
+    assert seen == list(range(1, 2 + 2 * 3 + 1))  # two of the encoder, two in each of the decoder's
+
+
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_threads_with_different_probes_never_mix(models, name):
     model = models[name]
@@ -229,170 +226,6 @@ def test_a_record_can_be_computed_with(models):
     assert gate.grad is not None
 
 
-# -- the weights of a layer ----------------------------------------------------------------------
-
-_ATTENTION = {  # the module in the real network whose output is the layer's attention output
-    "bert": lambda network, layer: network.bert.encoder.layer[layer].attention.output.dense,
-    "gpt2": lambda network, layer: network.transformer.h[layer].attn.c_proj,
-}
-_BLOCK = {  # what the layer's attention reads
-    "bert": lambda network, layer: network.bert.encoder.layer[layer].attention.self,
-    "gpt2": lambda network, layer: network.transformer.h[layer].attn,
-}
-
-
-def real(network, module, reads, ids):
-    """What a module of the real network, with its own eager attention, reads and writes."""
-    caught = {}
-    hooks = [
-        reads.register_forward_pre_hook(
-            lambda _, args, kwargs: caught.update(x=(*args, *kwargs.values())[0]), with_kwargs=True
-        ),
-        module.register_forward_hook(lambda _, args, output: caught.update(y=output)),
-    ]
-    network.set_attn_implementation("eager")
-    with torch.no_grad():
-        network(input_ids=torch.tensor([ids]))
-    for hook in hooks:
-        hook.remove()
-    return caught["x"], caught["y"][0]
-
-
-@pytest.mark.parametrize("layer", range(LAYERS))
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_from_layer_and_head_outputs_are_the_real_layer(folders, models, name, layer):
-    model = models[name]
-    record = model.trace(TEXT)
-    loader = {"bert": tf.BertForMaskedLM, "gpt2": tf.GPT2LMHeadModel}[name]
-    network = loader.from_pretrained(folders[name]).eval()
-    ids = [token.id for token in record.tokens]
-    x, y = real(network, _ATTENTION[name](network, layer), _BLOCK[name](network, layer), ids)
-
-    ours = mv.MultiHeadAttention.from_layer(model, layer)
-    output, pattern, *_ = ours(x, causal=name == "gpt2")
-    assert y.std() > 0.1
-    assert (output[0] - y).abs().max() <= 1e-5
-    assert (pattern[0] - record.pattern[layer]).abs().max() <= 1e-5
-
-    b_O = model.attention_weights(layer).b_O
-    assert b_O.abs().max() > 0.1  # it has to be added, and would be missed
-    assert (record.head_output[layer].sum(0) + b_O - y).abs().max() <= 1e-5
-
-
-SIZES = dict(vocab_size=len(WORDS), num_hidden_layers=2, intermediate_size=37, pad_token_id=0,
-             max_position_embeddings=N_CTX)  # fmt: skip
-FAMILIES = {
-    "distilbert": (
-        tf.DistilBertConfig(
-            vocab_size=len(WORDS), dim=HEADS * D_HEAD, n_layers=2, n_heads=HEADS, hidden_dim=37,
-            max_position_embeddings=N_CTX,
-        ),
-        lambda network, layer: network.transformer.layer[layer].attention.out_lin,
-    ),
-    "llama": (  # three key heads for six query heads, of a width that is not d_model / n_heads
-        tf.LlamaConfig(**SIZES, num_attention_heads=6, num_key_value_heads=3, hidden_size=30,
-                       head_dim=14),
-        lambda network, layer: network.layers[layer].self_attn.o_proj,
-    ),
-    "opt": (
-        tf.OPTConfig(
-            vocab_size=len(WORDS), hidden_size=HEADS * D_HEAD, word_embed_proj_dim=HEADS * D_HEAD,
-            ffn_dim=37, num_hidden_layers=2, num_attention_heads=HEADS, pad_token_id=0,
-            max_position_embeddings=N_CTX,
-        ),
-        lambda network, layer: network.decoder.layers[layer].self_attn.out_proj,
-    ),
-    "t5": (
-        tf.T5Config(
-            vocab_size=len(WORDS), d_model=23, d_kv=D_HEAD, d_ff=37, num_layers=2,
-            num_decoder_layers=3, num_heads=HEADS, decoder_start_token_id=0, pad_token_id=0,
-        ),
-        lambda network, layer: network.encoder.block[layer].layer[0].SelfAttention.o,
-    ),
-}  # fmt: skip
-
-
-def build(name: str) -> AttentionModel:
-    network = tf.AutoModel.from_config(FAMILIES[name][0], attn_implementation=IMPLEMENTATION)
-    return AttentionModel(spread(network), tokenizer(pairs=False), name=name)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_head_outputs_sum_to_what_the_real_layer_writes(name):
-    model = build(name)
-    record = model.trace(TEXT)
-    written = {}
-    for layer in range(2):
-        module = FAMILIES[name][1](model.network, layer)
-        module.register_forward_hook(lambda _, a, out, layer=layer: written.update({layer: out[0]}))
-    ids = torch.tensor([[token.id for token in record.tokens]])
-    decoder = {"decoder_input_ids": ids} if name == "t5" else {}
-    with torch.no_grad():  # by our attention, which the families' tests hold against their own
-        model.network(input_ids=ids, **decoder)
-    for layer in range(2):
-        b_O = model.attention_weights(layer).b_O
-        total = record.head_output[layer].sum(0) + (0 if b_O is None else b_O)
-        assert written[layer].std() > 0.05
-        assert (total - written[layer]).abs().max() <= 1e-5
-
-
-def test_weights_of_grouped_heads_are_split_by_heads():
-    model = build("llama")
-    weights = model.attention_weights(1)
-    assert (model.n_heads, model.n_kv_heads, model.d_head, model.d_model) == (6, 3, 14, 30)
-    assert weights.W_Q.shape == (6, 30, 14) and weights.W_K.shape == weights.W_V.shape == (
-        3,
-        30,
-        14,
-    )
-    assert weights.W_O.shape == (6, 14, 30) and weights.b_O is None
-    x = torch.randn(4, 30)
-    module = model.network.layers[1].self_attn
-    assert torch.allclose((x @ weights.W_V[2]), module.v_proj(x)[:, 28:42], atol=1e-5)
-    assert weights.W_Q.data_ptr() == module.q_proj.weight.data_ptr()  # a view, not a copy
-
-
-def test_an_encoder_decoders_weights_are_asked_for_by_part():
-    model = build("t5")
-    for part, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
-        record = model.trace(TEXT, OTHER, part=part)
-        assert record.n_layers == layers
-        weights = model.attention_weights(layers - 1, part)
-        x = torch.randn(4, 23)
-        stack = model.network.encoder if part == "encoder" else model.network.decoder
-        block = stack.block[layers - 1].layer[1 if part == "cross" else 0]
-        module = block.EncDecAttention if part == "cross" else block.SelfAttention
-        assert torch.allclose(x @ weights.W_Q[1], module.q(x)[:, 7:14], atol=1e-5)
-        assert record.scale == (1.0,) * layers
-
-
-def test_the_decoders_text_is_the_records_second_text():
-    record = build("t5").trace(TEXT, OTHER, part="cross")
-    assert (record.text, record.text_pair) == (TEXT, OTHER)
-    typed = [token for token in record.tokens if not token.is_special]
-    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
-    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
-        0
-    }
-
-
-def test_on_layer_counts_through_both_stacks():
-    seen: list[int] = []
-    build("t5").trace(TEXT, OTHER, on_layer=seen.append)
-    assert seen == list(range(1, 2 + 2 * 3 + 1))  # two of the encoder, two in each of the decoder's
-
-
-def test_weights_of_an_unknown_layout_are_not_guessed():
-    config = tf.GPTNeoXConfig(
-        **SIZES, hidden_size=HEADS * 14, num_attention_heads=HEADS, bos_token_id=2, eos_token_id=3
-    )  # its query_key_value interleaves the heads
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=False), name="neox")
-    with pytest.raises(NotKeptError, match="not known here"):
-        model.attention_weights(0)
-    assert model.trace(TEXT).head_output.shape == (2, HEADS, 6, HEADS * 14)  # its W_O is
-
-
 # -- families that give nothing ------------------------------------------------------------------
 
 
@@ -409,6 +242,9 @@ def test_a_network_that_takes_no_text_is_refused():
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION).eval()
     with pytest.raises(AttentionUnavailableError, match="plain text does not run"):
         AttentionModel(network, tokenizer(pairs=False), name="vit")
+
+
+# -- the network inside --------------------------------------------------------------------------
 
 
 def test_running_out_of_memory_is_told(models, monkeypatch):

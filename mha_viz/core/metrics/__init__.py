@@ -5,6 +5,7 @@ Knows patterns as tensors (layer, head, query, key); must not know models, recor
 
 from mha_viz.core.metrics.content import duplicate_token, special_token
 from mha_viz.core.metrics.focus import confidence, sparsity
+from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.position import (
     distance,
     first_token,
@@ -14,7 +15,7 @@ from mha_viz.core.metrics.position import (
     self_token,
 )
 from mha_viz.core.metrics.spread import entropy, information, normalized_entropy, row_entropy
-from mha_viz.core.metrics.table import METRICS, Metric, head_table
+from mha_viz.core.metrics.table import METRICS, head_table
 
 __all__ = [
     "METRICS",

@@ -1,0 +1,51 @@
+"""What the table of metrics says about each of them.
+
+Knows no metric by name; must not know models, records or how a table is shown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Need = Literal["self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs"]
+Of = Literal["head", "pair", "parameters", "layer", "flow"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One quantity, and all that a reader has to know about it.
+
+    Args:
+        key: its name in code and in files.
+        title: its name on screen.
+        unit: "nats", "tokens", "keys", "probability", "share", or "" for a plain number.
+        range: lowest and highest value; None where the highest grows with the text.
+        direction: what a higher value means.
+        meaning: one sentence in plain words.
+        formula: LaTeX; A is the pattern, q a query, k a key, n the number of tokens.
+        source: where it is from.
+        function: what computes it, see `of`.
+        of: what has such a number: a "head" (pattern, **needs) -> (layer, head); a "pair" of
+            heads, from what they did on a text, -> (layer * head, layer * head); a pair by its
+            "parameters" alone; a "layer" -> (layer,); the "flow" through all layers.
+        needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
+            "special" is_special, "ids" token ids with one that repeats, "causal" whether the
+            future is hidden, "period" a text said twice; "rows": can be handed its row entropies;
+            "outputs": made of z and W_O instead of the pattern.
+
+    >>> from mha_viz.core.metrics import METRICS
+    >>> METRICS["distance"].unit
+    'tokens'
+    """
+
+    key: str
+    title: str
+    unit: str
+    range: tuple[float, float | None]
+    direction: str
+    meaning: str
+    formula: str
+    source: str
+    function: Callable[..., Any]
+    of: Of = "head"
+    needs: frozenset[Need] = frozenset()

@@ -1,0 +1,52 @@
+"""Pictures that stand alone as files: the head grid and a head's heatmap, in a real Chromium."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from mha_viz.plots.payload import grid_payload
+from mha_viz.plots.standalone import fragment, grid_html, head_html
+from tests.browser.demo_components import made_up
+
+HOSTILE = ["<b>x</b>", "<script>alert(1)", "$a$ $b$", "&lt;i&gt;", "<a href='x'>y</a>"]
+
+
+def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_path: Path) -> None:
+    pattern = made_up(2, 3, 5, 5)
+    payload = grid_payload(pattern, HOSTILE, HOSTILE)
+    (tmp_path / "grid.html").write_text(
+        fragment(grid_html(payload, dark=True)) + fragment(grid_html(payload, dark=False))
+    )
+    page = show("only=lines")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((tmp_path / "grid.html").as_uri())
+    for number, theme in enumerate(("dark", "light")):
+        frame = page.frame_locator("iframe").nth(number)
+        root = frame.locator(".head-grid[data-painted]")
+        expect(root).to_have_attribute("data-theme", theme)
+        frame.locator("canvas").click(position={"x": 50, "y": 60})
+        expect(root).to_have_attribute("data-selected", "L0 H0")
+        expect(frame.locator(".tip")).to_contain_text("≈")
+    assert not [url for url in asked if not url.startswith(("file:", "about:"))]
+
+
+def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
+    pattern = made_up(1, 1, 5, 5)[0, 0]
+    (tmp_path / "head.html").write_text(head_html(pattern, HOSTILE, HOSTILE))
+    page = show("only=lines")
+    page.goto((tmp_path / "head.html").as_uri())
+    cells = page.locator(".heatmaplayer image").first
+    cells.wait_for()
+    for index, token in enumerate(HOSTILE):  # labels are cut at 16 characters, hover is not
+        assert page.locator(".x2tick text", has_text=token[:15]).count() == 1
+        box = cells.bounding_box()
+        assert box
+        place = (index + 0.5) / 5
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * place)
+        weight = f"{float(f'{pattern[index, 2]:.4g}'):g}"
+        hover = page.locator(".hoverlayer")
+        expect(hover).to_contain_text(f"{token} → {HOSTILE[2]}")
+        expect(hover).to_contain_text(weight if "e" not in weight else "0.0000")
+    assert page.locator(".plot-container a[href=x], .x2tick tspan").count() == 0

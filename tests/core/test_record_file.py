@@ -1,0 +1,175 @@
+"""A record's file: it comes back as it was, and damaged, forged or foreign files are refused."""
+
+import json
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from mha_viz.core import record_file
+from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.errors import RecordError
+from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
+
+# -- what comes back -----------------------------------------------------------------------------
+
+
+def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
+    record = make(
+        tokens=tuple(
+            Token(text, i, i, i + 1, word=i)
+            for i, text in enumerate(["naïve", "👍 1/4", "<b>", "\u202e", "日本"])
+        ),
+        text='ü"\\\n\u2028', text_pair="👩‍👩‍👧", causal=True, notes=("cut ✂",),
+    ).without_first()  # fmt: skip
+    path = record.save(tmp_path / "new" / "folder" / "r.safetensors")
+    back = AttentionRecord.load(path)
+    assert back == record
+    assert torch.equal(back.removed, record.removed) and torch.equal(back.key, record.key)
+    assert back.scale == record.scale == (0.5, 0.25)
+    assert back.W_O == ()  # the model's own weights are not part of what a text left behind
+    assert AttentionRecord.load(str(path)) == record
+
+
+def test_cross_attention_and_small_records_come_back(tmp_path):
+    cross = AttentionRecord(
+        torch.full((1, 2, 2, 3), 1 / 3), tokens_of(0, None), tokens_of(4, None, 6), part="cross"
+    )
+    assert AttentionRecord.load(cross.save(tmp_path / "a")) == cross
+    assert cross.key_labels == AttentionRecord.load(tmp_path / "a").key_labels
+
+
+def test_the_file_is_safetensors_with_a_readable_header(tmp_path):
+    path = make().save(tmp_path / "r.safetensors")
+    with safe_open(path, framework="np") as file:
+        assert set(file.keys()) == {"pattern", "z", "query", "key"}
+        header = file.metadata()
+        assert np.array_equal(file.get_tensor("pattern"), make().pattern.numpy())
+    assert header["format"] == record_file.FORMAT
+    described = json.loads(header["record"])
+    assert described == make().describe() and described["shape"] == [2, 3, 5, 5]
+
+
+def test_views_and_parts_of_larger_tensors_are_saved_as_they_look(tmp_path):
+    wide = torch.rand(LAYERS, HEADS, TOKENS, 2 * TOKENS)
+    pattern = (wide[..., ::2]).softmax(-1).transpose(-1, -2)
+    pattern = pattern / pattern.sum(-1, keepdim=True)
+    assert not pattern.is_contiguous()
+    record = make(pattern=pattern)
+    assert AttentionRecord.load(record.save(tmp_path / "r")) == record
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(RecordError, match="No record file"):
+        AttentionRecord.load(tmp_path / "missing")
+    with pytest.raises(RecordError, match="No record file"):
+        AttentionRecord.load(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [0, 4, 100, -1])
+def test_a_damaged_file(tmp_path, cut):
+    path = make().save(tmp_path / "r.safetensors")
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(RecordError, match="cannot be read as a record"):
+        AttentionRecord.load(path)
+
+
+class Bomb:
+    """Pickled, it makes a file called `ran` when it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.marker = folder / "ran"
+
+    def __reduce__(self):
+        return (Path.touch, (self.marker,))
+
+
+def test_a_renamed_pickle_is_not_run(tmp_path):
+    for path, write in (("a", lambda f: pickle.dump(Bomb(tmp_path), f)),
+                        ("b", lambda f: torch.save(Bomb(tmp_path), f))):  # fmt: skip
+        with (tmp_path / path).open("wb") as file:
+            write(file)
+        with pytest.raises(RecordError, match="cannot be read as a record"):
+            AttentionRecord.load(tmp_path / path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_other_safetensors_are_no_records(tmp_path):
+    save_file({"pattern": make().pattern}, tmp_path / "plain")
+    save_file({"pattern": make().pattern}, tmp_path / "other", {"format": "pt"})
+    for name in ("plain", "other"):
+        with pytest.raises(RecordError, match="not a record of attention"):
+            AttentionRecord.load(tmp_path / name)
+
+
+def test_a_file_too_large_is_not_read(tmp_path, monkeypatch):
+    path = make().save(tmp_path / "r")
+    monkeypatch.setattr(record_file, "MAX_FILE_BYTES", 1000)
+    with pytest.raises(RecordError, match="larger than"):
+        AttentionRecord.load(path)
+
+
+def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -> Path:
+    """A file as `save` writes it, with something else in its header or its tensors."""
+    record = make()
+    kept = {"pattern": record.pattern, "z": record.z} | (tensors or {})
+    description = record.describe() | changes
+    description.pop(drop, None)
+    save_file(kept, path, {"format": record_file.FORMAT, "record": json.dumps(description)})
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [dict(drop="tokens"), dict(drop="notes"), dict(tokens=[]), dict(tokens="abcde"),
+     dict(tokens=[["a"]] * 5), dict(tokens=[[7, 7, None, None, None, False, 0]] * 5),
+     dict(tokens=[["a", "7", None, None, None, False, 0]] * 5),
+     dict(tokens=[["a", 7, "0", None, None, False, 0]] * 5),
+     dict(tokens=[["a", 7, None, None, None, 1, 0]] * 5),
+     dict(tokens=[["\ud800", 7, None, None, None, False, 0]] * 5),
+     dict(text=7), dict(text=None), dict(text_pair=["x"]), dict(causal="yes"), dict(model={}),
+     dict(scale=["x", "y"]), dict(scale=[1.0]), dict(notes="cut"), dict(notes=[7]),
+     dict(tensors={"pattern": torch.full((LAYERS, HEADS, TOKENS, TOKENS), 0.5)}),
+     dict(tensors={"pattern": torch.zeros(LAYERS, HEADS, TOKENS, TOKENS, dtype=torch.int64)}),
+     dict(tensors={"z": torch.zeros(LAYERS)}),
+     dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
+     dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)})],
+    ids=lambda changes: str(changes)[:60],
+)  # fmt: skip
+def test_a_forged_file_is_refused(tmp_path, changes, as_users_have_it):
+    assert AttentionRecord.load(forged(tmp_path / "good")).labels == make().labels
+    with pytest.raises(RecordError):
+        AttentionRecord.load(forged(tmp_path / "bad", **changes))
+
+
+@pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, "null", "NaN"])
+def test_a_header_that_is_no_description(tmp_path, header):
+    save_file(
+        {"pattern": make().pattern},
+        tmp_path / "r",
+        {"format": record_file.FORMAT, "record": header},
+    )
+    with pytest.raises(RecordError, match="cannot be read as a record"):
+        AttentionRecord.load(tmp_path / "r")
+
+
+def test_a_file_without_a_pattern(tmp_path):
+    save_file({"z": make().z}, tmp_path / "r", {"format": record_file.FORMAT, "record": "{}"})
+    with pytest.raises(RecordError, match="holds no pattern"):
+        AttentionRecord.load(tmp_path / "r")
+
+
+def test_a_header_that_claims_more_than_the_file_holds(tmp_path):
+    claim = {"pattern": {"dtype": "F32", "shape": [10**6, 10**6], "data_offsets": [0, 4 * 10**12]}}
+    text = json.dumps(claim).encode()
+    (tmp_path / "r").write_bytes(struct.pack("<Q", len(text)) + text)
+    with pytest.raises(RecordError, match="cannot be read as a record"):
+        AttentionRecord.load(tmp_path / "r")

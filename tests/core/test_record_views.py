@@ -1,0 +1,214 @@
+"""The views a record makes, by hand-computed numbers: merged words, tokens left out."""
+
+import dataclasses
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.errors import ArgumentError
+from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
+
+
+def plain(rows: list[list[float]], tokens: tuple[Token, ...], **fields) -> AttentionRecord:
+    """One head with these weights."""
+    return AttentionRecord(torch.tensor([[rows]]), tokens, **fields)
+
+
+def close(actual: torch.Tensor, expected: object) -> bool:
+    return torch.allclose(actual, torch.as_tensor(expected), atol=1e-6)
+
+
+# -- words ---------------------------------------------------------------------------------------
+
+
+def test_mass_to_a_word_is_summed_and_mass_from_it_averaged():
+    # a | b1 b2 | c: the middle two are one word
+    record = plain(
+        [[0.1, 0.2, 0.3, 0.4],
+         [0.0, 0.5, 0.25, 0.25],
+         [0.6, 0.1, 0.1, 0.2],
+         [0.7, 0.0, 0.3, 0.0]],
+        tokens_of(0, 1, 1, 2),
+    )  # fmt: skip
+    merged = record.merge_words()
+    expected = [[0.1, 0.5, 0.4], [0.3, 0.475, 0.225], [0.7, 0.3, 0.0]]
+    assert close(merged.pattern[0, 0], expected)
+    assert merged.merged and merged.labels == ("t0", "t1t2", "t3")
+    assert [token.id for token in merged.tokens] == [10, -1, 13]
+    assert close(record.pattern[0, 0, 0], [0.1, 0.2, 0.3, 0.4])  # the first one is as it was
+    assert merged.merge_words() is merged
+
+
+def test_a_words_label_is_its_slice_of_the_text():
+    merged = make(text="Walking cats").merge_words()
+    assert merged.labels == ("[CLS]", "Walking", "cats", "[SEP]")
+    word = merged.tokens[1]
+    assert (word.start, word.end, word.word, word.is_special) == (0, 7, 0, False)
+
+
+def test_special_tokens_and_segments_keep_words_apart():
+    tokens = (
+        *tokens_of(None, 4, 4, None, None),
+        dataclasses.replace(tokens_of(4)[0], segment=1, start=0, end=2),
+        dataclasses.replace(tokens_of(4)[0], segment=1, start=2, end=4),
+    )
+    record = plain(torch.full((7, 7), 1 / 7).tolist(), tokens, text="xxxx", text_pair="über")
+    merged = record.merge_words()
+    assert merged.labels == ("t0", "t1t2", "t3", "t4", "über")
+    assert close(merged.pattern[0, 0, 1], torch.tensor([1, 2, 1, 1, 2]) / 7)
+    # The same word number in two segments, with nothing between them
+    both = plain([[0.5, 0.5], [0.5, 0.5]], tokens_of(4, 4, segments=(0, 1)))
+    assert both.merge_words().labels == ("t0", "t1")
+
+
+def test_cross_attention_merges_each_axis_by_its_own_words():
+    record = AttentionRecord(
+        torch.tensor([[[[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]]]),
+        tokens_of(0, 0), tokens_of(0, 1, 1), part="cross",
+    )  # fmt: skip
+    merged = record.merge_words()
+    assert close(merged.pattern[0, 0], [[0.3, 0.7]])
+    assert (len(merged.tokens), len(merged.key_tokens)) == (1, 2)
+
+
+def test_z_of_words_is_what_the_averaged_rows_give():
+    record = make()
+    values = torch.randn(LAYERS, HEADS, TOKENS, D_HEAD)
+    merged = make(z=record.pattern @ values).merge_words()
+    average = torch.tensor(
+        [[1, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1.0]]
+    )
+    assert torch.allclose(merged.z, average @ record.pattern @ values, atol=1e-5)
+    assert merged.query is None and merged.key is None
+    # Reading the values by words' means would be another quantity unless they agree inside a word.
+    values[:, :, 2] = values[:, :, 1]
+    merged = make(z=record.pattern @ values).merge_words()
+    assert torch.allclose(merged.z, merged.pattern @ values[:, :, [0, 1, 3, 4]], atol=1e-5)
+    assert torch.allclose(  # the output weights still apply to it
+        merged.head_output, torch.stack([z @ W for z, W in zip(merged.z, merged.W_O, strict=True)])
+    )
+
+
+# -- tokens left out -----------------------------------------------------------------------------
+
+ROWS = [[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], [0.6, 0.1, 0.1, 0.2], [0.25] * 4]
+
+
+def test_special_tokens_go_from_both_axes():
+    record = plain(ROWS, tokens_of(None, 0, 1, None), z=torch.arange(4.0).reshape(1, 1, 4, 1))
+    kept = record.without_special(renormalize=False)
+    assert close(kept.pattern[0, 0], [[0.5, 0.5], [0.1, 0.1]])
+    assert kept.labels == kept.key_labels == ("t1", "t2")
+    assert kept.z.flatten().tolist() == [1.0, 2.0]
+    assert close(kept.removed[0, 0], [0.0, 0.8]) and close(kept.removed_mass, [[0.4]])
+    scaled = record.without_special()
+    assert close(scaled.pattern[0, 0], [[0.5, 0.5], [0.5, 0.5]])
+    assert close(scaled.removed_mass, [[0.4]])
+    assert record.removed is None and record.removed_mass is None
+
+
+def test_a_record_without_special_tokens_is_itself():
+    record = plain(ROWS, tokens_of(0, 1, 2, 3))
+    assert record.without_special() is record
+
+
+def test_the_first_token_goes_from_both_axes():
+    kept = plain(ROWS, tokens_of(0, 1, 2, 3)).without_first()
+    assert close(kept.pattern[0, 0], [[0.5, 0.5, 0], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
+    assert close(kept.removed[0, 0], [0.0, 0.6, 0.25])
+    assert close(kept.removed_mass, [[0.85 / 3]])
+
+
+@pytest.mark.parametrize(
+    "renormalize", [(True, True), (True, False), (False, True), (False, False)]
+)
+def test_two_removals_count_as_one_of_both(renormalize):
+    """Rows 2 and 3 keep the keys 2 and 3: 0.1 + 0.2 and 0.25 + 0.25 of their mass."""
+    record = plain(ROWS, tokens_of(None, 0, 1, 2))
+    kept = record.without_special(renormalize[0]).without_first(renormalize[1])
+    assert kept.labels == ("t2", "t3")
+    assert close(kept.removed[0, 0], [0.7, 0.5]) and close(kept.removed_mass, [[0.6]])
+    if any(renormalize[1:]):
+        assert close(kept.pattern[0, 0], [[1 / 3, 2 / 3], [0.5, 0.5]])
+    if not any(renormalize):
+        assert close(kept.pattern[0, 0], [[0.1, 0.2], [0.25, 0.25]])
+
+
+def test_rows_with_nothing_left_are_zeros():
+    record = plain([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [1 - 1e-7, 1e-7, 0.0]], tokens_of(None, 0, 1))
+    kept = record.without_special()
+    assert kept.pattern.count_nonzero() == 0 and not kept.pattern.isnan().any()
+    assert close(kept.removed[0, 0], [1.0, 1.0])
+    again = kept.without_first()  # of nothing, nothing more can go
+    assert again.pattern.count_nonzero() == 0 and close(again.removed[0, 0], [1.0])
+
+
+def test_a_query_that_saw_nothing_lost_nothing():
+    record = plain([[1.0, 0, 0], [0, 0, 0], [0.5, 0, 0.5]], tokens_of(None, 0, 1))
+    assert close(record.without_special().removed[0, 0], [0.0, 0.5])
+
+
+def test_the_keys_of_cross_attention_lose_their_own():
+    record = AttentionRecord(
+        torch.tensor([[[[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]]]),
+        tokens_of(0, 1), tokens_of(0, None, 1), part="cross",
+        query=torch.zeros(1, 1, 2, 1), key=torch.arange(3.0).reshape(1, 1, 3, 1),
+    )  # fmt: skip
+    kept = record.without_special(renormalize=False)
+    assert close(kept.pattern[0, 0], [[0.2, 0.5], [0.4, 0.2]])
+    assert close(kept.removed_mass, [[0.35]])
+    assert kept.query.shape[2] == 2 and kept.key.flatten().tolist() == [0.0, 2.0]
+
+
+def test_something_has_to_be_left():
+    with pytest.raises(ArgumentError, match="Nothing would be left"):
+        plain([[0.5, 0.5], [0.5, 0.5]], tokens_of(None, None)).without_special()
+    with pytest.raises(ArgumentError, match="Nothing would be left"):
+        plain([[1.0]], tokens_of(0)).without_first()
+
+
+def test_merging_and_removing_commute_where_nothing_special_is_split():
+    one, other = (
+        make().merge_words().without_special(False),
+        make().without_special(False).merge_words(),
+    )
+    assert one.labels == other.labels == ("Walking", "cats")
+    assert torch.allclose(one.pattern, other.pattern, atol=1e-6)
+    assert torch.allclose(one.removed, other.removed, atol=1e-6)
+
+
+words_and_specials = st.lists(
+    st.sampled_from(["special", "new", "same"]), min_size=1, max_size=13
+).map(lambda kinds: _words(kinds))
+
+
+def _words(kinds: list[str]) -> list[int | None]:
+    words: list[int | None] = []
+    for i, kind in enumerate(kinds):
+        last = next((word for word in reversed(words) if word is not None), i)
+        words.append({"special": None, "new": i, "same": last}[kind])
+    return words
+
+
+@given(words=words_and_specials, seed=st.integers(0, 99), renormalize=st.booleans())
+def test_whatever_is_merged_or_removed_rows_stay_whole(words, seed, renormalize):
+    n = len(words)
+    drawn = torch.randn(2, 3, n, n, generator=torch.Generator().manual_seed(seed)) * 5
+    record = AttentionRecord(drawn.softmax(-1), tokens_of(*words))
+    merged = record.merge_words()
+    assert close(merged.pattern.sum(-1), torch.ones(2, 3, len(merged.tokens)))
+    specials = sum(word is None for word in words)
+    assert sum(token.is_special for token in merged.tokens) == specials
+    if specials == n:
+        return
+    for view in (record, merged):
+        kept = view.without_special(renormalize)
+        gone = torch.zeros(2, 3, len(kept.tokens)) if kept.removed is None else kept.removed
+        assert not specials or kept.removed is not None
+        left = torch.where(
+            gone > 1 - 1e-5, kept.pattern.sum(-1), torch.ones(()) if renormalize else 1 - gone
+        )
+        assert torch.allclose(kept.pattern.sum(-1), left, atol=1e-5)
