@@ -280,6 +280,8 @@ def test_a_real_interrupt():
     code = """
 import os, signal, sys, time
 from mha_viz.cli import main
+# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Waiting:
     def read(self):
         os.kill(os.getpid(), signal.SIGINT)
