@@ -3,7 +3,7 @@
 import streamlit as st
 
 from mha_viz.ui import look, memory
-from mha_viz.ui.pages import explore
+from mha_viz.ui.pages import compare, explore
 
 st.set_page_config(
     page_title="mha_viz",
@@ -13,5 +13,8 @@ st.set_page_config(
     menu_items={"About": "mha_viz: see and measure every attention head."},
 )
 memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
-st.navigation([st.Page(explore.page, title="Explore", url_path="explore", default=True)],
-              position="hidden").run()  # fmt: skip
+st.session_state.pages = {
+    "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
+    "compare": st.Page(compare.page, title="Compare", url_path="compare"),
+}
+st.navigation(list(st.session_state.pages.values()), position="top").run()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from mha_viz.core.metrics import METRICS, Metric, head_table
+from mha_viz.core.metrics import LABELS, METRICS, Label, Metric, head_table
 
 PATH = Path(__file__).with_name("metrics.md")
 
@@ -18,20 +18,57 @@ NEEDS = {
     "special": "to be told which tokens are special",
     "ids": "a token that occurs twice",
     "period": "a text said twice",
+    "outputs": "what heads write (z and W_O)",
+}
+
+KINDS = {  # what has such a number -> heading, and a sentence below it
+    "head": ("Of one head", "From its weights, or from what it writes into the residual stream."),
+    "pair": (
+        "Between two heads, on a text",
+        "`mha_viz.head_similarity(record, key)` gives them for all heads of all layers at once.",
+    ),
+    "parameters": (
+        "Between two heads, by their weights",
+        '`mha_viz.parameter_similarity(model, "W_Q")`; they do not depend on a text.',
+    ),
+    "layer": ("Of a layer", "What its heads do together, beside what each does alone."),
+    "flow": ("Through all layers", "How much of an input token reaches another through the model."),
 }
 
 REFERENCES = {
+    "Abnar and Zuidema 2020": "S. Abnar, W. Zuidema. *Quantifying Attention Flow in Transformers.* "
+    "ACL 2020. [arXiv:2005.00928](https://arxiv.org/abs/2005.00928)",
+    "Bjorck and Golub 1973": "Å. Björck, G. H. Golub. *Numerical Methods for Computing Angles "
+    "Between Linear Subspaces.* Mathematics of Computation 27(123), 579–594.",
     "Clark et al. 2019": "K. Clark, U. Khandelwal, O. Levy, C. D. Manning. *What Does BERT Look "
     "At? An Analysis of BERT's Attention.* BlackboxNLP 2019. "
     "[arXiv:1906.04341](https://arxiv.org/abs/1906.04341)",
+    "Cover and Thomas 2006": "T. M. Cover, J. A. Thomas. *Elements of Information Theory.* Second "
+    "edition, Wiley.",
+    "Elhage et al. 2021": "N. Elhage, N. Nanda, C. Olsson and others. *A Mathematical Framework "
+    "for Transformer Circuits.* Transformer Circuits Thread.",
+    "Hellinger 1909": "E. Hellinger. *Neue Begründung der Theorie quadratischer Formen von "
+    "unendlichvielen Veränderlichen.* Journal für die reine und angewandte Mathematik 136, "
+    "210–271.",
     "Holtzman et al. 2020": "A. Holtzman, J. Buys, L. Du, M. Forbes, Y. Choi. *The Curious Case "
     "of Neural Text Degeneration.* ICLR 2020. "
     "[arXiv:1904.09751](https://arxiv.org/abs/1904.09751)",
+    "Kobayashi et al. 2020": "G. Kobayashi, T. Kuribayashi, S. Yokoi, K. Inui. *Attention is Not "
+    "Only a Weight: Analyzing Transformers with Vector Norms.* EMNLP 2020. "
+    "[arXiv:2004.10102](https://arxiv.org/abs/2004.10102)",
+    "Kornblith et al. 2019": "S. Kornblith, M. Norouzi, H. Lee, G. Hinton. *Similarity of Neural "
+    "Network Representations Revisited.* ICML 2019. "
+    "[arXiv:1905.00414](https://arxiv.org/abs/1905.00414)",
+    "Li et al. 2018": "J. Li, Z. Tu, B. Yang, M. R. Lyu, T. Zhang. *Multi-Head Attention with "
+    "Disagreement Regularization.* EMNLP 2018. "
+    "[arXiv:1810.10183](https://arxiv.org/abs/1810.10183)",
     "Lin 1991": "J. Lin. *Divergence Measures Based on the Shannon Entropy.* IEEE Transactions on "
     "Information Theory 37(1), 145–151.",
     "Olsson et al. 2022": "C. Olsson, N. Elhage, N. Nanda and others. *In-context Learning and "
     "Induction Heads.* Transformer Circuits Thread. "
     "[arXiv:2209.11895](https://arxiv.org/abs/2209.11895)",
+    "Roy and Vetterli 2007": "O. Roy, M. Vetterli. *The Effective Rank: A Measure of Effective "
+    "Dimensionality.* EUSIPCO 2007.",
     "Shannon 1948": "C. E. Shannon. *A Mathematical Theory of Communication.* Bell System "
     "Technical Journal 27, 379–423 and 623–656.",
     "Vig and Belinkov 2019": "J. Vig, Y. Belinkov. *Analyzing the Structure of Attention in a "
@@ -49,22 +86,24 @@ REFERENCES = {
 }
 
 HEAD = """\
-# The metrics of a head
+# The metrics
 
 <!-- Written by docs/make_metrics.py from mha_viz/core/metrics. Change those, not this. -->
 
-A metric turns the attention weights of one head on one text into one number. Where you meet them:
+A metric turns what heads did on one text, or their weights, into one number. Where you meet them:
 
-- in the app: beside the chosen head, in the table of all heads, and as an order for the grid;
-- `mha-viz trace` names the strongest head by each metric that is a share of the weight;
-- in Python: `mha_viz.METRICS[key].function(record.pattern)` gives a tensor `(layer, head)`, and
-  `mha_viz.core.metrics.head_table(record.pattern)` all that apply.
+- in the app: on the card of the chosen head, as an order and a filter of the grid, and on the page
+  that compares heads;
+- `mha-viz report` has those of every head, with baselines, labels and nearest twins;
+- in Python: `mha_viz.head_report(record)` gives a table of all heads, `mha_viz.METRICS` is the list
+  that this page is made from, and `mha_viz.core.metrics` has each as a function of tensors.
 
-The app measures a record as the model left it, before sub-words are merged or tokens left out. A
-metric describes one text: another text gives another number. What an attention weight says and
-what it does not is told in [how-to.md](how-to.md#what-the-numbers-do-not-say).
+The app measures a record as the model left it, before sub-words are merged or tokens left out;
+`head_report` measures the record that it is given: that of `record.merge_words()` is about words.
+Most of these numbers describe one text: another text gives others. What an attention weight says
+and what it does not is told in [how-to.md](how-to.md#what-the-numbers-do-not-say).
 
-## All of them
+## All of one head
 
 The last two columns are a baseline: a head that looks at all tokens it may see alike, without and
 with the future hidden, on a text of <PERIOD> tokens said twice whose first and last token count as
@@ -75,6 +114,19 @@ with the length of the text.
 |---|---|---|---|---|
 <ROWS>
 
+Beside these the app and `head_report` show what the same architecture with random weights gives on
+the text at hand: `mha_viz.capture.random_twin` makes it.
+
+## Labels
+
+A head gets a name only where its score reaches a threshold and lies above what uniform attention
+and the best head with random weights reach ("broad" is measured against a fixed offset instead).
+A head may have several or none.
+
+| Label | Metric | Threshold | Meaning |
+|---|---|---|---|
+<LABELS>
+
 ## One by one
 
 $A_{qk}$ is the weight that query token $q$ gives to key token $k$, and $A_q$ the row of all weights
@@ -82,6 +134,9 @@ of $q$, which sums to 1. $n$ is the number of tokens; positions count from 0. $H
 $m_q$ is how many tokens row $q$ may see. $t_k$ is the token at position $k$, and $R$ the positions
 whose token occurs more than once. $p$ is the number of tokens in one copy of a text said twice.
 Logarithms are natural, so entropies are in nats.
+
+$z^i$ is what head $i$ makes of the values (query by $d_{head}$), $o^i = z^i W_O^i$ its part of the
+layer's output, and $h$ the number of heads.
 
 <SECTIONS>
 ## Sources
@@ -98,8 +153,9 @@ def render() -> str:
     cited = sorted(key for key in REFERENCES if any(key in metric.source for metric in metrics))
     parts = {
         "PERIOD": str(PERIOD),
-        "ROWS": "\n".join(map(_row, metrics)),
-        "SECTIONS": "\n".join(map(_section, metrics)),
+        "ROWS": "\n".join(_row(metric) for metric in metrics if metric.of == "head"),
+        "LABELS": "\n".join(map(_label, LABELS.values())),
+        "SECTIONS": "\n".join(_kind(kind, metrics) for kind in KINDS),
         "SOURCES": "\n".join(f"- {REFERENCES[key]}" for key in cited),
     }
     page = HEAD
@@ -112,8 +168,12 @@ def _row(metric: Metric) -> str:
     low, high = metric.range
     span = f"from {low:g}" if high is None else f"{low:g} to {high:g}"
     # Rounded twice: a last bit that differs between machines must not turn 0.9375 into 0.937.
-    values = [f"{round(baseline(causal)[metric.key], 6):.3g}" for causal in (False, True)]
-    return f"| [`{metric.key}`](#{metric.key}) | {metric.unit} | {span} | {' | '.join(values)} |"
+    values = [
+        f"{round(found[metric.key], 6):.3g}" if metric.key in found else "–"
+        for found in map(baseline, (False, True))
+    ]
+    name = f"[`{metric.key}`](#{metric.key})"
+    return f"| {' | '.join([name, metric.unit or '–', span, *values])} |"
 
 
 def baseline(causal: bool) -> dict[str, float]:
@@ -128,14 +188,28 @@ def baseline(causal: bool) -> dict[str, float]:
     return {key: float(values) for key, values in table.items()}
 
 
+def _label(label: Label) -> str:
+    sign = "at least" if label.at_least else "at most"
+    times = " × uniform attention’s" if label.relative else ""
+    metric = f"[`{label.metric}`](#{label.metric})"
+    return f"| {label.title} | {metric} | {sign} {label.threshold:g}{times} | {label.meaning} |"
+
+
+def _kind(kind: str, metrics: list[Metric]) -> str:
+    title, about = KINDS[kind]
+    sections = "\n".join(_section(metric) for metric in metrics if metric.of == kind)
+    return f"### {title}\n\n{about}\n\n{sections}"
+
+
 def _section(metric: Metric) -> str:
     needs = [text for need, text in NEEDS.items() if need in metric.needs]
     asks = f" It needs {' and '.join(needs)}, and is left out elsewhere." if needs else ""
     name = f"{metric.function.__module__}.{metric.function.__name__}"
+    unit = f"{metric.unit}; " if metric.unit else ""
     return f"""\
-### {metric.key}
+#### {metric.key}
 
-**{metric.title}** ({metric.unit}; {metric.direction}). {metric.meaning}{asks}
+**{metric.title}** ({unit}{metric.direction}). {metric.meaning}{asks}
 
 ```math
 {metric.formula}

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from mha_viz.capture.catalog import ModelInfo, list_models
     from mha_viz.capture.loading import load
     from mha_viz.capture.model import AttentionModel
+    from mha_viz.capture.parameters import diversity, parameter_similarity
+    from mha_viz.capture.report import head_report
     from mha_viz.core.attention import attention
+    from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
     from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.record import AttentionRecord, Token
@@ -41,6 +44,10 @@ _HOME = {
     "list_models": "mha_viz.capture.catalog",
     "load": "mha_viz.capture.loading",
     "show_head": "mha_viz.notebook",
+    "head_report": "mha_viz.capture.report",
+    "head_similarity": "mha_viz.core.measure",
+    "parameter_similarity": "mha_viz.capture.parameters",
+    "diversity": "mha_viz.capture.parameters",
 }
 
 __all__ = [
@@ -54,9 +61,13 @@ __all__ = [
     "Token",
     "__version__",
     "attention",
+    "diversity",
     "errors",
+    "head_report",
+    "head_similarity",
     "list_models",
     "load",
+    "parameter_similarity",
     "show_head",
 ]
 

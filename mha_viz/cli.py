@@ -12,20 +12,22 @@ import json
 import os
 import sys
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__, printed
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.printed import Format
+from mha_viz.printed import Format, ReportFormat
 
 if TYPE_CHECKING:
     from mha_viz.core.record import AttentionRecord
 
 FAILED, INTERRUPTED = 2, 130
+K = TypeVar("K", bound=StrEnum)
 
 
 class _Commands(TyperGroup):
@@ -158,7 +160,7 @@ def show(
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = _format(format, out)
+    kind = _kind(Format, format, out, Format.table)
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
@@ -178,6 +180,43 @@ def show(
         Format.json: printed.head_json,
     }[kind]
     _deliver(written(record, *chosen), out)
+
+
+@app.command()
+def report(
+    text: Text,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    format: Annotated[
+        ReportFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
+    ] = None,
+    out: Out = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    baseline: Annotated[
+        bool, typer.Option(help="Run the same architecture with random weights beside it.")
+    ] = True,
+) -> None:
+    """Measure every head: scores with baselines, labels, nearest twins."""
+    from mha_viz.capture.induction import induction_scores
+    from mha_viz.capture.loading import load
+    from mha_viz.capture.report import KEEP
+    from mha_viz.capture.report import report as make
+
+    loaded = load(model)
+    keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
+    record = loaded.trace(_read(text), pair, part=part, keep=keep)
+    record = record.merge_words() if words else record
+    if baseline:
+        made = make(record, loaded)
+    elif record.part == "cross":
+        made = make(record)
+    else:
+        made = make(record, induction=induction_scores(loaded, part=record.part))
+    for note in made.notes:
+        typer.echo(f"note: {note}", err=True)
+    kind = _kind(ReportFormat, format, out, ReportFormat.table)
+    _deliver(printed.report(made.table(record), kind), out)
 
 
 @app.command()
@@ -204,18 +243,22 @@ def models(as_json: AsJson = False) -> None:
 
 
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
-    text = sys.stdin.read() if text == "-" else text
     from mha_viz.capture.loading import load
 
-    record = load(model).trace(text, pair, part=part, keep=("pattern",))
+    record = load(model).trace(_read(text), pair, part=part, keep=("pattern",))
     for note in record.notes:
         typer.echo(f"note: {note}", err=True)
     return record
 
 
-def _format(asked: Format | None, out: Path | None) -> Format:
+def _read(text: str) -> str:
+    return sys.stdin.read() if text == "-" else text
+
+
+def _kind(known: type[K], asked: K | None, out: Path | None, otherwise: K) -> K:
+    """The format: as asked for, else as the file's name ends, else `otherwise`."""
     ending = "" if out is None else out.suffix.lstrip(".").lower()
-    return asked or (Format(ending) if ending in list(Format) else Format.table)
+    return asked or (known(ending) if ending in list(known) else otherwise)
 
 
 def _deliver(content: str | bytes, out: Path | None) -> None:

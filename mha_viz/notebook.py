@@ -8,9 +8,8 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-import torch
-
-from mha_viz.core.metrics import METRICS, head_table
+from mha_viz.core.measure import measure
+from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import clean, head_name
 from mha_viz.plots.payload import grid_payload
@@ -67,7 +66,7 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:
 
 def record_payload(record: AttentionRecord) -> bytes:
     """The record as the head grid takes it, with the metrics that apply to it."""
-    facts = {METRICS[key].title: values.numpy() for key, values in record_metrics(record).items()}
+    facts = {METRICS[key].title: values.numpy() for key, values in measure(record).items()}
     return grid_payload(
         record.pattern.numpy(),
         record.labels,
@@ -79,23 +78,6 @@ def record_payload(record: AttentionRecord) -> bytes:
         key_segments=[token.segment for token in record.key_tokens],
         title=caption(record),
     )
-
-
-def record_metrics(record: AttentionRecord) -> dict[str, torch.Tensor]:
-    """Every metric that has a meaning for this record: metric key -> (layer, head)."""
-    special = torch.tensor([token.is_special for token in record.key_tokens])
-    table = head_table(
-        record.pattern,
-        # Words merged from several tokens have no id in common with anything.
-        ids=None if record.merged else torch.tensor([token.id for token in record.key_tokens]),
-        is_special=special if bool(special.any()) else None,
-        causal=record.causal,
-    )
-    if not record.is_cross:
-        return table
-    # A square of queries and keys looks like self-attention, but the places mean nothing there.
-    places = {"self", "neighbours"}
-    return {key: values for key, values in table.items() if not METRICS[key].needs & places}
 
 
 def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> str:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from mha_viz.core.record import AttentionRecord
 
 N_PAIRS = 20  # rows of the table of a head
@@ -30,13 +32,22 @@ class Format(StrEnum):
     svg = "svg"
 
 
+class ReportFormat(StrEnum):
+    """What `report` can write."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
 def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
     """For every metric that is a probability, the head that has most of it."""
+    from mha_viz.core.measure import measure
     from mha_viz.core.metrics import METRICS
-    from mha_viz.notebook import record_metrics
 
     facts = []
-    for key, values in record_metrics(record).items():
+    for key, values in measure(record).items():
         # A next token that no head may see has no strongest head.
         if METRICS[key].unit == "probability" and bool(values.any()):
             best = int(values.argmax())
@@ -138,3 +149,44 @@ def head_json(record: AttentionRecord, layer: int, head: int) -> str:
         "removed_mass": None if removed is None else float(removed[layer, head]),
     }
     return json.dumps(shown, indent=2) + "\n"
+
+
+REPORT_COLUMNS = (  # of the table; the other formats hold everything
+    "entropy", "distance", "confidence", "previous_token", "first_token", "induction",
+    "output_share",
+)  # fmt: skip
+
+
+def report(table: DataFrame, kind: ReportFormat) -> str | bytes:
+    """The report of all heads: a table to read, or all of its columns for programs."""
+    if kind is ReportFormat.table:
+        return _report_table(table)
+    if kind is ReportFormat.csv:
+        return table.to_csv(index=False, lineterminator="\n")
+    if kind is ReportFormat.json:
+        rows = json.loads(table.to_json(orient="records", double_precision=9))
+        return json.dumps({"notes": table.attrs["notes"], "heads": rows}, indent=2) + "\n"
+    file = io.BytesIO()
+    table.to_parquet(file, index=False)
+    return file.getvalue()
+
+
+def _report_table(table: DataFrame) -> str:
+    """A line per head: its main scores, its nearest twin and its labels; baselines below."""
+    from mha_viz.core.metrics import METRICS
+    from mha_viz.plots.theme import format_number
+
+    shown = [key for key in REPORT_COLUMNS if key in table]
+    rows = [
+        [f"L{row.layer} H{row.head}", str(row.labels or ""), str(row.twin or ""),
+         *(format_number(getattr(row, key)) for key in shown)]
+        for row in table.itertuples()
+    ]  # fmt: skip
+    for name, title in (("uniform", "uniform attention"), ("offset", "always the token before"),
+                        ("random", "random weights (mean)")):  # fmt: skip
+        known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
+        if known:
+            numbers = [format_number(known[key]) if key in known else "" for key in shown]
+            rows.append([f"({title})", "", "", *numbers])
+    names = ["head", "labels", "nearest twin", *(METRICS[key].title for key in shown)]
+    return grid(names, rows, 3)

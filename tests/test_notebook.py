@@ -11,8 +11,9 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core import display
+from mha_viz.core.measure import measure
 from mha_viz.errors import ArgumentError
-from mha_viz.notebook import caption, record_metrics, record_payload
+from mha_viz.notebook import caption, record_payload
 from mha_viz.plots.payload import grid_unpack
 
 HOSTILE = ["</script><img src=x onerror=alert(1)>", '"><svg onload=alert(2)>', "&lt;b&gt;$x^2$"]
@@ -74,7 +75,7 @@ def test_the_grid_holds_the_records_numbers(record):
     assert header["query_special"] == [int(token.is_special) for token in record.tokens]
     decoded = torch.from_numpy((codes / 255.0) ** 2)
     assert (decoded - record.pattern).abs().max() < 0.005
-    names = {mv.METRICS[key].title for key in record_metrics(record)}
+    names = {mv.METRICS[key].title for key in measure(record)}
     assert set(header["facts"]) == names and "Previous token" in names
 
 
@@ -141,9 +142,9 @@ def test_the_caption_says_what_was_done_to_the_record(record):
 
 def test_metrics_of_places_have_no_meaning_between_two_texts():
     square = record_of(["a", "b", "c"], part="cross")
-    assert "confidence" in record_metrics(square)
-    assert not {"self_token", "previous_token", "distance"} & record_metrics(square).keys()
-    assert "self_token" in record_metrics(record_of(["a", "b", "c"]))
+    assert "confidence" in measure(square)
+    assert not {"self_token", "previous_token", "distance"} & measure(square).keys()
+    assert "self_token" in measure(record_of(["a", "b", "c"]))
 
 
 def test_a_notebook_displays_it(record):

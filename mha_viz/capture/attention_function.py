@@ -18,7 +18,7 @@ from mha_viz.core.attention import attention
 from mha_viz.errors import AttentionUnavailableError
 
 IMPLEMENTATION = "mha_viz"
-KEEPABLE = ("pattern", "z", "query", "key")
+KEEPABLE = ("pattern", "z", "query", "key", "value")
 # Arguments with which a family changes what attention means, and which our function does not know.
 _UNSUPPORTED = ("s_aux", "sinks", "alibi")
 
@@ -38,7 +38,7 @@ class Probe:
     same layer again and again.
 
     Args:
-        keep: which of "pattern", "z", "query", "key" to keep.
+        keep: which of "pattern", "z", "query", "key", "value" to keep.
         on_layer: called with the number of layers done so far; an exception it raises abandons
             the run, which is how a page stops work that nobody waits for any more.
         n_layers: how many layers there are, where that is known and all have patterns of one
@@ -131,7 +131,7 @@ def _attend(
         out=None if probe is None or query.requires_grad else probe.room(query, key),
     )
     if probe is not None:
-        probe.take(module, scale, pattern=pattern, z=z, query=query, key=key)
+        probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
 
 

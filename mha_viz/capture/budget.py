@@ -6,7 +6,6 @@ Knows configs and how torch builds modules; must not know weights or text.
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import torch
 import torch.nn.modules.module as registration
@@ -16,25 +15,23 @@ from transformers import AutoModel, PreTrainedConfig
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 
-def check_size(folder: Path, config: PreTrainedConfig) -> None:
-    """Refuse a config that would take far more memory than its weights explain.
+def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
+    """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
 
     The network is laid out without storage first; numbers in a config cost nothing until then.
     """
-    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
     try:
         # The densest storage in use is a byte a weight; weights may be shared or be new.
         with torch.device("meta"), _Budget(n_numbers=4 * stored + 50_000_000):
             AutoModel.from_config(config, trust_remote_code=False)
     except _TooMuchError as error:
         raise UnsafeCheckpointError(
-            f"config.json of {folder.name} describes a model of {error}, but its files hold only "
+            f"config.json of {name} describes a model of {error}, but its weights are only "
             f"{stored:,} bytes: they do not belong together."
         ) from error
     except Exception as error:
         raise BrokenCheckpointError(
-            f"config.json of {folder.name} describes no model that can be built: "
-            f"{first_line(str(error))}"
+            f"config.json of {name} describes no model that can be built: {first_line(str(error))}"
         ) from error
 
 

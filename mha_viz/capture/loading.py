@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,7 +51,7 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("LMHeadModel", AutoModelForCausalLM),
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
 )
-_LOADING = threading.Lock()  # transformers sets torch's default dtype and its log level meanwhile
+_BUILDING = threading.Lock()
 
 register()
 
@@ -82,7 +84,7 @@ def load(
     info = find_model(name, download=download)
     read_config(info.path)
     check_weight_files(info.path)
-    with _LOADING, _quiet():
+    with one_at_a_time():
         config = _config(info.path)
         network, notes = _network(info.path, config, DTYPES[dtype])
         tokenizer = _tokenizer(info.path, config)
@@ -95,6 +97,21 @@ def load(
             "not belong together. Text with an unknown token is refused."
         )
     return AttentionModel(network, tokenizer, name=info.name, notes=tuple(notes))
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Networks are built in here: transformers sets torch's default dtype and its log level then.
+
+    Quietly, too: what it would tell about is told by a model's notes.
+    """
+    with _BUILDING, _quiet():
+        yield
+
+
+def auto_class(architecture: str) -> Any:
+    """Transformers' loader for a class of that name; the plain network where no head is known."""
+    return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
 
 
 def _device(device: str) -> torch.device:
@@ -135,9 +152,9 @@ def _network(
     folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
     """The network with our attention, or with eager attention where the family has no interface."""
-    check_size(folder, config)
-    architecture = (getattr(config, "architectures", None) or [""])[0]
-    loader = next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
+    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    check_size(folder.name, config, stored)
+    loader = auto_class((getattr(config, "architectures", None) or [""])[0])
     try:
         return _from_pretrained(loader, folder, config, dtype)
     except BrokenCheckpointError:

@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.capture.attention_function import KEEPABLE
-from mha_viz.capture.projections import LayerProjections, float32, repeat_heads
+from mha_viz.capture.positions import longest_text
+from mha_viz.capture.projections import MATRICES, LayerProjections, float32, repeat_heads
 from mha_viz.capture.run import PARTS, Mechanism, OnLayer, Run, run, settle
 from mha_viz.capture.tokens import Encoded, encode
 from mha_viz.core.multi_head import AttentionWeights
@@ -35,7 +38,7 @@ class AttentionModel:
     Attributes:
         parts: ("self",), or ("encoder", "decoder", "cross") for an encoder-decoder.
         mechanism: "ours" where our attention function computes it, "eager" where the family has
-            no interface and its own weights are read instead (z, query and key are missing then).
+            no interface and its own weights are read instead (there is nothing else to keep then).
         n_layers, n_heads, n_kv_heads, d_head, d_model, n_ctx, causal: sizes of the first part.
 
     Raises:
@@ -55,7 +58,7 @@ class AttentionModel:
         self.family: str = network.config.model_type
         self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)
         self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
-        self.n_ctx = _positions(network, tokenizer)
+        self.n_ctx = longest_text(network, tokenizer)
         self.mechanism: Mechanism
         self.notes = notes + self._settle()
 
@@ -104,7 +107,7 @@ class AttentionModel:
             text: any text; what does not fit n_ctx is cut off, and the record's notes say so.
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
-            keep: "pattern" and any of "z", "query", "key".
+            keep: "pattern" and any of "z", "query", "key", "value".
             on_layer: called after each layer with the number done; raise in it to abandon. Not
                 called where `mechanism` is "eager".
 
@@ -166,16 +169,31 @@ class AttentionModel:
             AttentionUnavailableError: the family computes its attention by itself.
             NotKeptError: the family's layout is not known.
         """
-        part = self.parts[0] if part is None else part
-        self._check_part(part)
-        if self.mechanism != "ours":
-            raise AttentionUnavailableError(
-                f"{self.family} computes its attention by itself; its weights are not split here."
-            )
-        layers = self._projections[part]
+        layers = self._layers(part)
         if not 0 <= layer < len(layers):
             raise ArgumentError(f"layer must lie in 0..{len(layers) - 1}, got {layer}.")
         return layers[layer].all()
+
+    def head_weights(
+        self, name: str, part: str | None = None
+    ) -> tuple[Float[Tensor, "head rows columns"], ...]:
+        """One kind of weights of all layers, a matrix for each query head.
+
+        Args:
+            name: "W_Q", "W_K", "W_V": (head, d_model, d_head), or "W_O": (head, d_head, d_model).
+            part: which stack of an encoder-decoder; the first one if not given.
+
+        Returns:
+            A tensor for each layer, float32 on the CPU (the model's own where they are that
+            already: do not write to them); key and value heads repeated for their query heads.
+
+        Raises:
+            ArgumentError: an unknown name or part.
+            AttentionUnavailableError, NotKeptError: as `attention_weights`.
+        """
+        if name not in MATRICES:
+            raise ArgumentError(f"name must be one of {', '.join(MATRICES)}, got {name!r}.")
+        return tuple(layer.for_query_heads(name) for layer in self._layers(part))
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -202,6 +220,16 @@ class AttentionModel:
             + (f" ({reason})" if reason else "")
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
+
+    def _layers(self, part: str | None) -> list[LayerProjections]:
+        """The projections of each layer of a part."""
+        part = self.parts[0] if part is None else part
+        self._check_part(part)
+        if self.mechanism != "ours":
+            raise AttentionUnavailableError(
+                f"{self.family} computes its attention by itself; its weights are not split here."
+            )
+        return self._projections[part]
 
     def _check_part(self, part: str) -> None:
         if part not in self.parts:
@@ -273,7 +301,10 @@ class AttentionModel:
         keys = target if part == "decoder" and target is not None else source
         n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
         kept, heads = left.kept, left.pattern[0].shape[1]
-        key = float32(kept["key"], row, m) if "key" in kept else None
+        key, value = (
+            repeat_heads(float32(kept[name], row, m), heads) if name in kept else None
+            for name in ("key", "value")
+        )
         W_O = [layer.output() for layer in self._projections[part]]
         return AttentionRecord(
             pattern=float32(kept["pattern"], row, n, m),
@@ -281,7 +312,8 @@ class AttentionModel:
             key_tokens=keys.tokens,
             z=float32(kept["z"], row, n) if "z" in kept else None,
             query=float32(kept["query"], row, n) if "query" in kept else None,
-            key=None if key is None else repeat_heads(key, heads),
+            key=key,
+            value=value,
             scale=tuple(left.scale),
             W_O=tuple(w for w in W_O if w is not None) if all(w is not None for w in W_O) else (),
             model=self.name,
@@ -302,23 +334,3 @@ class AttentionModel:
             for text in texts
             if text is not None and text.n_truncated
         )
-
-
-def _positions(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The longest text in tokens that config and tokenizer allow; 512 where neither says."""
-    config = network.config.get_text_config()
-    found = [
-        value
-        for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
-        if isinstance(value := getattr(config, name, None), int) and value > 0
-    ]
-    limit = min(found, default=512)
-    for module in network.modules():
-        # RoBERTa and its relatives count positions from padding_idx + 1.
-        positions = getattr(module, "position_embeddings", None)
-        if isinstance(positions, torch.nn.Embedding):
-            if positions.padding_idx is not None:
-                limit = min(limit, positions.num_embeddings - positions.padding_idx - 1)
-            break
-    known = tokenizer.model_max_length
-    return min(limit, known) if 0 < known < 10**9 else limit

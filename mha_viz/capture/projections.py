@@ -16,6 +16,7 @@ from mha_viz.capture.run import Run
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import NotKeptError
 
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 # Paths relative to the attention module that calls our function. A leading "^" is its parent,
 # where BERT and its relatives keep the output projection.
 _QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")
@@ -117,6 +118,15 @@ class LayerProjections:
             b_O=_bias(output),
             scale=self.scale,
         )
+
+    def for_query_heads(self, name: str) -> Tensor:
+        """One of `MATRICES` as (n_heads, in, out), float32 on the CPU; key heads are repeated.
+
+        Raises:
+            NotKeptError: as `all`.
+        """
+        weight: Tensor = getattr(self.all(), name).to("cpu", torch.float32)
+        return repeat_heads(weight[None], self.n_heads)[0]
 
     def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]

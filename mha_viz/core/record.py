@@ -35,6 +35,8 @@ class AttentionRecord:
         z: float32 (layer, head, query, d_head), pattern times values; None where not kept.
         query, key: float32 (layer, head, query | key, d_head) as the scores saw them (after
             rotary embedding, key heads repeated for their query heads); None where not kept.
+        value: float32 (layer, head, key, d_value), what is read from each key, biases included, and
+            repeated as the key heads are; None where not kept.
         scale: what each layer multiplies query . key with; empty where not known.
         W_O: each layer's output weights (head, d_head, d_model), shared with the model, not
             copied, and not saved; empty where not known.
@@ -55,6 +57,7 @@ class AttentionRecord:
     z: Float[Tensor, "layer head query d_head"] | None = None
     query: Float[Tensor, "layer head query d_key"] | None = None
     key: Float[Tensor, "layer head key d_key"] | None = None
+    value: Float[Tensor, "layer head key d_value"] | None = None
     scale: tuple[float, ...] = ()
     W_O: tuple[Tensor, ...] = ()
     model: str = ""
@@ -142,8 +145,8 @@ class AttentionRecord:
     def merge_words(self) -> AttentionRecord:
         """Sub-words merged to words: mass to a split-up word is summed, mass from it averaged.
 
-        Special tokens stay as they are. Token-level quantities (query, key) do not survive; z is
-        averaged, which is what its pattern times values gives. Source: Clark et al. 2019,
+        Special tokens stay as they are. Token-level quantities (query, key, value) do not survive;
+        z is averaged, which is what its pattern times values gives. Source: Clark et al. 2019,
         section 4.1.
         """
         if self.merged:
@@ -160,6 +163,7 @@ class AttentionRecord:
             removed=None if removed is None else torch.einsum("wq,lhq->lhw", average, removed),
             query=None,
             key=None,
+            value=None,
             tokens=tokens,
             key_tokens=key_tokens,
             merged=True,
@@ -213,6 +217,7 @@ class AttentionRecord:
             z=None if self.z is None else self.z[:, :, rows],
             query=None if self.query is None else self.query[:, :, rows],
             key=None if self.key is None else self.key[:, :, columns],
+            value=None if self.value is None else self.value[:, :, columns],
             removed=gone,
         )
 
@@ -247,7 +252,8 @@ class AttentionRecord:
     def __repr__(self) -> str:
         layers, heads, queries, keys = self.pattern.shape
         text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
-        kept = [name for name in ("z", "query", "key") if getattr(self, name) is not None]
+        names = ("z", "query", "key", "value")
+        kept = [name for name in names if getattr(self, name) is not None]
         return (
             f"AttentionRecord({text!r}, model={self.model!r}, part={self.part!r}, "
             f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"
@@ -286,7 +292,7 @@ def _validate(record: AttentionRecord) -> None:
             f"pattern has {queries} queries and {keys} keys, but there are {len(record.tokens)} "
             f"tokens and {len(record.key_tokens)} key tokens."
         )
-    positions = {"z": queries, "query": queries, "key": keys, "removed": queries}
+    positions = {"z": queries, "query": queries, "key": keys, "value": keys, "removed": queries}
     for name, length in positions.items():
         tensor: Tensor | None = getattr(record, name)
         if tensor is None:

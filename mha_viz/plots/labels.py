@@ -64,6 +64,15 @@ def plotly_text(label: str) -> str:
     return html.escape(label, quote=False).replace("$", "&#36;")
 
 
+def hover_text(label: str) -> str:
+    """A label fit to stand in a hovertemplate, which also reads %{...}.
+
+    >>> hover_text("%{x} <b>")
+    '&#37;{x} &lt;b&gt;'
+    """
+    return plotly_text(label).replace("%", "&#37;")
+
+
 def head_name(layer: int, head: int) -> str:
     """What a head is called everywhere.
 

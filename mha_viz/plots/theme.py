@@ -42,6 +42,10 @@ QUALITATIVE_DARK = (
     "#96acff", "#f5ae00", "#f55d49", "#14e8f8", "#d864c2", "#b5f280", "#ffb8c6", "#09ac7d",
 )  # fmt: skip
 
+# Where there is no number: a grey apart from every scale, and the hatch that is drawn on it.
+MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
+HATCH_LIGHT, HATCH_DARK = "#8d9096", "#85888f"
+
 # What is selected, in a hue that the scales do not have.
 ACCENT_LIGHT = "#d9480f"
 ACCENT_DARK = "#ffb454"
@@ -109,6 +113,23 @@ def qualitative(dark: bool = False) -> tuple[str, ...]:
 
 def diverging(dark: bool = False) -> tuple[str, ...]:
     return DIVERGING_DARK if dark else DIVERGING_LIGHT
+
+
+def missing(dark: bool = False) -> str:
+    return MISSING_DARK if dark else MISSING_LIGHT
+
+
+def hatch(dark: bool = False) -> str:
+    return HATCH_DARK if dark else HATCH_LIGHT
+
+
+def stops(colours: Sequence[str]) -> list[list[float | str]]:
+    """Plotly stops of a scale in even steps.
+
+    >>> stops(("#000000", "#777777", "#ffffff"))
+    [[0.0, '#000000'], [0.5, '#777777'], [1.0, '#ffffff']]
+    """
+    return [[i / (len(colours) - 1), colour] for i, colour in enumerate(colours)]
 
 
 def accent(dark: bool = False) -> str:

@@ -18,12 +18,22 @@ OTHER = "Another model …"
 SCALE_NAMES = {"sqrt": "Square root", "linear": "Linear", "log": "Log"}
 SHOW_NAMES = {
     "heatmap": "Heatmap",
+    "carried": "Carried",
     "lines": "Token lines",
     "pair": "Query · key",
-    "table": "Strongest pairs",
+    "table": "Top pairs",
+}
+SECTION_NAMES = {
+    "layers": "Across layers",
+    "twins": "Twins",
+    "alike": "Look alike, do alike?",
+    "sides": "Side by side",
+    "diversity": "Diversity",
+    "flow": "Through all layers",
 }
 PART_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross attention"}
 MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
+KINDS = "A kind of head is a label that a head earns on this text: see the chosen head's card."
 LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
 
 
@@ -155,15 +165,26 @@ def look_for() -> str:
     return next((example.look for example in EXAMPLES if example.text == text), "")
 
 
-def grid_options(metrics: dict[str, str], has_special: bool) -> None:
-    """How all heads are shown. `metrics` maps keys to titles."""
-    sorts = ["", *metrics]
-    if state.current().sort not in sorts:
+def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: bool) -> None:
+    """How all heads are shown, and which. `metrics` and `labels` map keys to titles."""
+    view, sorts, kinds = state.current(), ["", *metrics], ["", *labels]
+    if view.sort not in sorts:
         state.change(sort="")
+    if view.only not in kinds:
+        state.change(only="")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         state.bound(
             "sort", st.selectbox, "Sort heads by", sorts, width=190,
             format_func=lambda key: metrics.get(key, "Layer and head"),
+        )  # fmt: skip
+        if state.current().sort:
+            state.bound(
+                "least", st.number_input, "At least", min_value=0.0, max_value=1e6, step=0.05,
+                width=110, help="Heads with less of it are left out.",
+            )  # fmt: skip
+        state.bound(
+            "only", st.selectbox, "Show", kinds, width=170, help=KINDS,
+            format_func=lambda key: labels.get(key, "All heads"),
         )  # fmt: skip
         state.bound(
             "scale", st.segmented_control, "Colour scale", list(state.SCALES), wrap=True,
@@ -179,9 +200,64 @@ def grid_options(metrics: dict[str, str], has_special: bool) -> None:
 def head_options(n_layers: int, n_heads: int) -> None:
     """Which head, and which picture of it; the same choice as a click on the grid."""
     layers, heads = list(range(n_layers)), list(range(n_heads))
-    state.bound("layer", st.selectbox, "Layer", layers, width=90, format_func="L{}".format)
-    state.bound("head", st.selectbox, "Head", heads, width=90, format_func="H{}".format)
+    state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format)
+    state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
     state.bound(
         "show", st.segmented_control, "Picture", list(state.SHOWS), wrap=True,
         format_func=SHOW_NAMES.__getitem__,
     )  # fmt: skip
+
+
+def section_picker() -> None:
+    """What the Compare page compares."""
+    state.bound(
+        "section", st.segmented_control, "Compare", list(state.SECTIONS), wrap=True,
+        format_func=SECTION_NAMES.__getitem__,
+    )  # fmt: skip
+
+
+def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
+    """Two heads; the second may be of another model with `other` (layers, heads)."""
+    layers_b, heads_b = other or (n_layers, n_heads)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, size, label in (("layer", n_layers, "First: layer"), ("head", n_heads, "head"),
+                                  ("layer_b", layers_b, "Second: layer"),
+                                  ("head_b", heads_b, "head")):  # fmt: skip
+            letter = "L" if name.startswith("layer") else "H"
+            state.bound(
+                name, st.selectbox, label, list(range(size)), width=120,
+                format_func=f"{letter}{{}}".format,
+            )  # fmt: skip
+
+
+def open_in_explore() -> None:
+    """The way to everything about the chosen head."""
+    if st.button("Open in Explore", icon=":material/open_in_new:", key="open_in_explore"):
+        st.switch_page(st.session_state.pages["explore"])
+
+
+def other_side() -> None:
+    """A second text, a second model, or neither: then two heads of one run are compared."""
+    view = state.current()
+    models = {info.name: info for info in list_models()}
+    known = ["", *dict.fromkeys((*models, *st.session_state.get("typed_models", ())))]
+    if view.model_b not in known:
+        state.tell(f"The model {view.model_b!r} that the link names is not on this machine.")
+        state.change(model_b="")
+    columns = st.columns([5, 3], vertical_alignment="bottom")
+    with columns[0]:
+        state.bound(
+            "text_b", st.text_input, "Other sentence", placeholder="(the same sentence)",
+            also=_same_head,
+        )  # fmt: skip
+    with columns[1]:
+        state.bound(
+            "model_b", st.selectbox, "Other model", known, also=_same_head,
+            format_func=lambda name: _describe(name, models.get(name)) if name else "The same",
+        )  # fmt: skip
+
+
+def _same_head() -> None:
+    """Another text or model is first seen through the head with the same number."""
+    view = state.current()
+    state.change(layer_b=view.layer, head_b=view.head)

@@ -5,17 +5,16 @@ Knows scenes, plots and components. Importing it imports torch and plotly, so pa
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from mha_viz.capture.model import AttentionModel
-from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import grid_payload
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import controls, exports, memory, state
+from mha_viz.ui import controls, exports, memory, reporting, state
+from mha_viz.ui.card import card
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.head_pictures import PICTURES, in_words
 from mha_viz.ui.messages import plain, shown
@@ -55,7 +54,8 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
     with shown():
         view = state.current()
         titles = {key: METRICS[key].title for key in scene.facts}
-        controls.grid_options(titles, scene.has_special)
+        kinds = {key: label.title for key, label in LABELS.items()}
+        controls.grid_options(titles, kinds, scene.has_special)
         record = shown_record(scene, view)
         _status(scene, record)
         _all_heads(scene, record, exports.exact_url(record, view, urls))
@@ -92,15 +92,15 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
 
 def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
     view = state.current()
-    order = None
-    if view.sort in scene.facts:
-        best = np.argsort(-scene.facts[view.sort], axis=None, kind="stable")
-        order = [divmod(int(i), record.n_heads) for i in best]
+    order = _chosen_heads(scene, view)
+    if order == []:
+        st.info("No head of this model is of that kind on this text.", icon=":material/filter_alt:")
+        return
     key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
     payload = memory.cache().get(key, lambda: _grid_bytes(scene, record, view, url), len)
     chosen = head_grid(
         payload, selected=(view.layer, view.head), order=order, scale=view.scale,
-        fact=METRICS[view.sort].title if order else None, key="grid",
+        fact=METRICS[view.sort].title if view.sort in scene.facts else None, key="grid",
     )  # fmt: skip
     if chosen is not None and chosen != (view.layer, view.head):
         state.change(layer=chosen[0], head=chosen[1], query=-1, key=-1)
@@ -110,6 +110,20 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
             column_config={c: st.column_config.NumberColumn(format="%.4f")
                            for c in (METRICS[key].title for key in scene.facts)},
         )  # fmt: skip
+
+
+def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:
+    """The heads to be drawn in their order; None for all of them as a matrix."""
+    record = scene.record
+    heads = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    scores = scene.facts.get(view.sort)
+    if scores is not None:
+        heads = [h for h in heads if scores[h] >= view.least]
+        heads.sort(key=lambda h: -scores[h])
+    if view.only:
+        labels = reporting.report(scene, view).labels
+        heads = [(i, j) for i, j in heads if any(f.label.key == view.only for f in labels[i][j])]
+    return heads if scores is not None or view.only else None
 
 
 def facts_table(scene: Scene) -> pd.DataFrame:
@@ -134,21 +148,8 @@ def _grid_bytes(scene: Scene, record: AttentionRecord, view: View, url: str | No
 
 
 def _facts(scene: Scene, record: AttentionRecord) -> None:
-    """The chosen head in numbers, beside the mean of all heads."""
+    """The chosen head in words and numbers."""
     view = state.current()
     st.subheader(head_name(view.layer, view.head), anchor=False)
     st.markdown(plain(in_words(record)))
-    rows = []
-    for key, values in scene.facts.items():
-        metric, mine = METRICS[key], float(values[view.layer, view.head])
-        unit = f" ({metric.unit})" if metric.unit in ("nats", "tokens", "keys") else ""
-        rank = int((values > mine).sum()) + 1
-        rows.append((metric.title + unit, format_number(mine), format_number(values.mean()), rank))
-    columns = ["", "Here", "Mean", f"Rank of {record.n_layers * record.n_heads}"]
-    table = pd.DataFrame(rows, columns=columns)
-    st.table(table.set_index(""), width="stretch")
-    whole = scene.record is not record
-    st.caption(
-        "Measured on all tokens, before anything was left out or merged." if whole
-        else "“Mean” is over all heads; rank 1 has the largest value."
-    )  # fmt: skip
+    card(scene)

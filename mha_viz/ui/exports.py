@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.plots.figure_file import commented_csv
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
@@ -79,8 +80,12 @@ def link(view: View) -> str:
 def file_name(scene: Scene) -> str:
     """A name for files of the chosen head, safe on every system."""
     view = state.current()
-    model = re.sub(r"[^\w.-]+", "_", scene.record.model)[-60:].strip("._") or "model"
-    return f"{model}_L{view.layer}_H{view.head}"
+    return f"{safe_name(scene.record.model, 'model')}_L{view.layer}_H{view.head}"
+
+
+def safe_name(text: str, otherwise: str) -> str:
+    """A text as part of a file's name."""
+    return re.sub(r"[^\w.-]+", "_", text)[-60:].strip("._") or otherwise
 
 
 def caption(record: AttentionRecord, view: View) -> str:
@@ -106,8 +111,7 @@ def csv(record: AttentionRecord, view: View) -> bytes:
     )
     notes = [f"{head_name(view.layer, view.head)} of {caption(record, view)}",
              "attention weights; rows are queries, columns are keys"]  # fmt: skip
-    head = "".join(f"# {' '.join(note.split())}\n" for note in notes)
-    return (head + table.to_csv(float_format="%.9g")).encode("utf-8", "replace")
+    return commented_csv(table, notes)
 
 
 def _image(record: AttentionRecord, view: View, form: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The four pictures of one head: heatmap, token lines, one pair's products, strongest pairs.
+"""The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs.
 
 Knows records, plots and components; draws what the view says and writes what is clicked back.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 
+from mha_viz.core.metrics import value_weighted
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.pair import score_products
 from mha_viz.plots.payload import lines_payload, names_of
 from mha_viz.plots.theme import format_weight
-from mha_viz.ui import exports, state
+from mha_viz.ui import exports, look, state
 from mha_viz.ui.components.token_lines import token_lines
 from mha_viz.ui.scene import Scene
 
@@ -26,7 +28,7 @@ def _heatmap(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     figure = head_heatmap(
         record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        title=head_name(view.layer, view.head), scale=view.scale, dark=_dark(),
+        title=head_name(view.layer, view.head), scale=view.scale, dark=look.dark(),
     )  # fmt: skip
     name = exports.file_name(scene)
     st.plotly_chart(
@@ -36,6 +38,34 @@ def _heatmap(scene: Scene, record: AttentionRecord) -> None:
     st.caption(
         "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
         "says where the head looks, not whether that matters for the prediction."
+    )
+
+
+def _carried(scene: Scene, record: AttentionRecord) -> None:
+    """Weights times the length of what they carry, as shares of each row."""
+    view, whole = state.current(), scene.record
+    if whole.value is None or not whole.W_O:
+        st.info("This family does not show its values, only its attention weights.")
+        return
+    layer, head = view.layer, view.head
+    place = (slice(layer, layer + 1), slice(head, head + 1))
+    carried = value_weighted(
+        whole.pattern[place], whole.value[place], [whole.W_O[layer][head : head + 1]]
+    )[0, 0]
+    total = carried.sum(-1, keepdim=True)
+    shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
+    figure = head_heatmap(
+        shares.numpy(), whole.labels, whole.key_labels, scale=view.scale, dark=look.dark(),
+        title=f"{head_name(layer, head)}: weight × length of the value",
+    )  # fmt: skip
+    st.plotly_chart(
+        figure, theme=None, key="carried", config={"displaylogo": False},
+        alt=f"Shares of what {head_name(layer, head)} carries to each token.",
+    )  # fmt: skip
+    st.caption(
+        "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
+        "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
+        "so at [SEP] and the first token (Kobayashi et al. 2020). Shown for all tokens."
     )
 
 
@@ -113,7 +143,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     k = whole.key[view.layer, view.head, key].numpy()
     weight = float(pattern[query, key])
     figure = score_products(
-        q, k, scale=whole.scale[view.layer], weight=weight, dark=_dark(),
+        q, k, scale=whole.scale[view.layer], weight=weight, dark=look.dark(),
         query_label=whole.labels[query], key_label=whole.key_labels[key],
     )  # fmt: skip
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
@@ -180,8 +210,10 @@ def in_words(record: AttentionRecord) -> str:
     )
 
 
-def _dark() -> bool:
-    return st.context.theme.type == "dark"
-
-
-PICTURES = {"heatmap": _heatmap, "lines": _lines, "pair": _pair, "table": _table}
+PICTURES = {
+    "heatmap": _heatmap,
+    "carried": _carried,
+    "lines": _lines,
+    "pair": _pair,
+    "table": _table,
+}

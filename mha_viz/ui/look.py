@@ -13,3 +13,8 @@ _STYLE = Path(__file__).with_name("page.css")
 def page_style() -> None:
     """Use the room of a page: on a projector and on a phone there is none to waste."""
     st.html(_STYLE)
+
+
+def dark() -> bool:
+    """The visitor sees the dark theme."""
+    return st.context.theme.type == "dark"

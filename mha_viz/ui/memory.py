@@ -8,12 +8,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
 if TYPE_CHECKING:
+    from mha_viz.capture.induction import InductionScores
     from mha_viz.capture.model import AttentionModel
 
 MAX_MODELS = 3
@@ -32,6 +34,7 @@ class _Engine:
     def _load(self) -> None:
         try:
             import mha_viz.capture.loading
+            import mha_viz.ui.compare
             import mha_viz.ui.drawing  # noqa: F401
         except BaseException as error:
             self.error = error
@@ -52,16 +55,14 @@ def warm_up() -> None:
     _engine()
 
 
-def drawing() -> ModuleType:
-    """The module that draws, once the libraries it needs are there."""
+def late(name: str) -> ModuleType:
+    """A module that needs torch, transformers or plotly, once those are there."""
     engine = _engine()
     if engine.thread.is_alive():
         with st.spinner("Waking up: loading torch and transformers (once) …"):
             engine.wait()
     engine.wait()
-    import mha_viz.ui.drawing as module
-
-    return module
+    return import_module(name)
 
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
@@ -70,6 +71,23 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
     from mha_viz.capture.loading import load
 
     return load(name, device=device, dtype=dtype)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def random_twin(name: str, device: str, dtype: str) -> AttentionModel:
+    """The same architecture with random weights: what a model scores that has learned nothing."""
+    from mha_viz.capture.random_twin import random_twin
+
+    return random_twin(model(name, device, dtype))
+
+
+@st.cache_resource(max_entries=2 * MAX_MODELS, show_spinner=False)
+def induction(name: str, device: str, dtype: str, part: str, random: bool) -> InductionScores:
+    """What the probe of random repeated tokens found in a model; it does not depend on a text."""
+    from mha_viz.capture.induction import induction_scores
+
+    probed = (random_twin if random else model)(name, device, dtype)
+    return induction_scores(probed, part=part)
 
 
 class Cache:

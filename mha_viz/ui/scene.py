@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
-import torch
 from numpy.typing import NDArray
 
 from mha_viz.capture.model import AttentionModel
-from mha_viz.core.metrics import head_table
+from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import TextError
 from mha_viz.ui import memory, state
@@ -66,6 +65,16 @@ def compute(view: View, model: AttentionModel) -> Scene:
     return scene
 
 
+def other(view: View, model: AttentionModel) -> Scene:
+    """As `compute`, for a second text or model beside the first."""
+    key = (model.name, view.device, view.dtype, view.part, view.text, None)
+    return memory.cache().get(
+        key,
+        lambda: _trace(key, model, view.text, None, view.part),
+        lambda scene: _size(scene.record),
+    )
+
+
 def shown(scene: Scene, view: View) -> AttentionRecord:
     """The record as the view wants it: sub-words merged, tokens left out."""
     options = (view.words, view.no_special, view.no_first)
@@ -111,12 +120,13 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
                 button.button("Stop this run", on_click=_stop, args=(key,), key="stop")
             offered = True
 
-    keep = ("pattern", "z", "query", "key") if model.mechanism == "ours" else ("pattern",)
+    keep = ("pattern", "z", "query", "key", "value") if model.mechanism == "ours" else ("pattern",)
     record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
     seconds = time.perf_counter() - start
     bar.empty()
     button.empty()
-    return Scene(key, record, _measure(record), seconds)
+    facts = {name: values.numpy() for name, values in measure(record).items()}
+    return Scene(key, record, facts, seconds)
 
 
 def _stop(key: Hashable) -> None:
@@ -130,20 +140,6 @@ def _offer_again() -> None:
     st.stop()
 
 
-def _measure(record: AttentionRecord) -> Facts:
-    """Every metric that says something about this text."""
-    special = [token.is_special for token in record.key_tokens]
-    table = head_table(
-        record.pattern,
-        ids=torch.tensor([token.id for token in record.key_tokens]),
-        is_special=torch.tensor(special) if any(special) else None,
-        causal=record.causal,
-    )
-    if record.causal:
-        table.pop("next_token", None)  # 0 for every head: the future is hidden
-    return {key: values.numpy() for key, values in table.items()}
-
-
 def _size(record: AttentionRecord) -> int:
-    tensors = (record.pattern, record.z, record.query, record.key)
+    tensors = (record.pattern, record.z, record.query, record.key, record.value)
     return sum(t.numel() * t.element_size() for t in tensors if t is not None)

@@ -1,4 +1,4 @@
-"""Every choice a user can make on the Explore page, and the URL that carries it.
+"""Every choice a user can make, and the URL that carries it.
 
 Knows names and numbers; must not import torch, transformers or plotly: the page is there first.
 """
@@ -14,27 +14,41 @@ import streamlit as st
 from mha_viz.capture.catalog import HUB_ID
 
 SCALES = ("sqrt", "linear", "log")
-SHOWS = ("heatmap", "lines", "pair", "table")
+SHOWS = ("heatmap", "carried", "lines", "pair", "table")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = ("float32", "bfloat16", "float16")
 MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_HEADS = 8
+MAX_CLUSTERS = 12
+SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
+MEASURES = ("hellinger", "jensen_shannon", "correlation", "redundancy", "cka")
+SPACES = ("W_Q", "W_K", "W_V", "W_O", "W_QK", "W_OV")
+ORDERS = ("layer", "cluster")
+TEXTS = ("text", "pair", "text_b")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One view of the Explore page; the same View gives the same page.
+    """One view of the app; the same View gives the same page. Pages share it.
 
     Args:
         model, text, pair, part: what runs. `pair` "" is no second text.
         layer, head: the chosen head.
         heads: heads drawn together as lines, as (layer, head); empty is the chosen one.
         scale: colour scale. sort: "" by layer and head, or the key of a metric.
+        least: heads with less of the metric they are sorted by are left out; 0 is all.
+        only: "" for all heads, or the key of the label that heads must have.
         words: sub-words merged. no_special, no_first: tokens left out.
         show: which picture of the head. mass: share of a row's mass whose lines are drawn.
         query, key: the pair of tokens looked at; -1 is the pair with the largest weight.
         device, dtype: where the model runs, and in which numbers.
+        section: what the Compare page compares. metric: what it draws by layer.
+        measure: how any two heads are compared. order: of the matrix of all heads.
+        clusters: into how many groups heads are cut.
+        layer_b, head_b: the second head of a pair.
+        text_b, model_b: the other side of two texts or two models; "" is the same one.
+        space: the parameters, or products of them, whose likeness is shown.
     """
 
     model: str = "tiny-bert"
@@ -46,6 +60,8 @@ class View:
     heads: tuple[tuple[int, int], ...] = ()
     scale: str = "sqrt"
     sort: str = ""
+    least: float = 0.0
+    only: str = ""
     words: bool = False
     no_special: bool = False
     no_first: bool = False
@@ -55,6 +71,16 @@ class View:
     key: int = -1
     device: str = "auto"
     dtype: str = "float32"
+    section: str = "layers"
+    metric: str = "entropy"
+    measure: str = "hellinger"
+    order: str = "layer"
+    clusters: int = 4
+    layer_b: int = 0
+    head_b: int = 1
+    text_b: str = ""
+    model_b: str = ""
+    space: str = "W_QK"
 
 
 DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
@@ -65,7 +91,7 @@ def to_params(view: View) -> dict[str, str]:
     params: dict[str, str] = {}
     for field in fields(View):
         value = getattr(view, field.name)
-        if field.name in ("text", "pair") and len(value) > MAX_URL_TEXT:
+        if field.name in TEXTS and len(value) > MAX_URL_TEXT:
             continue
         if field.name in ("model", "text") or value != getattr(DEFAULT, field.name):
             params[field.name] = _write(value)
@@ -85,7 +111,7 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
             continue
         raw = params[field.name]
         try:
-            known = field.name == "model" and raw in folders
+            known = field.name in ("model", "model_b") and raw in folders
             value: Any = raw if known else _READ[field.name](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
@@ -128,6 +154,13 @@ def _share(raw: str) -> float:
     return value
 
 
+def _amount(raw: str) -> float:
+    value = float(raw)
+    if not 0.0 <= value <= 1e6:
+        raise ValueError
+    return value
+
+
 def _heads(raw: str) -> tuple[tuple[int, int], ...]:
     index = _number(0, 9_999)
     pairs = [part.split(".") for part in raw.split(",")][:MAX_HEADS] if raw else []
@@ -145,6 +178,13 @@ def _model(raw: str) -> str:
     return raw
 
 
+def _key(raw: str) -> str:
+    """The key of a metric; whether there is such a one is seen later."""
+    if not raw.isidentifier() or len(raw) > 40:
+        raise ValueError
+    return raw
+
+
 _READ: dict[str, Callable[[str], Any]] = {
     "model": _model,
     "text": _text,
@@ -154,7 +194,9 @@ _READ: dict[str, Callable[[str], Any]] = {
     "head": _number(0, 9_999),
     "heads": _heads,
     "scale": _one_of(SCALES),
-    "sort": lambda raw: raw if raw.isidentifier() and len(raw) <= 40 else _fail(),
+    "sort": _key,
+    "least": _amount,
+    "only": _key,
     "words": lambda raw: _one_of(("0", "1"))(raw) == "1",
     "no_special": lambda raw: _one_of(("0", "1"))(raw) == "1",
     "no_first": lambda raw: _one_of(("0", "1"))(raw) == "1",
@@ -164,11 +206,17 @@ _READ: dict[str, Callable[[str], Any]] = {
     "key": _number(-1, 9_999),
     "device": _one_of(DEVICES),
     "dtype": _one_of(DTYPES),
+    "section": _one_of(SECTIONS),
+    "metric": _key,
+    "measure": _one_of(MEASURES),
+    "order": _one_of(ORDERS),
+    "clusters": _number(1, MAX_CLUSTERS),
+    "layer_b": _number(0, 9_999),
+    "head_b": _number(0, 9_999),
+    "text_b": _text,
+    "model_b": _model,
+    "space": _one_of(SPACES),
 }
-
-
-def _fail() -> str:
-    raise ValueError
 
 
 # -- the view in Streamlit's session ---------------------------------------------------------------
@@ -214,8 +262,16 @@ def publish() -> None:
         st.query_params.from_dict(params)
 
 
-def bound(name: str, widget: Callable[..., T], *args: Any, **options: Any) -> T:
+def bound(
+    name: str,
+    widget: Callable[..., T],
+    *args: Any,
+    also: Callable[[], None] | None = None,
+    **options: Any,
+) -> T:
     """A widget that shows `view.name` and writes what the user chooses back into it.
+
+    `also` is called after that.
 
     The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
     """
@@ -227,5 +283,7 @@ def bound(name: str, widget: Callable[..., T], *args: Any, **options: Any) -> T:
         value = st.session_state[key]
         if value is not None:  # a segmented control can be switched off; then nothing changes
             change(**{name: value})
+        if also is not None:
+            also()
 
     return widget(*args, key=key, on_change=store, **options)

@@ -91,6 +91,14 @@ def demo_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield url
 
 
+@pytest.fixture(scope="session")
+def figures_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the demo of figures, as `demo_url`."""
+    log = tmp_path_factory.mktemp("figures") / "figures.log"
+    with _running("tests/browser/demo_figures.py", log, PYTHONPATH=str(ROOT)) as url:
+        yield url
+
+
 @contextlib.contextmanager
 def _running(script: str, log: Path, **env: str) -> Iterator[str]:
     """Streamlit with that script, and the address where it answers, until the block is left."""
@@ -188,13 +196,26 @@ def _is_foreign(url: str) -> bool:
 @pytest.fixture
 def show(browser: Browser, demo_url: str) -> Iterator[Callable[..., Page]]:
     """`show(query, **context)` opens the demo; the test fails where the console has an error."""
+    with _shown(browser, demo_url) as show:
+        yield show
+
+
+@pytest.fixture
+def show_figures(browser: Browser, figures_url: str) -> Iterator[Callable[..., Page]]:
+    """`show_figures(query, **context)`: the demo of figures, as `show`."""
+    with _shown(browser, figures_url) as show:
+        yield show
+
+
+@contextlib.contextmanager
+def _shown(browser: Browser, url: str) -> Iterator[Callable[..., Page]]:
     pages: list[Page] = []
     faults: list[str] = []
 
     def show(query: str = "", **context: Any) -> Page:
         page = _new_page(browser, faults, 1180, **context)
         pages.append(page)
-        page.goto(f"{demo_url}/?{query}")
+        page.goto(f"{url}/?{query}")
         _wait_idle(page)
         return page
 

@@ -96,7 +96,7 @@ def test_heatmap_holds_the_exact_weights(open_page):
                for a, b in zip(r, s, strict=True)) < 1e-6  # fmt: skip
 
 
-@pytest.mark.parametrize("show", ["heatmap", "lines", "pair", "table"])
+@pytest.mark.parametrize("show", ["heatmap", "carried", "lines", "pair", "table"])
 @pytest.mark.parametrize("look", [
     {}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}, "has_touch": True},
 ], ids=["light", "dark", "phone"])  # fmt: skip
@@ -165,7 +165,7 @@ def test_odd_text_is_text(open_page, wait_idle, text):
     type_text(page, text)
     wait_idle(page)
     expect(grid(page)).to_be_visible()
-    for show in ("Token lines", "Query · key", "Strongest pairs", "Heatmap"):
+    for show in ("Carried", "Token lines", "Query · key", "Top pairs", "Heatmap"):
         page.get_by_role("radio", name=show).or_(page.get_by_role("button", name=show)).click()
         wait_idle(page)
         assert page.locator("[data-testid=stAlertContentError]").count() == 0

@@ -10,7 +10,7 @@ import transformers as tf
 from torch import nn
 
 import mha_viz as mv
-from mha_viz.capture.attention_function import IMPLEMENTATION
+from mha_viz.capture.attention_function import IMPLEMENTATION, KEEPABLE
 from mha_viz.capture.model import AttentionModel
 from mha_viz.errors import (
     ArgumentError,
@@ -133,7 +133,79 @@ def test_only_what_is_asked_for_is_kept(models):
     with pytest.raises(NotKeptError):
         _ = record.head_output
     record = models["gpt2"].trace(TEXT, keep=("pattern", "query"))
-    assert record.query.shape == (LAYERS, HEADS, 6, D_HEAD) and record.key is None
+    assert record.query.shape == (LAYERS, HEADS, 6, D_HEAD)
+    assert record.key is None and record.value is None
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_z_is_the_pattern_times_the_kept_values(name):
+    model = build(name)
+    pair = (OTHER,) if name == "t5" else ()
+    for part, record in model.trace_parts(TEXT, *pair, keep=KEEPABLE).items():
+        keys = (record.n_layers, record.n_heads, len(record.key_tokens))
+        assert record.value.shape == (*keys, model.d_head), part
+        assert (record.pattern @ record.value - record.z).abs().max() <= 1e-5
+        assert not record.value.is_inference()
+    if name == "llama":  # two query heads share what one head reads
+        assert torch.equal(record.value[:, ::2], record.value[:, 1::2])
+        assert not torch.equal(record.value[:, 0], record.value[:, 2])
+
+
+# -- the weights of all layers -------------------------------------------------------------------
+
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_head_weights_are_the_weights_of_each_layer(models, family, name):
+    model = models[family]
+    weights = model.head_weights(name)
+    assert len(weights) == LAYERS
+    d_model = HEADS * D_HEAD
+    shape = (HEADS, D_HEAD, d_model) if name == "W_O" else (HEADS, d_model, D_HEAD)
+    for layer, weight in enumerate(weights):
+        expected = getattr(model.attention_weights(layer), name)
+        assert weight.shape == shape and weight.dtype == torch.float32
+        assert torch.equal(weight, expected)
+        assert weight.data_ptr() == expected.data_ptr()  # nothing is copied without need
+
+
+def test_head_weights_of_shared_heads_are_repeated():
+    model = build("llama")
+    for name in MATRICES:
+        for layer, weight in enumerate(model.head_weights(name)):
+            own = getattr(model.attention_weights(layer), name)
+            assert len(weight) == 6 and len(own) == (3 if name in ("W_K", "W_V") else 6)
+            for head in range(6):
+                assert torch.equal(weight[head], own[head * len(own) // 6])
+
+
+def test_head_weights_of_half_precision_are_float32(folders):
+    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
+    own = model.attention_weights(1).W_V
+    assert own.dtype == torch.bfloat16 and torch.equal(model.head_weights("W_V")[1], own.float())
+
+
+def test_head_weights_of_a_part_and_of_nothing(models):
+    model = build("t5")
+    for part, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
+        weights = model.head_weights("W_K", part)
+        assert len(weights) == layers
+        assert torch.equal(weights[1], model.attention_weights(1, part).W_K)
+    assert torch.equal(model.head_weights("W_K")[0], model.head_weights("W_K", "encoder")[0])
+    for name in ("W_X", "b_Q", "", "scale"):
+        with pytest.raises(ArgumentError, match="name must be one of W_Q, W_K, W_V, W_O"):
+            model.head_weights(name)
+    with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
+        models["bert"].head_weights("W_Q", part="cross")
+
+
+def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
+    monkeypatch.setattr(models["bert"], "mechanism", "eager")
+    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
+        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+            ask("W_Q")
 
 
 # -- one model, many runs ------------------------------------------------------------------------
@@ -173,8 +245,8 @@ def test_threads_with_different_probes_never_mix(models, name):
     model = models[name]
     jobs = [
         (TEXT, ("pattern",)),
-        (OTHER, ("pattern", "z", "query", "key")),
-        ("a cat", ("pattern", "key")),
+        (OTHER, KEEPABLE),
+        ("a cat", ("pattern", "key", "value")),
         ("the mat ran and ran and ran", ("pattern", "z")),
     ]
     expected = [model.trace(text, keep=keep) for text, keep in jobs]

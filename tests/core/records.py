@@ -4,7 +4,7 @@ import torch
 
 from mha_viz.core.record import AttentionRecord, Token
 
-LAYERS, HEADS, TOKENS, D_HEAD, D_KEY, D_MODEL = 2, 3, 5, 7, 11, 13
+LAYERS, HEADS, TOKENS, D_HEAD, D_KEY, D_MODEL, D_VALUE = 2, 3, 5, 7, 11, 13, 17
 
 
 def tokens_of(*words: int | None, segments: tuple[int, ...] = ()) -> tuple[Token, ...]:
@@ -36,5 +36,6 @@ def make(**changes) -> AttentionRecord:
         scale=(0.5, 0.25),
         W_O=tuple(draw(HEADS, D_HEAD, D_MODEL) for _ in range(LAYERS)),
         model="m", family="f", text="Walking cats",
+        value=draw(LAYERS, HEADS, TOKENS, D_VALUE),
     )  # fmt: skip
     return AttentionRecord(**(fields | changes))

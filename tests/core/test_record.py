@@ -7,7 +7,17 @@ import torch
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
-from tests.core.records import D_HEAD, D_KEY, D_MODEL, HEADS, LAYERS, TOKENS, make, tokens_of
+from tests.core.records import (
+    D_HEAD,
+    D_KEY,
+    D_MODEL,
+    D_VALUE,
+    HEADS,
+    LAYERS,
+    TOKENS,
+    make,
+    tokens_of,
+)
 
 # -- what a record is ----------------------------------------------------------------------------
 
@@ -34,7 +44,7 @@ def test_repr_is_one_short_line():
     text = "a very long text " * 100
     line = repr(make(text=text))
     assert line.startswith("AttentionRecord('a very long text") and len(line) < 200
-    assert "layers=2, heads=3, queries=5, keys=5, keeps z query key" in line
+    assert "layers=2, heads=3, queries=5, keys=5, keeps z query key value" in line
     assert repr(make().merge_words()).endswith(", keeps z, merged)")
 
 
@@ -81,7 +91,9 @@ def test_head_output_is_z_times_the_heads_slice_of_w_o():
 def test_what_was_not_kept_is_said_with_what_to_do():
     with pytest.raises(NotKeptError, match=r'keep=\("pattern", "query"\)'):
         make(query=None).kept("query")
-    assert make().kept("z") is not None
+    with pytest.raises(NotKeptError, match=r'keep=\("pattern", "value"\)'):
+        make(value=None).kept("value")
+    assert make().kept("z") is not None and make().kept("value") is not None
     with pytest.raises(NotKeptError, match="does not hold z"):
         _ = make(z=None).head_output
     with pytest.raises(NotKeptError, match="W_O"):
@@ -125,6 +137,8 @@ def test_rows_may_sum_to_less_and_to_a_little_more():
         (dict(z=torch.zeros(LAYERS, HEADS, 4, D_HEAD)), r"z must be .* begin with \(2, 3, 5\)"),
         (dict(query=torch.zeros(LAYERS, 1, TOKENS, D_KEY)), "query must be"),
         (dict(key=torch.zeros(1, HEADS, TOKENS, D_KEY)), "key must be"),
+        (dict(value=torch.zeros(LAYERS, 1, TOKENS, D_VALUE)), r"value must be .* \(2, 3, 5\)"),
+        (dict(value=torch.zeros(LAYERS, HEADS, 4, D_VALUE)), "value must be"),
         (dict(removed=torch.zeros(LAYERS, HEADS, 4)), r"removed must be .* 3 axes"),
         (dict(z=torch.zeros(LAYERS, HEADS, TOKENS)), "z must be .* of 4 axes"),
         (dict(z=torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int8)), "got torch.int8"),

@@ -31,6 +31,7 @@ def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
     back = AttentionRecord.load(path)
     assert back == record
     assert torch.equal(back.removed, record.removed) and torch.equal(back.key, record.key)
+    assert torch.equal(back.value, record.value) and record.value.shape[2] == TOKENS - 1
     assert back.scale == record.scale == (0.5, 0.25)
     assert back.W_O == ()  # the model's own weights are not part of what a text left behind
     assert AttentionRecord.load(str(path)) == record
@@ -47,12 +48,18 @@ def test_cross_attention_and_small_records_come_back(tmp_path):
 def test_the_file_is_safetensors_with_a_readable_header(tmp_path):
     path = make().save(tmp_path / "r.safetensors")
     with safe_open(path, framework="np") as file:
-        assert set(file.keys()) == {"pattern", "z", "query", "key"}
+        assert set(file.keys()) == {"pattern", "z", "query", "key", "value"}
         header = file.metadata()
         assert np.array_equal(file.get_tensor("pattern"), make().pattern.numpy())
     assert header["format"] == record_file.FORMAT
     described = json.loads(header["record"])
     assert described == make().describe() and described["shape"] == [2, 3, 5, 5]
+
+
+def test_a_file_without_values_is_read(tmp_path):
+    record = make(value=None)
+    back = AttentionRecord.load(record.save(tmp_path / "r"))
+    assert back.value is None and back == record and back != make()
 
 
 def test_views_and_parts_of_larger_tensors_are_saved_as_they_look(tmp_path):

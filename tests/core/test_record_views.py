@@ -82,7 +82,7 @@ def test_z_of_words_is_what_the_averaged_rows_give():
         [[1, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1.0]]
     )
     assert torch.allclose(merged.z, average @ record.pattern @ values, atol=1e-5)
-    assert merged.query is None and merged.key is None
+    assert merged.query is None and merged.key is None and merged.value is None
     # Reading the values by words' means would be another quantity unless they agree inside a word.
     values[:, :, 2] = values[:, :, 1]
     merged = make(z=record.pattern @ values).merge_words()
@@ -156,11 +156,13 @@ def test_the_keys_of_cross_attention_lose_their_own():
         torch.tensor([[[[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]]]),
         tokens_of(0, 1), tokens_of(0, None, 1), part="cross",
         query=torch.zeros(1, 1, 2, 1), key=torch.arange(3.0).reshape(1, 1, 3, 1),
+        value=torch.arange(6.0).reshape(1, 1, 3, 2),
     )  # fmt: skip
     kept = record.without_special(renormalize=False)
     assert close(kept.pattern[0, 0], [[0.2, 0.5], [0.4, 0.2]])
     assert close(kept.removed_mass, [[0.35]])
     assert kept.query.shape[2] == 2 and kept.key.flatten().tolist() == [0.0, 2.0]
+    assert kept.value.flatten().tolist() == [0.0, 1.0, 4.0, 5.0]
 
 
 def test_something_has_to_be_left():

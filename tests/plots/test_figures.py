@@ -8,7 +8,6 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.facts import strip
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 
@@ -94,15 +93,3 @@ def test_score_products_add_up() -> None:
     assert figure.data[0].y[0] == "&lt;b&gt;"
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         score_products(query, key[:5], 0.5)
-
-
-def test_strip_ranks_the_chosen_head() -> None:
-    values = np.array([[0.1, 0.5, np.nan], [0.9, 0.3, 0.2]])
-    figure = strip(values, (0, 1), "entropy", "nats")
-    assert len(figure.data[0].x) == 5
-    assert figure.data[1].x[0] == 0.5
-    assert "L0 H1: 0.5 nats · 2 of 5" in figure.layout.title.text
-    assert "1 of 6 without a value" in figure.layout.title.text
-    assert "not defined" in strip(values, (0, 2), "entropy").layout.title.text
-    with pytest.raises(ArgumentError):
-        strip(values, (2, 0), "entropy")

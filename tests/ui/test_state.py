@@ -11,9 +11,11 @@ from mha_viz.ui.state import DEFAULT, View, from_params, to_params
 
 VIEW = View(
     model="owner/some-model", text="a b & c = ü 👍", pair="d", part="cross", layer=3, head=7,
-    heads=((3, 7), (0, 11)), scale="log", sort="entropy", words=True, no_special=True,
-    no_first=True, show="lines", mass=0.35, query=2, key=5,
-    device="cpu", dtype="bfloat16",
+    heads=((3, 7), (0, 11)), scale="log", sort="entropy", least=0.25, only="induction",
+    words=True, no_special=True, no_first=True, show="lines", mass=0.35, query=2, key=5,
+    device="cpu", dtype="bfloat16", section="sides", metric="distance", measure="cka",
+    order="cluster", clusters=7, layer_b=2, head_b=9, text_b="other", model_b="tiny-gpt2",
+    space="W_V",
 )  # fmt: skip
 
 
@@ -34,8 +36,11 @@ def test_a_default_view_is_a_short_link():
         ("layer", "-1"), ("layer", "99999"), ("layer", "1e3"), ("layer", "٣٣٣٣٣٣٣٣٣٣"),
         ("head", "NaN"), ("mass", "nan"), ("mass", "0"), ("mass", "inf"), ("scale", "rainbow"),
         ("words", "yes"), ("heads", "1.2,3"), ("heads", "1.2.3"), ("show", "<script>"),
-        ("sort", "__import__('os')"), ("part", "both"), ("query", "-2"), ("device", "tpu"),
-        ("dtype", "int8"), ("key", "1" * 5000),
+        ("sort", "__import__('os')"), ("least", "nan"), ("least", "-1"),
+        ("only", "a b"), ("part", "both"), ("query", "-2"), ("device", "tpu"),
+        ("dtype", "int8"), ("section", "all"), ("metric", "a b"), ("measure", "l2"),
+        ("order", ""), ("clusters", "0"), ("clusters", "99"), ("layer_b", "x"),
+        ("model_b", "/etc/passwd"), ("space", "W_X"), ("key", "1" * 5000),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

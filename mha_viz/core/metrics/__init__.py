@@ -3,9 +3,33 @@
 Knows patterns as tensors (layer, head, query, key); must not know models, records or screens.
 """
 
-from mha_viz.core.metrics.content import duplicate_token, special_token
+from mha_viz.core.metrics.baselines import Baseline, baselines, offset_pattern, uniform_pattern
+from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
+from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
 from mha_viz.core.metrics.focus import confidence, sparsity
+from mha_viz.core.metrics.labels import LABELS, Found, Label, head_labels
+from mha_viz.core.metrics.layers import (
+    capacity,
+    coverage,
+    norm_statement,
+    variance_statement,
+)
 from mha_viz.core.metrics.metric import Metric
+from mha_viz.core.metrics.outputs import (
+    effective_rank,
+    importance,
+    output_norm,
+    output_share,
+    variance,
+)
+from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy
+from mha_viz.core.metrics.parameters import (
+    cosine,
+    diversity,
+    principal_angles,
+    product_cosine,
+    subspace_overlap,
+)
 from mha_viz.core.metrics.position import (
     distance,
     first_token,
@@ -18,21 +42,52 @@ from mha_viz.core.metrics.spread import entropy, information, normalized_entropy
 from mha_viz.core.metrics.table import METRICS, head_table
 
 __all__ = [
+    "LABELS",
     "METRICS",
+    "Baseline",
+    "Found",
+    "Label",
     "Metric",
+    "attention_flow",
+    "attention_rollout",
+    "baselines",
+    "capacity",
+    "cka",
     "confidence",
+    "correlation",
+    "cosine",
+    "coverage",
     "distance",
+    "diversity",
     "duplicate_token",
+    "effective_rank",
     "entropy",
     "first_token",
+    "head_labels",
     "head_table",
+    "hellinger",
+    "importance",
     "induction",
     "information",
+    "jensen_shannon",
     "next_token",
+    "norm_statement",
     "normalized_entropy",
+    "offset_pattern",
+    "output_norm",
+    "output_share",
     "previous_token",
+    "principal_angles",
+    "product_cosine",
+    "redundancy",
     "row_entropy",
     "self_token",
+    "separator_token",
     "sparsity",
     "special_token",
+    "subspace_overlap",
+    "uniform_pattern",
+    "value_weighted",
+    "variance",
+    "variance_statement",
 ]

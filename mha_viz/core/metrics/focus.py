@@ -65,5 +65,5 @@ def _keys_needed(rows: Tensor, share: float) -> Tensor:
     held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum(-1)
     # the lightest keys are given up while they hold no more than the rest of the mass; of ten
     # equal weights that is one, though in floats 0.1 may come out above 1 - 0.9
-    given_up = held <= (1 - share + 1e-5) * held[..., -1:]
-    return (rows.shape[-1] - given_up.sum(-1)).to(rows)
+    given_up = torch.searchsorted(held, (1 - share + 1e-5) * held[..., -1:], right=True)
+    return (rows.shape[-1] - given_up.squeeze(-1)).to(rows)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Need = Literal["self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs"]
+Need = Literal[
+    "self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs", "gram"
+]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
 
@@ -31,7 +33,8 @@ class Metric:
         needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
             future is hidden, "period" a text said twice; "rows": can be handed its row entropies;
-            "outputs": made of z and W_O instead of the pattern.
+            "outputs": made of what heads write, z and W_O (pairs: of z; flow: of values, too);
+            "gram": can be handed W_O's `output_gram`.
 
     >>> from mha_viz.core.metrics import METRICS
     >>> METRICS["distance"].unit

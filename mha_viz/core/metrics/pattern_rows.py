@@ -3,7 +3,7 @@
 Knows the metric functions; must not know models, records or how a table is shown.
 """
 
-from mha_viz.core.metrics.content import duplicate_token, special_token
+from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
 from mha_viz.core.metrics.focus import confidence, sparsity
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.position import (
@@ -147,16 +147,28 @@ ROWS = (
         needs=frozenset({"special"}),
     ),
     Metric(
+        key="separator_token",
+        title="Separators",
+        unit="probability",
+        range=(0.0, 1.0),
+        direction="higher means more weight on markers after the first",
+        meaning="The weight given to special tokens after the first, such as [SEP].",
+        formula=r"\frac{1}{n}\sum_q \sum_{k \ge 1\ \mathrm{special}} A_{qk}",
+        source="Clark et al. 2019, section 3.2",
+        function=separator_token,
+        needs=frozenset({"special"}),
+    ),
+    Metric(
         key="duplicate_token",
         title="Same token elsewhere",
         unit="probability",
         range=(0.0, 1.0),
         direction="higher means more weight on repetitions of the token",
-        meaning="The weight a repeated token gives to its other occurrences.",
+        meaning="The weight a repeated token gives to its other occurrences that it may see.",
         formula=r"\frac{1}{|R|}\sum_{q \in R}\ \sum_{k \ne q,\ t_k = t_q} A_{qk}",
         source="Wang et al. 2022",
         function=duplicate_token,
-        needs=frozenset({"self", "ids"}),
+        needs=frozenset({"self", "ids", "causal"}),
     ),
     Metric(
         key="induction",

@@ -3,6 +3,7 @@
 Knows patterns only; must not know tokens, models or records.
 """
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -10,6 +11,8 @@ from torch import Tensor
 from mha_viz.core.checks import Anything
 from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+
+LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; no sum can tell the difference
 
 
 def row_entropy(pattern: Anything) -> Float[Tensor, "layer head query"]:
@@ -31,7 +34,7 @@ def row_entropy(pattern: Anything) -> Float[Tensor, "layer head query"]:
     """
     wide = check_pattern(pattern)
     # a layer at a time: only one layer's (head, query, key) is ever held twice
-    return torch.stack([torch.special.entr(layer.to(wide)).sum(-1) for layer in pattern])
+    return torch.stack([_entropies(layer.to(wide)) for layer in pattern])
 
 
 def entropy(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor, "layer head"]:
@@ -118,6 +121,14 @@ def information(pattern: Anything, *, rows: Anything | None = None) -> Float[Ten
     overall: Tensor = torch.special.entr(pattern.mean(-2, dtype=wide)).sum(-1)
     # concavity makes it non-negative; rounding may not
     return (overall - entropy(pattern, rows=rows)).clamp(min=0.0)
+
+
+def _entropies(rows: Tensor) -> Tensor:
+    if rows.device.type != "cpu" or rows.requires_grad:
+        return torch.special.entr(rows).sum(-1)
+    # numpy's logarithm works on many numbers at once, torch's entr on one
+    weights = rows.numpy()
+    return torch.from_numpy(-np.vecdot(weights, np.log(weights + LEAST)))
 
 
 def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Tensor | None) -> Tensor:

@@ -3,16 +3,30 @@
 Knows the rows; must not know models, records or how a table is shown.
 """
 
+from collections.abc import Sequence
+
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.checks import Anything
-from mha_viz.core.metrics import pattern_rows
+from mha_viz.core.metrics import (
+    flow_rows,
+    layer_rows,
+    output_rows,
+    pair_rows,
+    parameter_rows,
+    pattern_rows,
+)
 from mha_viz.core.metrics.checks import check_pattern, check_per_key
 from mha_viz.core.metrics.metric import Metric, Need
+from mha_viz.core.metrics.outputs import output_gram
 from mha_viz.core.metrics.spread import row_entropy
 
-METRICS: dict[str, Metric] = {metric.key: metric for metric in pattern_rows.ROWS}
+METRICS: dict[str, Metric] = {
+    metric.key: metric
+    for rows in (pattern_rows, output_rows, pair_rows, parameter_rows, layer_rows, flow_rows)
+    for metric in rows.ROWS
+}
 
 
 def head_table(
@@ -22,6 +36,8 @@ def head_table(
     is_special: Anything | None = None,
     causal: bool = False,
     period: int | None = None,
+    z: Anything | None = None,
+    W_O: Sequence[Tensor] = (),
 ) -> dict[str, Float[Tensor, "layer head"]]:
     """Every metric that applies to this pattern, in the order of `METRICS`.
 
@@ -34,6 +50,8 @@ def head_table(
         is_special: bool (key,).
         causal: whether the future was hidden.
         period: tokens in one copy, if the text is one said twice from its first token on.
+        z: (layer, head, query, d_head), and W_O (head, d_head, d_model) for each layer: with both,
+            what a head writes is measured, too.
 
     Returns:
         metric key -> (layer, head).
@@ -57,16 +75,19 @@ def head_table(
     met |= {"special"} if is_special is not None else set()
     met |= {"ids"} if ids is not None and len(set(ids.tolist())) < len(ids) else set()
     met |= {"period"} if period is not None else set()
+    met |= {"outputs", "gram"} if z is not None and W_O else set()
     given: dict[Need, dict[str, object]] = {
         "special": {"is_special": is_special},
         "ids": {"ids": ids},
         "causal": {"causal": causal},
         "period": {"period": period},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
+        "gram": {"gram": output_gram(W_O) if "gram" in met else None},  # and four of these
     }
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
         if metric.of == "head" and metric.needs <= met:
             extra = {k: v for need in metric.needs for k, v in given.get(need, {}).items()}
-            table[metric.key] = metric.function(pattern, **extra)
+            subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
+            table[metric.key] = metric.function(*subject, **extra)
     return table

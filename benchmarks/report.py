@@ -1,0 +1,196 @@
+"""What the numbers cost beside a forward pass: heads measured, and compared with each other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.utils import logging
+
+from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.memory import MIB, _forget_peak, _status
+from benchmarks.trace import network, text, traced_model
+from mha_viz.core.metrics import head_table, output_rows
+from mha_viz.core.metrics.layers import coverage
+from mha_viz.core.metrics.outputs import effective_rank, output_gram
+from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy
+from mha_viz.core.record import AttentionRecord
+
+AIMS = {"report": 0.15, "jensen_shannon": 1.0}  # over the bare pass
+REPEATS = {128: 9, 512: 5}
+SAMPLE = 40  # pairs that a double loop is timed on
+TITLE = "Measuring and comparing all heads"
+ABOUT = """BERT-base size (12 layers, 12 heads, d_model 768; random weights), batch 1, float32, CPU.
+Ratios are over the bare forward pass with torch's fused attention (`sdpa`). "Report" is every
+number of every head, from its pattern (`head_table`) and its output (norms, variance, effective
+rank), and four matrices of 144 x 144 pairs: `hellinger`, `correlation`, `redundancy`, `cka`. The
+products W_O W_O^T, the same for every text of a model, are at hand. Double loops take the
+definition pair by pair in numpy; they are timed on 40 pairs drawn at random and scaled up to the
+10,296 of them; "Clark et al." is the divergence of pairs of heads as their analysis computes it.
+Peak memory is that of a fresh process, above the patterns, z and weights it holds."""
+
+
+def measure(
+    lengths: Sequence[int] = (128, 512), repeats: int | None = None, **sizes: int
+) -> list[Result]:
+    """Times for each length, then the peak; `sizes` go into BertConfig."""
+    logging.set_verbosity_error()
+    ours, sdpa = traced_model(**sizes), network("sdpa", **sizes)
+    results = []
+    for n in lengths:
+        record = ours.trace(text(n), keep=("pattern", "z"))
+        ids = torch.tensor([[token.id for token in record.tokens]])
+        ways = _ways(record, torch.inference_mode()(partial(sdpa, input_ids=ids)))
+        seconds = interleaved(ways, repeats or REPEATS.get(n, 5), warm_up=2)
+        results += _times(record, seconds, n)
+    if not sizes and Path("/proc/self/status").exists():
+        results += _peaks()
+    return results
+
+
+def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
+    pattern, z, W_O = record.pattern, record.kept("z"), record.W_O
+    gram = output_gram(W_O)
+
+    def heads() -> Any:
+        return _head_numbers(record, gram)
+
+    def matrices() -> Any:
+        return hellinger(pattern), correlation(z), redundancy(z), cka(z)
+
+    return {
+        "bare": bare,
+        "report": lambda: (heads(), matrices()),
+        "every head": heads,
+        "effective_rank": partial(effective_rank, z, W_O, gram=gram),
+        "four matrices": matrices,
+        "jensen_shannon": partial(jensen_shannon, pattern),
+        "coverage": partial(coverage, z, W_O),
+    }
+
+
+def _head_numbers(record: AttentionRecord, gram: Tensor) -> dict[str, Tensor]:
+    ids = torch.tensor([token.id for token in record.tokens])
+    special = torch.tensor([token.is_special for token in record.tokens])
+    table = head_table(record.pattern, ids=ids, is_special=special, causal=record.causal)
+    for row in output_rows.ROWS:
+        known = {} if row.key == "importance" else {"gram": gram}
+        table[row.key] = row.function(record.kept("z"), record.W_O, **known)
+    return table
+
+
+def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> list[Result]:
+    bare = spread(seconds["bare"], 1e3, " ms", 1)
+    titles = {
+        "report": "report", "every head": "of it every head",
+        "effective_rank": "of that effective rank", "four matrices": "of it four matrices",
+        "jensen_shannon": "`jensen_shannon`, all pairs", "coverage": "`coverage`, all layers",
+    }  # fmt: skip
+    results = []
+    for way, title in titles.items():
+        over, aim = ratio(seconds[way], seconds["bare"]), AIMS.get(way)
+        results.append(
+            Result(
+                measure=f"{title}, {n} tokens",
+                ours=spread(seconds[way], 1e3, " ms", 1),
+                beside=f"bare {bare}",
+                ratio=f"{over:.2f}",
+                aim="" if aim is None else f"at most {aim:.2f}",
+                met=None if aim is None else over <= aim + 0.005,
+            )
+        )
+    loops = {"four matrices": _four, "jensen_shannon": _clark}
+    for way, formula in loops.items():
+        theirs = _double_loop(record, formula)
+        name = "four matrices by a double loop" if way == "four matrices" else "Clark et al.'s way"
+        median = sorted(seconds[way])[len(seconds[way]) // 2]
+        results.append(
+            Result(
+                measure=f"{titles[way].removeprefix('of it ')}, {n} tokens",
+                ours=spread(seconds[way], 1e3, " ms", 1),
+                beside=f"{name} {theirs:,.1f} s (scaled up)",
+                ratio=f"{theirs / median:,.0f} times faster",
+            )
+        )
+    return results
+
+
+Formula = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+def _double_loop(record: AttentionRecord, formula: Formula) -> float:
+    """Seconds for all pairs, from some."""
+    patterns = record.pattern.flatten(0, 1).numpy()
+    z = record.kept("z").flatten(0, 1).numpy()
+    pairs = list(combinations(range(len(patterns)), 2))
+    sample = random.Random(0).sample(pairs, min(SAMPLE, len(pairs)))
+    begin = time.perf_counter()
+    for i, j in sample:
+        formula(patterns[i], patterns[j], z[i], z[j])
+    return (time.perf_counter() - begin) * len(pairs) / len(sample)
+
+
+def _four(a: np.ndarray, b: np.ndarray, z_a: np.ndarray, z_b: np.ndarray) -> Any:
+    norm = np.linalg.norm
+    distance = np.sqrt(max(0.0, 1 - np.sqrt(a * b).sum(-1).mean()))
+    rho = np.corrcoef(z_a.ravel(), z_b.ravel())[0, 1]
+    redundant = norm(z_a @ z_b.T) / np.sqrt(norm(z_a @ z_a.T) * norm(z_b @ z_b.T))
+    z_a, z_b = z_a - z_a.mean(0), z_b - z_b.mean(0)
+    k_a, k_b = z_a @ z_a.T, z_b @ z_b.T
+    return distance, rho, redundant, (k_a * k_b).sum() / (norm(k_a) * norm(k_b))
+
+
+def _clark(a: np.ndarray, b: np.ndarray, *_: np.ndarray) -> Any:
+    # smoothed as they do, so that no logarithm is of 0
+    a, b = (0.001 / weights.shape[-1] + 0.999 * weights for weights in (a, b))
+    mean = (a + b) / 2
+    return ((a * np.log(a / mean)).sum(-1) + (b * np.log(b / mean)).sum(-1)).mean() / 2
+
+
+def _peaks() -> list[Result]:
+    names = {"report": "report", "jensen_shannon": "`jensen_shannon`", "coverage": "`coverage`"}
+    return [
+        Result(
+            f"peak memory of {title}, 512 tokens", f"{_child(way):,.0f} MiB", "144 MiB of patterns"
+        )
+        for way, title in names.items()
+    ]
+
+
+def _child(way: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.report", way]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    if done.returncode:
+        raise RuntimeError(f"measuring {way!r} failed:\n{done.stderr[-2000:]}")
+    return float(done.stdout.split()[-1]) / MIB
+
+
+def peak(way: str) -> int:
+    """Bytes of resident memory that one way takes at its highest, above what it is given."""
+    logging.set_verbosity_error()
+    model = traced_model()
+    _ways(model.trace(text(16), keep=("pattern", "z")), lambda: None)[way]()
+    call = _ways(model.trace(text(512), keep=("pattern", "z")), lambda: None)[way]
+    gc.collect()
+    _forget_peak()
+    before = _status("VmRSS")
+    call()
+    return _status("VmHWM") - before
+
+
+if __name__ == "__main__":
+    print(peak(sys.argv[1]))

@@ -1,0 +1,159 @@
+"""Which token of one text is which of another: an edit alignment, and matrices brought into line.
+
+Knows strings and arrays; must not know tokenizers, models or records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Num, Shaped
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+
+Pair = tuple[int | None, int | None]
+
+
+def align(
+    tokens_a: Sequence[str], tokens_b: Sequence[str], *, ignore_case: bool = False
+) -> list[Pair]:
+    """The two texts side by side, with as few tokens inserted, deleted or replaced as possible.
+
+    Among alignments of equal cost, the one with the most equal tokens; then the one that has
+    insertions and deletions as late as it can.
+
+    Args:
+        tokens_a, tokens_b: any text.
+        ignore_case: "The" and "the" are the same token.
+
+    Returns:
+        Pairs of places (in A, in B), in order; None where the other has no such token. Each place
+        of either text is in exactly one pair.
+
+    Source: Levenshtein 1966; Wagner and Fischer 1974.
+
+    >>> align(["the", "cat", "sat"], ["the", "old", "cat", "ran"])
+    [(0, 0), (None, 1), (1, 2), (2, 3)]
+    """
+    a, b = ([t.casefold() if ignore_case else t for t in tokens] for tokens in (tokens_a, tokens_b))
+    cost = _costs(a, b)
+    pairs: list[Pair] = []
+    i, j = len(a), len(b)
+    while i or j:
+        step = _step(cost, a, b, i, j)
+        i, j = i - (step != "b"), j - (step != "a")
+        pairs.append((None if step == "b" else i, None if step == "a" else j))
+    return pairs[::-1]
+
+
+def _costs(a: list[str], b: list[str]) -> NDArray[np.int64]:
+    """(a + 1, b + 1): the cost of the best alignment of each pair of beginnings.
+
+    An edit costs more than all equal tokens together give back, so that edits decide and equal
+    tokens break ties. A row is computed at once: a run of insertions is a running minimum.
+    """
+    codes = {token: code for code, token in enumerate(dict.fromkeys(a + b))}
+    edit = len(a) + len(b) + 1
+    second = np.array([codes[token] for token in b], dtype=np.int64)
+    ramp = np.arange(len(b) + 1) * edit
+    cost = np.empty((len(a) + 1, len(b) + 1), dtype=np.int64)
+    cost[0] = ramp
+    for i, token in enumerate(a, start=1):
+        best = cost[i - 1] + edit
+        beside = cost[i - 1, :-1] + np.where(second == codes[token], -1, edit)
+        best[1:] = np.minimum(best[1:], beside)
+        cost[i] = np.minimum.accumulate(best - ramp) + ramp
+    return cost
+
+
+def _step(cost: NDArray[np.int64], a: list[str], b: list[str], i: int, j: int) -> str:
+    """What the best alignment of a[:i] and b[:j] ends with: "both", or a token only in one."""
+    edit = len(a) + len(b) + 1
+    if j and cost[i, j] == cost[i, j - 1] + edit:
+        return "b"
+    return "a" if i and cost[i, j] == cost[i - 1, j] + edit else "both"
+
+
+def aligned(
+    matrix: Num[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    index: Sequence[int | None],
+    key_index: Sequence[int | None] | None = None,
+) -> Shaped[np.ndarray, "aligned_query aligned_key"]:
+    """The rows and columns of a matrix at the places of an alignment; NaN where there is none.
+
+    Args:
+        matrix: (query, key), weights or any other numbers.
+        index: places of one text, as one side of `align` has them.
+        key_index: the same for the columns, where keys are another text than queries.
+
+    Returns:
+        (aligned_query, aligned_key), of the matrix's own precision (float64 for whole numbers).
+
+    Raises:
+        ArgumentError: a place that the matrix does not have.
+
+    >>> aligned(np.array([[1.0, 2.0], [3.0, 4.0]]), [0, None, 1]).tolist()
+    [[1.0, nan, 2.0], [nan, nan, nan], [3.0, nan, 4.0]]
+    """
+    values: Any = matrix.detach().cpu() if isinstance(matrix, Tensor) else matrix
+    if isinstance(values, Tensor):
+        values = (values.double() if values.itemsize > 4 else values.float()).numpy()
+    numbers = np.asarray(values)
+    if not np.issubdtype(numbers.dtype, np.floating):
+        numbers = numbers.astype(np.float64)
+    rows, columns = index, index if key_index is None else key_index
+    for places, length in zip((rows, columns), numbers.shape, strict=True):
+        wrong = [place for place in places if place is not None and not 0 <= place < length]
+        if wrong:
+            raise ArgumentError(f"The matrix has {length} places; there is no {wrong[0]}.")
+    # One row and one column of NaN more, which is where None points to.
+    padded = np.pad(numbers, ((0, 1), (0, 1)), constant_values=np.nan)
+    down, across = ([-1 if place is None else place for place in p] for p in (rows, columns))
+    return padded[np.ix_(down, across)]
+
+
+def pattern_change(
+    pattern_a: Float[Tensor, "layer head query_a key_a"],
+    pattern_b: Float[Tensor, "layer_b head_b query_b key_b"],
+    pairs: Sequence[Pair],
+) -> Float[Tensor, "layer head"]:
+    """How much each head's weights differ between two texts: mean total variation distance.
+
+    mean over tokens that both texts have of 1/2 sum_k |A[q, k] - B[q', k']|, where a key that only
+    one text has counts with its whole weight.
+
+    Args:
+        pattern_a, pattern_b: self-attention of as many layers and heads.
+        pairs: the alignment of their tokens.
+
+    Returns:
+        (layer, head), probability in [0, 1]; NaN where the texts have no token in common.
+
+    Raises:
+        ShapeError: different numbers of layers or heads.
+
+    >>> one = torch.eye(2)[None, None]
+    >>> pattern_change(one, one, [(0, 0), (1, 1)])
+    tensor([[0.]])
+    """
+    if pattern_a.shape[:2] != pattern_b.shape[:2]:
+        a, b = (tuple(p.shape[:2]) for p in (pattern_a, pattern_b))
+        raise ShapeError(f"expected as many layers and heads on both sides, got {a} and {b}")
+    both = [(i, j) for i, j in pairs if i is not None and j is not None]
+    if not both:
+        return torch.full(pattern_a.shape[:2], torch.nan)
+    rows_a, rows_b = (list(side) for side in zip(*both, strict=True))
+    only_a = [i for i, j in pairs if j is None]
+    only_b = [j for i, j in pairs if i is None]
+    total = [
+        (a[:, rows_a][:, :, rows_a] - b[:, rows_b][:, :, rows_b]).abs().sum(-1)
+        + a[:, rows_a][:, :, only_a].sum(-1)
+        + b[:, rows_b][:, :, only_b].sum(-1)
+        for a, b in zip(pattern_a.float(), pattern_b.float(), strict=True)
+    ]  # a layer at a time, so that no second copy of all patterns is held
+    return torch.stack(total).mean(-1) / 2

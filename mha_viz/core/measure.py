@@ -1,0 +1,117 @@
+"""A record measured: every metric that has a meaning for it, and what baselines score on its text.
+
+Knows records and metrics; must not know models or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
+from mha_viz.core.record import AttentionRecord
+from mha_viz.errors import ArgumentError
+
+PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
+    "hellinger": "pattern",
+    "jensen_shannon": "pattern",
+    "correlation": "z",
+    "redundancy": "z",
+    "cka": "z",
+}
+LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances
+
+
+def measure(record: AttentionRecord) -> dict[str, Tensor]:
+    """Every metric of a head that has a meaning for this record.
+
+    A record with merged words or removed tokens is measured as it stands: its weights, on its own
+    axes. What is made of heads' outputs does not change by leaving keys out.
+
+    Args:
+        record: any record; without z and W_O what heads write is left out.
+
+    Returns:
+        metric key -> (layer, head), in the order of `METRICS`.
+    """
+    return _without_places(
+        record, head_table(record.pattern, **_about(record), z=record.z, W_O=record.W_O)
+    )
+
+
+def text_baselines(
+    record: AttentionRecord, random: Mapping[str, Tensor] | None = None
+) -> dict[str, Baseline]:
+    """What uniform attention, a fixed offset and (where given) random weights score on this text.
+
+    Args:
+        record: the text; with `value` kept, outputs have baselines, too.
+        random: what `measure` gave for a record of the same text from random weights.
+    """
+    value = record.value if record.pattern.shape[-1] == len(record.key_tokens) else None
+    found = baselines(record.pattern, **_about(record), value=value, W_O=record.W_O, random=random)
+    return _without_places(record, found)
+
+
+def head_similarity(
+    record: AttentionRecord, measure: str = "hellinger"
+) -> Float[Tensor, "head2 head2"]:
+    """How far apart, or how alike, any two heads of a record are; heads in order of layer.
+
+    Args:
+        record: any record; measures of what heads write need its z.
+        measure: "hellinger" or "jensen_shannon" (distances between patterns: 0 is the same),
+            "correlation", "redundancy" or "cka" (likeness of outputs: 1 is the same).
+
+    Returns:
+        float (layer * head, layer * head); NaN where a measure is not defined.
+
+    Raises:
+        ArgumentError: an unknown measure.
+        NotKeptError: the record holds no z.
+
+    >>> import mha_viz as mv
+    >>> record = mv.load("tiny-bert").trace("The cat sat on the mat")
+    >>> mv.head_similarity(record, "cka").shape
+    torch.Size([32, 32])
+    """
+    if measure not in PAIR_MEASURES:
+        known = ", ".join(PAIR_MEASURES)
+        raise ArgumentError(f"measure must be one of {known}, got {measure!r}.")
+    return METRICS[measure].function(record.kept(PAIR_MEASURES[measure]))
+
+
+def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
+    """`head_similarity` as a distance: a likeness s becomes 1 - |s|, so that 0 is the same.
+
+    A head whose output is another's turned round (correlation -1) is its twin, too.
+    """
+    matrix = head_similarity(record, measure)
+    return (1 - matrix.abs()).clamp(min=0.0) if measure in LIKENESS else matrix
+
+
+def _about(record: AttentionRecord) -> dict[str, Any]:
+    special = torch.tensor([token.is_special for token in record.key_tokens])
+    ids = torch.tensor([token.id for token in record.key_tokens])
+    return {
+        # Words merged from several tokens have no id in common with anything.
+        "ids": None if record.merged else ids,
+        "is_special": special if bool(special.any()) else None,
+        "causal": record.causal,
+    }
+
+
+def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str, Any]:
+    """Left out: positions where they mean nothing, and a future that no head can see."""
+    # A square of queries and keys in cross-attention looks like self-attention and is not.
+    places = {"self", "neighbours"} if record.is_cross else set()
+    hidden = {"next_token"} if record.causal else set()
+    return {
+        key: values
+        for key, values in table.items()
+        if not METRICS[key].needs & places and key not in hidden
+    }

@@ -1,0 +1,110 @@
+"""What a head that does nothing clever would score on the same text: the ruler beside a number.
+
+Knows patterns and the table of metrics; must not know models, records or screens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.table import head_table
+from mha_viz.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """One metric's value for heads that have learned nothing; None where it has none.
+
+    Args:
+        uniform: a head that gives every token it may see the same weight. For metrics of a head's
+            output: this head's own values under such weights, averaged over all heads.
+        offset: a head that always looks at the token before (the first one at itself).
+        random: mean over the heads of the same architecture with random weights.
+        random_low, random_high: the smallest and the largest of those heads.
+    """
+
+    uniform: float | None = None
+    offset: float | None = None
+    random: float | None = None
+    random_low: float | None = None
+    random_high: float | None = None
+
+
+def uniform_pattern(
+    n_query: int, n_key: int, *, causal: bool = False
+) -> Float[Tensor, "1 1 query key"]:
+    """Attention that gives each key a row may see the same weight: A = 1 / m_q.
+
+    >>> uniform_pattern(2, 2, causal=True)[0, 0]
+    tensor([[1.0000, 0.0000],
+            [0.5000, 0.5000]])
+    """
+    seen = torch.ones(n_query, n_key)
+    seen = seen.tril() if causal else seen
+    return (seen / seen.sum(-1, keepdim=True))[None, None]
+
+
+def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
+    """Attention to the token `offset` places on, or to the nearest that exists.
+
+    Raises:
+        ArgumentError: an empty axis.
+
+    >>> offset_pattern(3, 3, -1)[0, 0].argmax(-1)
+    tensor([0, 0, 1])
+    """
+    if n_query < 1 or n_key < 1:
+        raise ArgumentError(f"expected at least one query and one key, got {n_query} and {n_key}")
+    place = (torch.arange(n_query) + offset).clamp(0, n_key - 1)
+    return torch.nn.functional.one_hot(place, n_key).float()[None, None]
+
+
+def baselines(
+    pattern: Anything,
+    *,
+    ids: Anything | None = None,
+    is_special: Anything | None = None,
+    causal: bool = False,
+    value: Anything | None = None,
+    W_O: tuple[Tensor, ...] = (),
+    random: Mapping[str, Anything] | None = None,
+) -> dict[str, Baseline]:
+    """For each metric that applies to this text, what uniform, fixed and random heads score.
+
+    Args:
+        pattern: (layer, head, query, key); its shape alone is looked at.
+        ids, is_special, causal: as for `head_table`.
+        value: (layer, head, key, d_head), and W_O as in a record: with both, metrics of a head's
+            output have a uniform and a fixed-offset baseline, too.
+        random: metric -> (layer, head) of the same architecture with random weights on this text.
+
+    Returns:
+        metric key -> Baseline.
+    """
+    n_query, n_key = pattern.shape[-2:]
+    given: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
+    made = {
+        "uniform": uniform_pattern(n_query, n_key, causal=causal),
+        "offset": offset_pattern(n_query, n_key, -1),
+    }
+    found: dict[str, dict[str, float]] = {}
+    for name, weights in made.items():
+        outputs: dict[str, Any] = {}
+        if value is not None and W_O:
+            wide = value.float()
+            outputs = {"z": weights.to(wide) @ wide, "W_O": W_O}
+        for key, values in head_table(weights, **given, **outputs).items():
+            found.setdefault(key, {})[name] = float(values.mean())
+    for key, values in (random or {}).items():
+        defined = values[values.isfinite()]
+        if defined.numel():
+            low, high = defined.aminmax()
+            found.setdefault(key, {}).update(
+                random=float(defined.mean()), random_low=float(low), random_high=float(high)
+            )
+    return {key: Baseline(**numbers) for key, numbers in found.items()}

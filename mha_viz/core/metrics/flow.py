@@ -1,0 +1,186 @@
+"""Attention through all layers, and weights that count what they carry.
+
+Knows patterns, values and output weights as tensors; must not know models, records or screens.
+
+The first two stand on one picture: in every layer a token's state is made of all tokens by that
+layer's attention, averaged over the heads, and of itself by the residual connection.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_flow
+from torch import Tensor
+
+from mha_viz.core.checks import Anything, shape_of
+from mha_viz.core.metrics.checks import check_pattern, check_self_attention
+from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+
+FLOW_LIMIT = 80_000_000  # layer * key ** 3, to which the work is in proportion: under 5 s
+FLOW_UNIT = 2**30  # what a capacity of 1 is as an integer; the largest power whose sums fit int32
+
+
+def attention_rollout(pattern: Anything, residual: float = 0.5) -> Float[Tensor, "layer query key"]:
+    """How much of each input token is in each token after each layer, if attention simply mixes.
+
+    R_l = M_l R_{l-1} with R_{-1} the identity and M_l the layer's rows, scaled to a sum of 1, of
+    residual * I + (1 - residual) * mean over heads of A. It leaves out what values and MLPs do.
+
+    Args:
+        pattern: (layer, head, query, key) of self-attention.
+        residual: the share of a token's state that goes past attention, in [0, 1].
+
+    Returns:
+        (layer, query, key), shares in [0, 1]; rows sum to 1, or to 0 where residual is 0 and a
+        query saw nothing.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+        ArgumentError: for cross-attention, or a residual out of range.
+
+    Source: Abnar and Zuidema 2020, section 3, who take residual = 0.5.
+
+    >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> attention_rollout(torch.stack([A, A])[:, None])
+    tensor([[[1.0000, 0.0000],
+             [0.5000, 0.5000]],
+            [[1.0000, 0.0000],
+             [0.7500, 0.2500]]])
+    """
+    mixing = _mixing(pattern, residual)
+    rolled = [mixing[0]]
+    for layer in mixing[1:]:
+        rolled.append(layer @ rolled[-1])
+    return torch.stack(rolled)
+
+
+def attention_flow(pattern: Anything, query: int, residual: float = 0.5) -> Float[Tensor, "key"]:
+    """How much could flow from one token of the last layer to each input token: the maximum flow.
+
+    Tokens of every layer are the nodes of a network, and M_l of `attention_rollout` has its edges'
+    capacities. Each input token is a problem of its own, so the flows do not add up to 1.
+
+    Capacities are rounded to integers, as the solver takes them. A flow is then off by at most half
+    a unit for each edge of its smallest cut: less than layer * key ** 2 / 2 ** 31 in any case, and
+    1e-8 or so in fact.
+
+    Args:
+        pattern: (layer, head, query, key) of self-attention, layer * key ** 3 at most
+            80,000,000 (187 tokens in 12 layers), which keeps it within 5 s.
+        query: the token of the last layer, from 0; negative numbers count from the end.
+        residual: the share of a token's state that goes past attention, in [0, 1].
+
+    Returns:
+        (key,), shares in [0, 1].
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+        ArgumentError: for cross-attention, a query that does not exist, a residual out of range, or
+            a text too long.
+
+    Source: Abnar and Zuidema 2020, section 3.
+
+    >>> A = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> attention_flow(torch.stack([A, A])[:, None], query=1)
+    tensor([1.0000, 0.5000])
+    """
+    mixing = _mixing(pattern, residual)
+    n_layers, n = mixing.shape[:2]
+    if not -n <= query < n:
+        raise ArgumentError(f"query must lie in 0..{n - 1}, got {query}")
+    if n_layers * n**3 > FLOW_LIMIT:
+        most = int((FLOW_LIMIT / n_layers) ** (1 / 3))
+        raise ArgumentError(
+            f"attention flow takes at most {most} tokens in {n_layers} layers, got {n}: shorten "
+            "the text, merge its tokens to words, or take attention_rollout"
+        )
+    network, source = _network(mixing), n_layers * n + query % n
+    flows = [maximum_flow(network, source, key, method="dinic").flow_value for key in range(n)]
+    return torch.tensor(flows, dtype=torch.float64).div(FLOW_UNIT).clamp(max=1.0).to(mixing)
+
+
+def value_weighted(
+    pattern: Anything, value: Anything, W_O: Sequence[Anything]
+) -> Float[Tensor, "layer head query key"]:
+    """Weights times the length of what they carry: A_qk ||v_k W_O||.
+
+    A head may give a token much weight and take little from it, which A alone does not show.
+
+    Args:
+        pattern: (layer, head, query, key).
+        value: (layer, head, key, d_value), as the attention saw them, biases included.
+        W_O: per layer (head, d_value, d_model).
+
+    Returns:
+        (layer, head, query, key), lengths in the model's hidden space, 0 or more.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern, or value and W_O do not fit it.
+
+    Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token brings, is left out.
+
+    >>> A, v = torch.tensor([[[[0.5, 0.5]]]]), torch.tensor([[[[3.0], [0.0]]]])
+    >>> value_weighted(A, v, [torch.tensor([[[3.0, 4.0]]])])
+    tensor([[[[7.5000, 0.0000]]]])
+    """
+    wide = check_pattern(pattern)
+    _check_carried(pattern, value, W_O)
+    lengths = torch.stack([_lengths(v, W) for v, W in zip(value, W_O, strict=True)])
+    return pattern.to(wide) * lengths.to(wide)[:, :, None, :]
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+def _mixing(pattern: Tensor, residual: float) -> Tensor:
+    """Each layer's M: (layer, query, key), rows that sum to 1 (or 0, where there is nothing)."""
+    wide = check_self_attention(pattern)
+    if not 0 <= residual <= 1:
+        raise ArgumentError(f"residual must be in [0, 1], got {residual}")
+    mean = pattern.mean(1, dtype=wide)
+    itself = torch.eye(mean.shape[-1], dtype=wide, device=mean.device)
+    mixed = residual * itself + (1 - residual) * mean
+    total = mixed.sum(-1, keepdim=True)
+    return mixed / total.where(total > 0, 1.0)
+
+
+def _network(mixing: Tensor) -> csr_array:
+    """Edges from token q after a layer, node (layer + 1) * n + q, to those before it."""
+    units = (mixing.double() * FLOW_UNIT).round().to(torch.int32).cpu().numpy()
+    n_layers, n, _ = units.shape
+    layer, query, key = np.nonzero(units)
+    ends = ((layer + 1) * n + query, layer * n + key)
+    return csr_array((units[layer, query, key], ends), shape=((n_layers + 1) * n,) * 2)
+
+
+def _check_carried(pattern: Tensor, value: Tensor, W_O: Sequence[Tensor]) -> None:
+    n_layers, n_heads, _, n_key = pattern.shape
+    d_value = value.shape[-1] if value.ndim else 0
+    if shape_of(value) != (n_layers, n_heads, n_key, d_value):
+        raise ShapeError(
+            f"value must be {(n_layers, n_heads, n_key)} and its width, got {shape_of(value)}"
+        )
+    shapes = [shape_of(W)[:2] if W.ndim == 3 else shape_of(W) for W in W_O]
+    if shapes != [(n_heads, d_value)] * n_layers:
+        raise ShapeError(
+            f"W_O must be ({n_heads}, {d_value}, d_model) in each of {n_layers} layers, got "
+            f"{[shape_of(W) for W in W_O]}"
+        )
+    for name, tensor in (("value", value), *(("W_O", W) for W in W_O)):
+        if not tensor.is_floating_point():
+            raise DTypeError(f"{name} must be floating point, got {tensor.dtype}")
+
+
+def _lengths(value: Tensor, W_O: Tensor) -> Tensor:
+    """||v_k W_O|| of one layer, (head, key), from the Gram matrix W_O W_O^T of each head.
+
+    A value is d_value numbers, what becomes of it d_model: that is never laid out. In float64,
+    since a square root of rounding errors would show where W_O nearly cancels a value.
+    """
+    W_O = W_O.detach().to(value.device, torch.float64)
+    value = value.detach().double()
+    squares = ((value @ (W_O @ W_O.mT)) * value).sum(-1)
+    return squares.clamp_min(0.0).sqrt()

@@ -1,0 +1,140 @@
+"""Names for what a head does, given only where a score passes a threshold and beats a baseline.
+
+Knows scores and baselines; must not know patterns, models or screens.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.baselines import Baseline
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name for a kind of head, and the rule that a head must meet to get it.
+
+    Args:
+        key, title: its name in code and on screen.
+        metric: key of the metric that is looked at.
+        threshold: what the score must reach, in the metric's unit or, where `relative`, as a
+            multiple of the uniform baseline.
+        at_least: the score must be no smaller; else no larger.
+        relative: see `threshold`.
+        unless: labels that a head must not have as well.
+        meaning: one sentence in plain words.
+    """
+
+    key: str
+    title: str
+    metric: str
+    threshold: float
+    at_least: bool = True
+    relative: bool = False
+    unless: tuple[str, ...] = ()
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A label that a head has earned: its score, what it had to reach, and what it beat.
+
+    >>> Found(LABELS["self"], 0.9, 0.5, "uniform attention", 0.1).why
+    'Same position 0.9 (needs 0.5; uniform attention: 0.1)'
+    """
+
+    label: Label
+    score: float
+    threshold: float
+    baseline_name: str
+    baseline: float
+
+    @property
+    def why(self) -> str:
+        sign = "needs" if self.label.at_least else "at most"
+        return (
+            f"{self.label.title} {self.score:.3g} ({sign} {self.threshold:.3g}; "
+            f"{self.baseline_name}: {self.baseline:.3g})"
+        )
+
+
+HALF = 0.5  # of the weight: more than all other tokens together
+SINKS = ("first_token", "separator")
+
+_ALL = (
+    Label("previous_token", "Previous token", "previous_token", HALF,
+          meaning="Looks mostly at the token just before."),
+    Label("next_token", "Next token", "next_token", HALF,
+          meaning="Looks mostly at the token just after."),
+    Label("self", "Same position", "self_token", HALF,
+          meaning="Looks mostly at the token itself."),
+    Label("first_token", "First token (sink)", "first_token", HALF,
+          meaning="Rests on the first token, as many heads do when they have nothing to do."),
+    Label("separator", "Separator", "separator_token", HALF,
+          meaning="Rests on special tokens after the first, such as [SEP]."),
+    Label("duplicate", "Same token elsewhere", "duplicate_token", HALF,
+          meaning="A token that occurs again looks mostly at its other occurrences."),
+    Label("induction", "Induction", "induction", 0.4,
+          meaning="On random text said twice, looks at what came next the first time."),
+    Label("broad", "Broad", "normalized_entropy", 0.85,
+          meaning="Spreads its weight over nearly all tokens it may see."),
+    Label("local", "Local", "distance", 0.5, at_least=False, relative=True,
+          meaning="Looks at most half as far away as a head that looks everywhere alike."),
+    Label("long_range", "Long-range", "distance", 1.25, relative=True, unless=SINKS,
+          meaning="Looks further away than a head that looks everywhere alike, and not at a sink."),
+)  # fmt: skip
+
+LABELS: dict[str, Label] = {label.key: label for label in _ALL}
+_MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
+
+
+def head_labels(
+    scores: Mapping[str, Anything], baselines: Mapping[str, Baseline]
+) -> list[list[tuple[Found, ...]]]:
+    """The labels of every head: result[layer][head]; a head may have none.
+
+    A score of "at least" must reach its threshold and lie above the baseline: the larger of
+    uniform attention and of the best random head. "Broad" is measured against a fixed offset
+    instead, since uniform attention is what it is named after. "Local" and "long-range" are
+    multiples of what uniform attention gives on this text, and are left out on texts so short
+    that it looks less than 3 tokens away.
+
+    Args:
+        scores: metric key -> (layer, head).
+        baselines: metric key -> Baseline, from `baselines`.
+    """
+    layers, heads = next(iter(scores.values())).shape
+    found: list[list[dict[str, Found]]] = [[{} for _ in range(heads)] for _ in range(layers)]
+    for label in LABELS.values():
+        if label.metric not in scores:
+            continue
+        beaten = _to_beat(label, baselines.get(label.metric, Baseline()))
+        if beaten is None:
+            continue
+        name, baseline, threshold = beaten
+        for layer, row in enumerate(scores[label.metric].tolist()):
+            for head, score in enumerate(row):
+                held = found[layer][head]
+                enough = score >= threshold if label.at_least else score <= threshold
+                better = score > baseline if label.at_least else score < baseline
+                if enough and better and not held.keys() & set(label.unless):
+                    held[label.key] = Found(label, score, threshold, name, baseline)
+    return [[tuple(held.values()) for held in row] for row in found]
+
+
+def _to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
+    """(name of the baseline, its value, the threshold); None where there is nothing to compare."""
+    uniform = baseline.uniform
+    if label.relative:
+        if uniform is None or uniform < _MIN_DISTANCE:
+            return None
+        return "uniform attention", uniform, label.threshold * uniform
+    if label.key == "broad":
+        return "a fixed offset", baseline.offset or 0.0, label.threshold
+    known = {"uniform attention": uniform, "best random head": baseline.random_high}
+    sure = {name: value for name, value in known.items() if value is not None}
+    if not sure:
+        # Induction has no uniform value without a text said twice: only a random model can say.
+        return ("no baseline", 0.0, label.threshold) if label.key == "induction" else None
+    name = max(sure, key=sure.__getitem__)
+    return name, sure[name], label.threshold

@@ -1,0 +1,111 @@
+"""The rows of the table for what the heads of one layer do together.
+
+Knows the metric functions; must not know models, records or how a table is shown. What stands
+beside each number (both sides of a statement) is in `layers`: `coverage`, `capacity`,
+`variance_statement`, `norm_statement`.
+"""
+
+from mha_viz.core.metrics.layers import (
+    capacity_best,
+    capacity_bound,
+    capacity_pooled,
+    capacity_total,
+    coverage_ratio,
+    norm_ratio,
+    variance_ratio,
+)
+from mha_viz.core.metrics.metric import Metric
+
+ROWS = (
+    Metric(
+        key="coverage_ratio",
+        title="Coverage",
+        unit="share",
+        range=(0.0, None),
+        direction="higher means the heads write in different directions",
+        meaning="The directions all heads of the layer write in, over the sum of each head's own.",
+        formula=r"\frac{\mathrm{erank}([z_1 W_{O,1}; \dots; z_H W_{O,H}])}"
+        r"{\sum_i \mathrm{erank}(z_i W_{O,i})}",
+        source="after Roy and Vetterli 2007",
+        function=coverage_ratio,
+        of="layer",
+        needs=frozenset({"outputs"}),
+    ),
+    Metric(
+        key="capacity_total",
+        title="Capacity, heads one by one",
+        unit="nats",
+        range=(0.0, None),
+        direction="higher means more is told about which token is looking",
+        meaning="The sum of the heads' information, what several of them tell counted each time.",
+        formula=r"\sum_i C_i,\quad C_i = H\Big(\frac{1}{n}\sum_q A^i_q\Big)"
+        r" - \frac{1}{n}\sum_q H(A^i_q)",
+        source="Shannon 1948",
+        function=capacity_total,
+        of="layer",
+    ),
+    Metric(
+        key="capacity_best",
+        title="Capacity of the best head",
+        unit="nats",
+        range=(0.0, None),
+        direction="higher means one head alone tells more about which token is looking",
+        meaning="The largest information of one head: all heads together tell at least that.",
+        formula=r"\max_i C_i",
+        source="Shannon 1948",
+        function=capacity_best,
+        of="layer",
+    ),
+    Metric(
+        key="capacity_pooled",
+        title="Capacity of the mean pattern",
+        unit="nats",
+        range=(0.0, None),
+        direction="higher means the heads agree on a place of its own for each token",
+        meaning="What a place looked at tells about the token looking, if the head is not named.",
+        formula=r"C\Big(\frac{1}{H}\sum_i A^i\Big)",
+        source="Shannon 1948",
+        function=capacity_pooled,
+        of="layer",
+    ),
+    Metric(
+        key="capacity_bound",
+        title="Capacity, at most",
+        unit="nats",
+        range=(0.0, None),
+        direction="higher means the heads together may tell more about which token is looking",
+        meaning="What all heads together can tell at most about which token is looking.",
+        formula=r"\min\Big(\sum_i C_i,\ \ln n\Big)",
+        source="Cover and Thomas 2006, chapter 2",
+        function=capacity_bound,
+        of="layer",
+    ),
+    Metric(
+        key="variance_ratio",
+        title="Variance of the sum over the sum of variances",
+        unit="",
+        range=(0.0, None),
+        direction="higher means the heads' outputs change together; above 1 the statement fails",
+        meaning="The statement Var(sum of heads) <= sum of Var(head), as a ratio on this text.",
+        formula=r"\frac{\mathrm{Var}\big(\sum_i h_i\big)}{\sum_i \mathrm{Var}(h_i)}",
+        source="a statement of textbooks, measured",
+        function=variance_ratio,
+        of="layer",
+        needs=frozenset({"outputs"}),
+    ),
+    Metric(
+        key="norm_ratio",
+        title="Squared norm of the sum over d_model",
+        unit="",
+        range=(0.0, None),
+        direction="higher means a larger output; 1 is what the statement says",
+        meaning="The statement E||sum of heads||^2 = d_model, as a ratio on this text, without the"
+        " bias.",
+        formula=r"\frac{1}{d_{\mathrm{model}}}\,\frac{1}{n}\sum_q"
+        r" \Big\lVert \sum_i h_i(q) \Big\rVert_2^2",
+        source="a statement of textbooks, measured",
+        function=norm_ratio,
+        of="layer",
+        needs=frozenset({"outputs"}),
+    ),
+)

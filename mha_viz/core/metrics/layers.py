@@ -1,0 +1,263 @@
+"""What the heads of one layer do together, beside what each does alone.
+
+Knows patterns, z and output weights as tensors; must not know models, records or screens.
+
+Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.outputs import (
+    check_outputs,
+    effective_rank,
+    rank_of_gram,
+    variance,
+)
+from mha_viz.core.metrics.spread import information
+
+Layers = Float[Tensor, "layer"]
+
+
+class Coverage(NamedTuple):
+    """Directions that the heads of a layer write in; see `coverage`."""
+
+    together: Layers
+    apart: Layers
+    ratio: Layers
+
+
+class Capacity(NamedTuple):
+    """What a layer's heads tell about the query, in nats; see `capacity`."""
+
+    total: Layers
+    best: Layers
+    pooled: Layers
+    bound: Layers
+
+
+class VarianceStatement(NamedTuple):
+    """Both sides of Var(sum of heads) <= sum of Var(head); see `variance_statement`."""
+
+    of_sum: Layers
+    sum_of: Layers
+
+
+class NormStatement(NamedTuple):
+    """Both sides of E||sum of heads||^2 = d_model; see `norm_statement`."""
+
+    mean_square: Layers
+    d_model: Layers
+
+
+def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
+    """Effective rank of all the heads' outputs stacked, beside the sum of each head's own.
+
+    The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
+    eigenvalues of a d_model x d_model matrix for every layer.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        together: (layer,), directions in [1, d_model]; 0 where nothing is written.
+        apart: (layer,), the sum over heads of `effective_rank`.
+        ratio: (layer,), together / apart: 1 / head if all heads write in the same directions, 1
+            if no two share any and each is as strong as it is wide; NaN (not defined) where
+            nothing is written.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
+
+    >>> z = torch.ones(1, 2, 1, 1)
+    >>> coverage(z, [torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]])]).ratio
+    tensor([0.5000])
+    """
+    wide = check_outputs(z, W_O)
+    layers = zip(z, W_O, strict=True)
+    together = torch.stack([_rank_of_stack(rows, weight) for rows, weight in layers]).to(wide)
+    apart = effective_rank(z, W_O).sum(-1)
+    return Coverage(together, apart, together / apart)
+
+
+def capacity(pattern: Anything) -> Capacity:
+    """What the keys that a layer's heads look at tell about the query, as far as it can be said.
+
+    Let a query be drawn uniformly and every head look at one key, drawn from its row. The
+    information of all these keys together, I(q; k_1 ... k_H), takes key^H sums; but it lies
+    between `best` and `bound`.
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1.
+
+    Returns:
+        total: (layer,), nats, sum_i C_i with C_i the head's `information`.
+        best: (layer,), nats, max_i C_i: all keys tell no less than one of them.
+        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if it
+            is not said whose it is. At most the mean of C_i, hence at most `best`.
+        bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
+            so they tell no more than one by one; and no more than which query it was.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
+
+    >>> pattern = torch.eye(2).expand(1, 3, 2, 2)
+    >>> total, best, pooled, bound = capacity(pattern)
+    >>> total, bound
+    (tensor([2.0794]), tensor([0.6931]))
+    """
+    wide = check_pattern(pattern)
+    each = information(pattern)
+    # a layer at a time: half precision is never held wider as a whole
+    mean = torch.stack([layer.mean(0, keepdim=True, dtype=wide) for layer in pattern])
+    total, most = each.sum(-1), torch.tensor(float(pattern.shape[-2])).log().to(each)
+    return Capacity(total, each.amax(-1), information(mean)[:, 0], total.minimum(most))
+
+
+def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatement:
+    """Both sides of Var(sum_i head_i) <= sum_i Var(head_i), which textbooks state; it may fail.
+
+    It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
+    summed over d_model, as in `variance`; the bias b_O would change neither side.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        of_sum: (layer,), Var of the heads' summed output, squared units of the residual stream.
+        sum_of: (layer,), the sum of the heads' `variance`, in the same units.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: the variance of a sum is the sum of all covariances; standard.
+
+    >>> z, W_O = torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)]
+    >>> variance_statement(z, W_O)
+    VarianceStatement(of_sum=tensor([4.]), sum_of=tensor([2.]))
+    """
+    check_outputs(z, W_O)
+    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
+    of_sum = [total.var(0, correction=0).sum() for total in sums]
+    return VarianceStatement(torch.stack(of_sum), variance(z, W_O).sum(-1))
+
+
+def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
+    """Both sides of E_q ||sum_i head_i(q)||^2 = d_model, which textbooks state; measured here.
+
+    Without the bias b_O, which is not the heads'.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        mean_square: (layer,), at least 0, squared units of the residual stream.
+        d_model: (layer,), the width of the residual stream.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: what independent coordinates of variance 1 would give.
+
+    >>> norm_statement(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
+    NormStatement(mean_square=tensor([12.]), d_model=tensor([3.]))
+    """
+    check_outputs(z, W_O)
+    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
+    mean_square = torch.stack([total.square().sum(-1).mean() for total in sums])
+    widths = torch.tensor([float(weight.shape[-1]) for weight in W_O])
+    return NormStatement(mean_square, widths.to(mean_square))
+
+
+def coverage_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
+    """`coverage`'s together / apart: how far the heads of a layer write in different directions.
+
+    >>> coverage_ratio(torch.ones(1, 2, 1, 1), [torch.eye(2).reshape(2, 1, 2)])
+    tensor([1.0000])
+    """
+    return coverage(z, W_O).ratio
+
+
+def capacity_total(pattern: Anything) -> Layers:
+    """`capacity`'s total: the sum of the heads' information, nats.
+
+    >>> capacity_total(torch.eye(2).expand(1, 3, 2, 2))
+    tensor([2.0794])
+    """
+    return capacity(pattern).total
+
+
+def capacity_best(pattern: Anything) -> Layers:
+    """`capacity`'s best: the largest information of one head, nats.
+
+    >>> capacity_best(torch.eye(2).expand(1, 3, 2, 2))
+    tensor([0.6931])
+    """
+    return capacity(pattern).best
+
+
+def capacity_pooled(pattern: Anything) -> Layers:
+    """`capacity`'s pooled: the information of the heads' mean pattern, nats.
+
+    >>> capacity_pooled(torch.eye(2).expand(1, 3, 2, 2))
+    tensor([0.6931])
+    """
+    return capacity(pattern).pooled
+
+
+def capacity_bound(pattern: Anything) -> Layers:
+    """`capacity`'s bound: what the heads together can tell at most, nats.
+
+    >>> capacity_bound(torch.eye(2).expand(1, 3, 2, 2))
+    tensor([0.6931])
+    """
+    return capacity(pattern).bound
+
+
+def variance_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
+    """`variance_statement`'s sides, one over the other: above 1 the statement fails.
+
+    >>> variance_ratio(torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)])
+    tensor([2.])
+    """
+    sides = variance_statement(z, W_O)
+    return sides.of_sum / sides.sum_of
+
+
+def norm_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
+    """`norm_statement`'s sides, one over the other: 1 where the statement holds.
+
+    >>> norm_ratio(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
+    tensor([4.])
+    """
+    sides = norm_statement(z, W_O)
+    return sides.mean_square / sides.d_model
+
+
+def _summed(z: Tensor, W_O: Tensor) -> Tensor:
+    """sum_i head_i of one layer: (query, d_model)."""
+    wide = torch.promote_types(z.dtype, torch.float32)
+    side_by_side = z.to(wide).transpose(0, 1).flatten(1)  # all heads' z in one row
+    return side_by_side @ W_O.to(side_by_side).flatten(0, 1)
+
+
+def _rank_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
+    """Effective rank of one layer's (head * query, d_model) outputs; float64 scalar."""
+    # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
+    short = torch.linalg.qr(z.double(), mode="r").R
+    rows = (short @ W_O.to(short)).flatten(0, 1)
+    few = rows.shape[0] < rows.shape[1]
+    return rank_of_gram(rows @ rows.mT if few else rows.mT @ rows)

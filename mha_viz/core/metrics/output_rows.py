@@ -1,0 +1,79 @@
+"""The rows of the table for what is measured of one head's output.
+
+Knows the metric functions; must not know models, records or how a table is shown.
+"""
+
+from mha_viz.core.metrics.metric import Metric
+from mha_viz.core.metrics.outputs import (
+    effective_rank,
+    importance,
+    output_norm,
+    output_share,
+    variance,
+)
+
+ROWS = (
+    Metric(
+        key="importance",
+        title="Norm of the mean output",
+        unit="",
+        range=(0.0, None),
+        direction="higher means more is added to every token alike",
+        meaning="How large the head's average contribution to the residual stream is.",
+        formula=r"\Big\lVert \frac{1}{n}\sum_q z_q W_O \Big\rVert_2",
+        source="after Kobayashi et al. 2020",
+        function=importance,
+        needs=frozenset({"outputs"}),
+    ),
+    Metric(
+        key="output_norm",
+        title="Mean norm of the output",
+        unit="",
+        range=(0.0, None),
+        direction="higher means more is written per token",
+        meaning="How much the head writes into the residual stream, averaged over the text.",
+        formula=r"\frac{1}{n}\sum_q \lVert z_q W_O \rVert_2",
+        source="Kobayashi et al. 2020",
+        function=output_norm,
+        needs=frozenset({"outputs", "gram"}),
+    ),
+    Metric(
+        key="output_share",
+        title="Share of the layer's output",
+        unit="share",
+        range=(0.0, 1.0),
+        direction="higher means more of what the layer's heads write is from this one",
+        meaning="The mean norm of the head's output over the sum of those of its layer's heads.",
+        formula=r"\frac{N_i}{\sum_j N_j},"
+        r"\quad N_i = \frac{1}{n}\sum_q \lVert z_{i,q} W_{O,i} \rVert_2",
+        source="after Kobayashi et al. 2020",
+        function=output_share,
+        needs=frozenset({"outputs", "gram"}),
+    ),
+    Metric(
+        key="variance",
+        title="Variance of the output",
+        unit="",
+        range=(0.0, None),
+        direction="higher means what is written differs more from token to token",
+        meaning="How far the head's outputs lie from their mean, squared and averaged.",
+        formula=r"\frac{1}{n}\sum_q \Big\lVert h_q - \frac{1}{n}\sum_{q'} h_{q'} \Big\rVert_2^2,"
+        r"\quad h_q = z_q W_O",
+        source="trace of the covariance matrix",
+        function=variance,
+        needs=frozenset({"outputs", "gram"}),
+    ),
+    Metric(
+        key="effective_rank",
+        title="Effective rank of the output",
+        unit="",
+        range=(0.0, None),
+        direction="higher means writing in more directions",
+        meaning="In how many directions the head writes, weak ones counting less.",
+        formula=r"\exp\Big(-\sum_r p_r \ln p_r\Big),\quad p_r = \frac{\sigma_r}{\sum_s \sigma_s}"
+        r"\ \text{of}\ z W_O",
+        source="Roy and Vetterli 2007",
+        function=effective_rank,
+        needs=frozenset({"outputs", "gram"}),
+    ),
+)

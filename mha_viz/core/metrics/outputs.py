@@ -1,0 +1,245 @@
+"""What each head writes into the residual stream: how much, how varied, in how many directions.
+
+Knows z and the output weights as tensors; must not know models, records or screens.
+
+A head's output at query q is head_i(q) = z_i(q) W_O,i, without the layer's bias b_O. It is d_model
+wide, twelve times as wide as z in BERT. Norms do not need it: with G = W_O W_O^T, of d_head x
+d_head numbers, ||z W_O||^2 = z G z^T.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Anything
+from mha_viz.errors import DTypeError, ShapeError
+
+
+def importance(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer head"]:
+    """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
+
+    What the head adds to every token alike; 0 if its outputs cancel over the text.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        (layer, head), at least 0, in units of the residual stream.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
+
+    >>> z = torch.tensor([[[[1.0], [3.0]]]])
+    >>> importance(z, [torch.tensor([[[3.0, 4.0]]])])
+    tensor([[10.]])
+    """
+    wide = check_outputs(z, W_O)
+    mean = z.mean(-2, keepdim=True, dtype=wide)
+    outputs = [row @ weight.to(row) for row, weight in zip(mean, W_O, strict=True)]
+    return torch.stack([output.squeeze(-2).norm(dim=-1) for output in outputs])
+
+
+def output_norm(
+    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+) -> Float[Tensor, "layer head"]:
+    """Mean norm of a head's output: mean_q ||head_i(q)||_2.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+        gram: the weights' `output_gram`, where that is at hand already.
+
+    Returns:
+        (layer, head), at least `importance`, in units of the residual stream.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
+
+    >>> z = torch.tensor([[[[1.0], [-3.0]]]])
+    >>> output_norm(z, [torch.tensor([[[3.0, 4.0]]])])
+    tensor([[10.]])
+    """
+    return _squared_norms(z, W_O, gram).sqrt().mean(-1)
+
+
+def output_share(
+    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+) -> Float[Tensor, "layer head"]:
+    """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+        gram: the weights' `output_gram`, where that is at hand already.
+
+    Returns:
+        (layer, head), shares in [0, 1] that sum to 1 over a layer; 0 where no head writes anything.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: ours, from the norms of Kobayashi et al. 2020.
+
+    >>> z = torch.tensor([[[[1.0]], [[3.0]]]])
+    >>> output_share(z, [torch.ones(2, 1, 5)])
+    tensor([[0.2500, 0.7500]])
+    """
+    norms = output_norm(z, W_O, gram=gram)
+    total = norms.sum(-1, keepdim=True)
+    return torch.where(total > 0, norms / total, 0.0)
+
+
+def variance(
+    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+) -> Float[Tensor, "layer head"]:
+    """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
+
+    The population's variance (divided by the number of queries), summed over d_model.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+        gram: the weights' `output_gram`, where that is at hand already.
+
+    Returns:
+        (layer, head), at least 0, in squared units of the residual stream; 0 for one query.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: the trace of the covariance matrix; standard.
+
+    >>> z = torch.tensor([[[[1.0], [3.0]]]])
+    >>> variance(z, [torch.tensor([[[3.0, 4.0]]])])
+    tensor([[25.]])
+    """
+    wide = check_outputs(z, W_O)
+    # centred before it is squared: mean of squares less square of the mean would cancel
+    centred = z.to(wide) - z.mean(-2, keepdim=True, dtype=wide)
+    return _squared_norms(centred, W_O, gram).mean(-1)
+
+
+def effective_rank(
+    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+) -> Float[Tensor, "layer head"]:
+    """In how many directions a head writes: exp(-sum_r p_r ln p_r), p = singular values / sum.
+
+    The singular values are those of the head's outputs on this text, (query, d_model), not
+    centred. Equal ones count fully, weak ones hardly.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+        gram: the weights' `output_gram`, where that is at hand already.
+
+    Returns:
+        (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head that writes
+        nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: Roy and Vetterli 2007, definition 1.
+
+    >>> effective_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
+    tensor([[3.0000]])
+    """
+    wide = check_outputs(z, W_O)
+    root = _root(output_gram(W_O) if gram is None else gram.double())
+    root, z = root.to(z.device), z.double()
+    # z L has the singular values of z W_O, as L L^T = W_O W_O^T; these are its squares
+    return rank_of_gram(root.mT @ (z.mT @ z) @ root).to(wide)
+
+
+def output_gram(W_O: Sequence[Anything]) -> Float[Tensor, "layer head d_head d_head"]:
+    """W_O W_O^T of every head, which norms, variances and ranks are made of; once per model.
+
+    Args:
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        float64 (layer, head, d_head, d_head): ranks are taken of it, which rounding would raise.
+
+    >>> output_gram([torch.tensor([[[3.0, 4.0]]])])
+    tensor([[[[25.]]]], dtype=torch.float64)
+    """
+    # a layer at a time: only one layer's weights are ever held twice
+    return torch.stack([weight @ weight.mT for weight in (layer.double() for layer in W_O)])
+
+
+def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
+    """Effective rank of each matrix X, from its Gram matrix X^T X or X X^T in float64.
+
+    >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
+    tensor(2.0000, dtype=torch.float64)
+    """
+    squares = torch.linalg.eigvalsh(gram)
+    # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
+    noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
+    singular = torch.where(squares > noise, squares, 0.0).sqrt()
+    total = singular.sum(-1, keepdim=True)
+    rank = torch.special.entr(singular / total).sum(-1).exp()
+    return torch.where(total[..., 0] > 0, rank, 0.0)
+
+
+def check_z(z: Anything) -> torch.dtype:
+    """Refuse what is no z; return the dtype to add up in: float32, or float64 if it is that.
+
+    >>> check_z(torch.ones(1, 1, 2, 2, dtype=torch.float16))
+    torch.float32
+    """
+    if z.ndim != 4 or 0 in z.shape:
+        got = tuple(z.shape)
+        raise ShapeError(f"z must be (layer, head, query, d_head) with none empty, got {got}")
+    if not z.is_floating_point():
+        raise DTypeError(f"z must be floating point, got {z.dtype}")
+    return torch.promote_types(z.dtype, torch.float32)
+
+
+def check_outputs(z: Anything, W_O: Sequence[Anything]) -> torch.dtype:
+    """As `check_z`, and W_O must hold weights for every layer and head of it.
+
+    >>> check_outputs(torch.ones(1, 3, 7, 2), [torch.ones(3, 2, 5)])
+    torch.float32
+    """
+    wide = check_z(z)
+    n_layers, n_heads, _, d_head = z.shape
+    if len(W_O) != n_layers:
+        raise ShapeError(f"W_O must hold {n_layers} layers as z does, got {len(W_O)}")
+    for layer, weight in enumerate(W_O):
+        if weight.ndim != 3 or weight.shape[:2] != (n_heads, d_head) or 0 in weight.shape:
+            raise ShapeError(
+                f"W_O of layer {layer} must be (head, d_head, d_model) = ({n_heads}, {d_head}, "
+                f"d_model) to fit z, got {tuple(weight.shape)}"
+            )
+        if not weight.is_floating_point():
+            raise DTypeError(f"W_O of layer {layer} must be floating point, got {weight.dtype}")
+    return wide
+
+
+def _squared_norms(z: Tensor, W_O: Sequence[Tensor], gram: Tensor | None) -> Tensor:
+    """||z W_O||^2 of every row: (layer, head, query)."""
+    wide = check_outputs(z, W_O)
+    z = z.to(wide)
+    gram = (output_gram(W_O) if gram is None else gram).to(z)
+    # a layer at a time: what is in between stays in the cache
+    squares = [torch.linalg.vecdot(rows @ g, rows) for rows, g in zip(z, gram, strict=True)]
+    # a square cannot be negative; rounding may make it so where W_O all but cancels z
+    return torch.stack(squares).clamp(min=0.0)
+
+
+def _root(gram: Tensor) -> Tensor:
+    """Some L with L L^T = gram, for each head."""
+    root, failed = torch.linalg.cholesky_ex(gram)
+    singular = failed > 0
+    if singular.any():  # weights of less than d_head directions: Cholesky divides by zero there
+        values, vectors = torch.linalg.eigh(gram[singular])
+        root[singular] = vectors * values.clamp(min=0.0).sqrt()[..., None, :]
+    return root

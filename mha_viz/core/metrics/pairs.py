@@ -1,0 +1,269 @@
+"""How alike two heads are in what they did on one text: every head beside every other.
+
+Knows patterns and z as tensors; must not know parameters, models, records or screens.
+
+Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
+Distances are 0 on the diagonal, likenesses 1. What a row of a pattern lacks to 1 (all of it, for
+a query that may see nothing) counts as weight on one more key, "nowhere": two rows of zeros are
+alike, a row of zeros and a full one have nothing in common.
+"""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Anything
+from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.outputs import check_z
+from mha_viz.core.metrics.spread import LEAST
+
+BLOCK = 2**15  # weights of each head that one matrix product takes: no second pattern is held
+SMALL_BLOCK = 2**12  # ... and that are mixed with all others': for a core's cache
+ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
+
+
+def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+    """Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+
+    Returns:
+        (layer * head, layer * head) in [0, 1]: 0 for the same pattern, 1 for patterns that never
+        look at the same key. From float32, values below 0.001 are rounding.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
+
+    >>> hellinger(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.64, 0.36]]]]))
+    tensor([[0.0000, 1.0000, 0.4472],
+            [1.0000, 0.0000, 0.6325],
+            [0.4472, 0.6325, 0.0000]])
+    """
+    check_pattern(pattern)
+    spans = _spans(pattern, BLOCK)
+    affinity = _products(_block(pattern, span).sqrt_() for span in spans) + _products(
+        [_nowhere(pattern).sqrt()]
+    )
+    # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
+    # still 0 for the same rows where they do so only up to rounding
+    own = affinity.diagonal()
+    squared = ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
+    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, pattern)
+
+
+def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+    """Jensen-Shannon divergence of two heads' rows, averaged: mean_q JS(A_i(q), A_j(q)).
+
+    JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
+
+    Args:
+        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+
+    Returns:
+        (layer * head, layer * head), nats in [0, ln 2]: 0 for the same pattern, ln 2 for patterns
+        that never look at the same key.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+
+    Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
+
+    >>> jensen_shannon(torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]]]]))
+    tensor([[0.0000, 0.6931],
+            [0.6931, 0.0000]])
+    """
+    check_pattern(pattern)
+    mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
+    # numpy works in one thread: here as many work as torch would use, a block each
+    with ThreadPoolExecutor(torch.get_num_threads() if mixed is _mixed else 1) as pool:
+        spans = _spans(pattern, SMALL_BLOCK)
+        parts = pool.map(lambda span: mixed(_block(pattern, span)), spans)
+        sums = sum(parts, start=mixed(_nowhere(pattern)))
+    sums = sums.triu() + sums.triu(1).mT
+    # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
+    own = sums.diagonal()
+    divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
+    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, pattern)
+
+
+def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+    """Correlation of two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
+
+    The entries are z's (query, d_head) numbers in a row, less their mean. The k-th coordinate of
+    one head's z has nothing to do with another's k-th: this compares them as they stand. `cka`
+    does not depend on the coordinates.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+
+    Returns:
+        (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant.
+
+    Raises:
+        ShapeError, DTypeError: if it is no z.
+
+    Source: Pearson's correlation coefficient.
+
+    >>> correlation(torch.tensor([[[[1.0], [2.0]], [[5.0], [3.0]]]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    entries = _heads(z).flatten(1)
+    entries = _unit(_centred(entries, dim=-1))
+    return _finished(_products([entries]).clamp(-1.0, 1.0), 1.0, z)
+
+
+def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
+    """How much two heads' z lie in the same directions: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
+
+    From d_head x d_head Gram matrices: ||z_i z_j^T||_F^2 = <z_i^T z_i, z_j^T z_j>, which for a
+    head beside itself is 1 only if its z has rank one. So the default divides by
+    sqrt(R_ii R_jj): two heads with the same z get 1. Like `correlation` it compares the
+    coordinates of z as they stand.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        normalize: divide by sqrt(R_ii R_jj); False gives the textbook's number.
+
+    Returns:
+        (layer * head, layer * head) in [0, 1]: 0 for z in orthogonal directions; NaN (not
+        defined) where a head's z is all zero. Normalized, the diagonal is 1.
+
+    Raises:
+        ShapeError, DTypeError: if it is no z.
+
+    Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
+    cosine of two second-moment matrices.
+
+    >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
+    >>> redundancy(z), redundancy(z, normalize=False).diagonal()
+    (tensor([[1.0000, 0.8409],
+             [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
+    """
+    outputs = _unit(_heads(z))
+    squared = _products([(outputs.mT @ outputs).flatten(1)])
+    own = squared.diagonal()
+    if normalize:
+        squared = squared / (own[:, None] * own).sqrt()
+    likeness = squared.clamp(0.0, 1.0).sqrt()
+    return _finished(likeness, 1.0 if normalize else None, z)
+
+
+def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+    """Linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||), K = z z^T, z less its mean.
+
+    K is (query, query): which tokens a head treats alike. Turning or scaling a head's z as a
+    whole changes nothing, so heads may be compared that share no coordinates.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+
+    Returns:
+        (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
+        (not defined) where a head's z is the same for every query, so for one query.
+
+    Raises:
+        ShapeError, DTypeError: if it is no z.
+
+    Source: Kornblith et al. 2019, equation 1 with a linear kernel.
+
+    >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 3.0], [3.0, 0.0]]]])
+    >>> cka(z)
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    outputs = _unit(_centred(_heads(z), dim=-2))
+    alike = _products(_kernel_blocks(outputs))
+    own = alike.diagonal()
+    return _finished((alike / (own[:, None] * own).sqrt()).clamp(0.0, 1.0), 1.0, z)
+
+
+def _heads(z: Tensor) -> Tensor:
+    """(layer * head, query, d_head), in a precision to add up in."""
+    return z.detach().to(check_z(z)).flatten(0, 1)
+
+
+def _centred(values: Tensor, dim: int) -> Tensor:
+    low, high = torch.aminmax(values, dim=dim, keepdim=True)
+    # the mean of equal numbers may miss them by rounding: what is constant must become 0
+    return torch.where(low == high, 0.0, values - values.mean(dim, keepdim=True))
+
+
+def _unit(heads: Tensor) -> Tensor:
+    """Each head divided by its Frobenius norm; all NaN where that is 0."""
+    scaled = heads / heads.flatten(1).abs().amax(-1).view(-1, *[1] * (heads.ndim - 1))
+    norms = scaled.flatten(1).norm(dim=-1)  # of numbers up to 1: their squares do not overflow
+    return scaled / norms.view(-1, *[1] * (heads.ndim - 1))
+
+
+def _spans(pattern: Tensor, size: int) -> list[slice]:
+    """The queries in parts of about `size` weights of each head."""
+    n_query, n_key = pattern.shape[-2:]
+    step = max(1, size // n_key)
+    return [slice(begin, begin + step) for begin in range(0, n_query, step)]
+
+
+def _block(pattern: Tensor, queries: slice) -> Tensor:
+    """The rows of some queries, a copy: (layer * head, queries * key)."""
+    rows = pattern.detach()[:, :, queries]
+    return rows.to(check_pattern(pattern), copy=True).flatten(2).flatten(0, 1)
+
+
+def _kernel_blocks(outputs: Tensor) -> Iterator[Tensor]:
+    """K_i = z_i z_i^T row block by row block; the half below the diagonal counted in the other."""
+    n_query = outputs.shape[1]
+    step = max(1, BLOCK // n_query)
+    for begin in range(0, n_query, step):
+        end = begin + step
+        rows = outputs[:, begin:end] @ outputs[:, begin:].mT
+        rows[..., step:] *= 2**0.5  # in a product of two such blocks: twice
+        yield rows.flatten(1)
+
+
+def _nowhere(pattern: Tensor) -> Tensor:
+    """What each row lacks to 1, (layer * head, query); nothing, where that may be rounding."""
+    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)).flatten(0, 1)
+    return torch.where(lacking > ROUNDING, lacking, 0.0)
+
+
+def _products(blocks: Iterable[Tensor]) -> Tensor:
+    """sum over blocks of block block^T: each head's row times every other's, in float64."""
+    return torch.stack([(block @ block.mT).double() for block in blocks]).sum(0)
+
+
+def _mixed(block: Tensor) -> Tensor:
+    """sum of s ln s over s = block_i + block_j, for j >= i: float64 (heads, heads)."""
+    heads = block.numpy()
+    sums = np.zeros((len(heads), len(heads)))
+    mixtures, logarithms = np.empty_like(heads), np.empty_like(heads)
+    for i, first in enumerate(heads):
+        mixture, logarithm = mixtures[i:], logarithms[i:]
+        np.add(first + LEAST, heads[i:], out=mixture)
+        np.log(mixture, out=logarithm)
+        sums[i, i:] = np.vecdot(mixture, logarithm)
+    return torch.from_numpy(sums)
+
+
+def _mixed_on_device(block: Tensor) -> Tensor:
+    """As `_mixed`, of torch's own operations."""
+    sums = block.new_zeros(len(block), len(block), dtype=torch.float64)
+    for i, first in enumerate(block):
+        mixture = first + block[i:]
+        sums[i, i:] = torch.xlogy(mixture, mixture).sum(-1)
+    return sums
+
+
+def _finished(matrix: Tensor, own: float | None, like: Tensor) -> Tensor:
+    """Symmetric to the last bit, `own` on the diagonal where it is a number, in `like`'s width."""
+    matrix = matrix.triu() + matrix.triu(1).mT
+    if own is not None:
+        diagonal = matrix.diagonal()
+        diagonal.copy_(torch.where(diagonal.isnan(), diagonal, own))
+    return matrix.to(torch.promote_types(like.dtype, torch.float32))

@@ -1,0 +1,258 @@
+"""How alike heads are in their weights alone: angles, products and subspaces, without any text.
+
+Knows weights as tensors; must not know models, layers' names or what a text does to them.
+
+All functions take weights as a sequence over layers of (head, d_model, d_head), so W_Q, W_K and
+W_V as they are. W_O is (head, d_head, d_model): hand in its transposes, `[w.mT for w in W_O]`,
+whose columns are then the directions that a head writes to. Pairs come back in one order, layer by
+layer: head h of layer l is number l * n_heads + h.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Anything, check_alike, shape_of
+from mha_viz.errors import ArgumentError, ShapeError
+
+Weights = Sequence[Anything]  # per layer (head, d_model, d_head)
+
+_ROUNDING = 16.0  # a product is zero below so many units of what its factors' norms allow
+
+
+def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
+    """Cosine of the angle between two heads' weights: <W_i, W_j> / (||W_i|| ||W_j||).
+
+    The matrices are compared entry by entry, so two heads that span the same subspace in another
+    basis may have any cosine: see `subspace_overlap`. Independent random weights are close to 0.
+
+    Args:
+        weights: per layer (head, d_model, d_head).
+
+    Returns:
+        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they are no such weights of one shape.
+
+    Source: the Frobenius inner product; between heads, Li et al. 2018, of their values on a text.
+
+    >>> W = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]])
+    >>> cosine([W])
+    tensor([[1.0000, 0.7071],
+            [0.7071, 1.0000]])
+    """
+    _check_weights(weights=weights)
+    rows = torch.cat([_unit(_wide(layer)).flatten(1) for layer in weights])
+    return _symmetric(rows @ rows.mT).clamp(-1.0, 1.0)
+
+
+def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
+    """The same for what two matrices of a head do together: P = left right^T, (d_model, d_model).
+
+    With W_Q and W_K it compares which pairs of tokens heads match (P = W_Q W_K^T), with W_V and
+    W_O^T what they move (P = W_V W_O). Unlike the cosine of one matrix it does not depend on the
+    basis of the head's inside. No P is ever laid out: <A_i B_i^T, A_j B_j^T> is
+    <A_i^T A_j, B_i^T B_j>, and is taken for two layers at a time.
+
+    Args:
+        left: per layer (head, d_model, d_head).
+        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
+
+    Returns:
+        (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head whose product is
+        zero within rounding.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they are no such weights, or do not fit.
+
+    Source: the query-key and output-value circuits of Elhage et al. 2021.
+
+    >>> W = torch.eye(3)[None]
+    >>> product_cosine([W, W], [W, -W])
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    _check_weights(left=left, right=right)
+    pairs = [_orthonormal_right(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
+    return _inner_products([a for a, _ in pairs], [b for _, b in pairs]).clamp(-1.0, 1.0)
+
+
+def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
+    """How much of one head's subspace lies in another's: ||U_i^T U_j||_F^2 / d_head.
+
+    U is an orthonormal basis of what a head's d_head columns span in R^d_model: what it reads (W_Q,
+    W_K, W_V) or writes (W_O^T). The value is the mean squared cosine of the principal angles.
+    Random subspaces have d_head / d_model on average: compare with that, not with 0.
+
+    Args:
+        weights: per layer (head, d_model, d_head).
+
+    Returns:
+        (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
+        ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and
+        1 means that the smaller subspace lies in the larger. NaN for a head of zeros.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they are no such weights of one shape.
+
+    Source: principal angles, Bjorck and Golub 1973.
+
+    >>> W = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]])
+    >>> subspace_overlap([W])
+    tensor([[1.0000, 0.5000],
+            [0.5000, 1.0000]])
+    """
+    _check_weights(weights=weights)
+    bases = [_basis(_wide(layer)) for layer in weights]
+    squares = _inner_products(bases, bases)
+    ranks = torch.cat([basis.square().sum((-2, -1)).round() for basis in bases])
+    smaller = torch.minimum(ranks[:, None], ranks)  # 0 / 0 where a head has no subspace
+    return (squares / smaller).clamp(0.0, 1.0)
+
+
+def principal_angles(W_i: Anything, W_j: Anything) -> Float[Tensor, "angle"]:
+    """Angles between the subspaces that the columns of two matrices span, the smallest first.
+
+    Args:
+        W_i, W_j: (d_model, d_head), one head's weights each.
+
+    Returns:
+        As many angles as the smaller rank of the two, in radians in [0, pi / 2]; none where a
+        matrix is all zero.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they do not fit each other.
+
+    Source: Bjorck and Golub 1973; cosines alone would lose angles near 0, so sines are used, too.
+
+    >>> principal_angles(torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0], [1.0]]))
+    tensor([0.7854])
+    """
+    check_alike({"W_i": W_i, "W_j": W_j})
+    if not W_i.ndim == W_j.ndim == 2 or W_i.shape[0] != W_j.shape[0] or 0 in W_i.shape + W_j.shape:
+        raise ShapeError(
+            "W_i and W_j must be (d_model, d_head) with one d_model and none empty, got "
+            f"{shape_of(W_i)} and {shape_of(W_j)}"
+        )
+    bases = [_basis(_wide(W)) for W in (W_i, W_j)]
+    larger, smaller = sorted((U[:, U.any(0)].double() for U in bases), key=lambda U: -U.shape[1])
+    inside = larger.mT @ smaller
+    cosines = torch.linalg.svdvals(inside)
+    sines = torch.linalg.svdvals(smaller - larger @ inside).flip(0)
+    return torch.atan2(sines, cosines).to(bases[0].dtype)
+
+
+def diversity(weights: Anything) -> Float[Tensor, ""]:
+    """How different the heads of one layer are: the mean over pairs i != j of 1 - |cos theta_ij|.
+
+    Args:
+        weights: (head, d_model, d_head), one layer's.
+
+    Returns:
+        A share in [0, 1]: 0 if all heads are multiples of one, 1 if all are orthogonal, as random
+        ones nearly are. NaN (not defined) for a layer of one head, or with a head of zeros.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they are no such weights.
+
+    Source: the disagreement of Li et al. 2018, there of values on a text and by the cosine itself;
+    here by its size, since a head and its negative read the same direction.
+
+    >>> diversity(torch.eye(3)[:, :, None])
+    tensor(1.)
+    """
+    angles = cosine([weights])
+    off = ~torch.eye(len(angles), dtype=torch.bool, device=angles.device)
+    return (1 - angles[off].abs()).mean()  # the mean of no pairs is NaN
+
+
+# -- inside ------------------------------------------------------------------------------------
+
+
+def _check_weights(**named: Weights) -> None:
+    """Each a sequence over layers of (head, d_model, d_head); all with the same heads and width."""
+    heads_and_width = set()
+    for name, layers in named.items():
+        if not layers:
+            raise ArgumentError(f"{name} must hold at least one layer, got none")
+        check_alike({f"{name}[{i}]": layer for i, layer in enumerate(layers)})
+        shapes = {shape_of(layer) for layer in layers}
+        shape = shape_of(layers[0])
+        if len(shapes) > 1 or len(shape) != 3 or 0 in shape:
+            raise ShapeError(
+                f"{name} must be (head, d_model, d_head) in each layer, of one shape and none "
+                f"empty, got {', '.join(map(str, sorted(shapes)))}"
+            )
+        heads_and_width.add((len(layers), shape[0], shape[2]))
+    if len(heads_and_width) > 1:
+        got = " and ".join(f"{name} {len(w)} x {shape_of(w[0])}" for name, w in named.items())
+        raise ShapeError(f"layers, heads and d_head must be the same, got {got}")
+
+
+def _wide(weights: Tensor) -> Tensor:
+    """In the precision to add up in: float32, or float64 if it is that."""
+    return weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
+
+
+def _scaled(weights: Tensor) -> Tensor:
+    """(..., d_model, d_head) with a largest entry of 1, so that no square underflows; or zeros."""
+    largest = weights.abs().amax((-2, -1), keepdim=True)
+    return weights / largest.where(largest > 0, 1.0)
+
+
+def _unit(weights: Tensor) -> Tensor:
+    """(head, d_model, d_head), each scaled to norm 1; a head of zeros becomes NaN."""
+    weights = _scaled(weights)
+    return weights / torch.linalg.vector_norm(weights, dim=(-2, -1), keepdim=True)
+
+
+def _orthonormal_right(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """left right^T, scaled to norm 1, as a product whose right factor has orthonormal columns.
+
+    The left factor then has the product's norm, which is so found without cancellation.
+    """
+    left, (right, triangle) = _scaled(left), torch.linalg.qr(_scaled(right))
+    product = left @ triangle.mT
+    norm, *most = (
+        torch.linalg.vector_norm(W, dim=(-2, -1), keepdim=True) for W in (product, left, triangle)
+    )
+    defined = norm > _ROUNDING * torch.finfo(norm.dtype).eps * most[0] * most[1]
+    return product / norm.where(defined, torch.nan), right
+
+
+def _basis(weights: Tensor) -> Tensor:
+    """Orthonormal columns that span what the columns of (..., d_model, d_head) span.
+
+    As many as the smaller side, whatever the rank: those beyond it are zero. The rank is the number
+    of singular values above max(d_model, d_head) * eps times the largest.
+    """
+    U, sizes, _ = torch.linalg.svd(_scaled(weights), full_matrices=False)
+    rounding = max(weights.shape[-2:]) * torch.finfo(weights.dtype).eps
+    return U * (sizes > rounding * sizes[..., :1])[..., None, :]
+
+
+def _inner_products(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
+    """<A_i B_i^T, A_j B_j^T> = <A_i^T A_j, B_i^T B_j> of all heads of all layers.
+
+    Two layers at a time, whose largest matrix is (head * d_head, head * d_head).
+    """
+    n_layers, (n_heads, _, width) = len(left), left[0].shape
+    same = right is left
+    a = [layer.transpose(0, 1).flatten(1) for layer in left]  # (d_model, head * d_head)
+    b = a if same else [layer.transpose(0, 1).flatten(1) for layer in right]
+    total = left[0].new_empty(n_layers, n_heads, n_layers, n_heads)
+    for i in range(n_layers):
+        for j in range(i + 1):
+            inside = a[i].mT @ a[j]
+            inside *= inside.clone() if same else b[i].mT @ b[j]
+            block = inside.view(n_heads, width, n_heads, width).sum((1, 3))
+            total[i, :, j], total[j, :, i] = block, block.mT
+    return _symmetric(total.flatten(2).flatten(0, 1))
+
+
+def _symmetric(matrix: Tensor) -> Tensor:
+    """The lower half for both, so that (i, j) and (j, i) agree to the last digit."""
+    return matrix.tril() + matrix.tril(-1).mT

@@ -1,0 +1,300 @@
+"""Which heads are alike: an order, clusters, a map, the nearest twin, a few that stand for all.
+
+Knows matrices of distances and similarities; must not know how they were measured or are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+
+Order = Literal["layer", "cluster"]
+_MOST_ORDERED = 512  # beyond, the best order of the leaves takes seconds; any order is a valid one
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Heads in the order they are drawn in, and the tree of which are alike.
+
+    Args:
+        by: "layer" or "cluster": what the order follows.
+        order: every head once, as indices into the distance matrix.
+        known: the heads that the tree has as leaves, ascending; a leaf's number is its place here.
+        undefined: the heads for which the measure is not defined; in no cluster.
+        linkage: scipy's (known - 1, 4) table of merges, average linkage.
+    """
+
+    by: Order
+    order: tuple[int, ...]
+    known: tuple[int, ...]
+    undefined: tuple[int, ...]
+    linkage: Float[np.ndarray, "merge 4"]
+
+    def labels(self, k: int) -> Int[np.ndarray, " head2"]:
+        """Which of at most `k` clusters each head is in: numbered from 0 in the tree's order.
+
+        Equal heads are never split, so that there may be fewer; -1 where the measure is not
+        defined.
+
+        Raises:
+            ArgumentError: k below 1.
+        """
+        from scipy.cluster.hierarchy import fcluster
+
+        if k < 1:
+            raise ArgumentError(f"k must be at least 1, got {k}.")
+        labels = np.full(len(self.order), -1)
+        if not self.known:
+            return labels
+        found = fcluster(self.linkage, k, "maxclust") if len(self.known) > 1 else np.ones(1, int)
+        numbers: dict[int, int] = {}
+        for leaf in self.leaves():
+            numbers.setdefault(int(found[leaf]), len(numbers))
+        labels[list(self.known)] = [numbers[int(cluster)] for cluster in found]
+        return labels
+
+    def leaves(self) -> list[int]:
+        """The tree's leaves from left to right, as places in `known`."""
+        from scipy.cluster.hierarchy import leaves_list
+
+        return leaves_list(self.linkage).tolist() if len(self.known) > 1 else [0] * len(self.known)
+
+
+class Cover(NamedTuple):
+    """Heads that stand for all, the first choice first, and the share covered after each."""
+
+    heads: list[int]
+    covered: list[float]
+
+
+def head_order(distance: Num[NDArray | Tensor, "head2 head2"], by: str = "cluster") -> Clustering:  # type: ignore[type-arg]
+    """An order of the heads in which the alike stand together, and the tree behind it.
+
+    Average linkage on the distances; the branches are turned such that neighbours are as alike as
+    they can be (up to 512 heads).
+
+    Args:
+        distance: (head2, head2), symmetric, 0 or more, any unit; NaN: not defined. Where a pair
+            has no distance, the head with the most such pairs is left out, until none is left.
+        by: "cluster", heads that are left out come last; "layer", all heads as they are numbered.
+
+    Raises:
+        ShapeError: a matrix that is not square, or empty.
+        ArgumentError: distances that are not symmetric or negative; an unknown order.
+
+    Source: Bar-Joseph, Gifford and Jaakkola 2001 (order of the leaves).
+
+    >>> head_order(np.array([[0.0, 9, 1], [9, 0, 9], [1, 9, 0]])).order
+    (0, 2, 1)
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+    from scipy.spatial.distance import squareform
+
+    if by not in ("layer", "cluster"):
+        raise ArgumentError(f'by must be "layer" or "cluster", got {by!r}.')
+    table = _distances(distance)
+    known = _defined(table)
+    tree = np.empty((0, 4))
+    if len(known) > 1:
+        condensed = squareform(table[np.ix_(known, known)], checks=False)
+        tree = linkage(condensed, "average")
+        if len(known) <= _MOST_ORDERED:
+            tree = optimal_leaf_ordering(tree, condensed)
+        ends = leaves_list(tree)[[0, -1]]
+        if ends[0] > ends[1]:  # the tree and its mirror image say the same: show one of them
+            tree[:, :2] = tree[:, 1::-1].copy()
+    undefined = tuple(i for i in range(len(table)) if i not in set(known))
+    found = Clustering("layer", tuple(range(len(table))), tuple(known), undefined, tree)
+    if by == "layer":
+        return found
+    order = tuple(known[leaf] for leaf in found.leaves()) + undefined
+    return Clustering("cluster", order, tuple(known), undefined, tree)
+
+
+def classical_mds(
+    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+) -> tuple[Float[np.ndarray, "head2 2"], float]:
+    """Heads as points of a plane whose distances come close to the given ones.
+
+    Axes are turned such that later heads tend to lie right and up: a small change of the
+    distances does not mirror the map.
+
+    Args:
+        distance: as for `head_order`.
+
+    Returns:
+        (head2, 2), in the unit of the distances; NaN for heads that are left out. And the
+        explained share in [0, 1]: the two eigenvalues' part of all positive ones; NaN where there
+        is nothing to explain (one head, or heads that are all equal).
+
+    Raises:
+        ShapeError, ArgumentError: as `head_order`.
+
+    Source: Torgerson 1952.
+
+    >>> points, explained = classical_mds(np.array([[0.0, 2], [2, 0]]))
+    >>> points.round(6).tolist(), round(explained, 6)
+    ([[-1.0, 0.0], [1.0, 0.0]], 1.0)
+    """
+    table = _distances(distance)
+    known = _defined(table)
+    points = np.full((len(table), 2), np.nan)
+    if not known:
+        return points, float("nan")
+    points[known] = 0.0
+    inner = table[np.ix_(known, known)]
+    if len(known) == 1 or not inner.any():
+        return points, float("nan")
+    from sklearn.manifold import ClassicalMDS  # has no stubs
+
+    solver = ClassicalMDS(n_components=len(known), metric="precomputed")
+    with np.errstate(invalid="ignore"):  # roots of the negative eigenvalues, which are not used
+        axes = solver.fit_transform(inner)
+    values = np.clip(solver.eigenvalues_, 0.0, None)
+    real = values[:2] > 1e-12 * values[0]
+    for column in np.flatnonzero(real):
+        points[known, column] = axes[:, column] * _sign(axes[:, column])
+    return points, float(values[:2][real].sum() / values.sum())
+
+
+def nearest_twins(
+    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    n_heads: int,
+) -> pd.DataFrame:
+    """For every head the other head that is nearest to it; the first of several.
+
+    Args:
+        distance: as for `head_order`; pairs without a distance are passed over.
+        n_heads: heads in a layer.
+
+    Returns:
+        A row per head: layer, head, twin_layer, twin_head (missing where there is none), distance
+        (NaN where there is none).
+
+    Raises:
+        ShapeError, ArgumentError: as `head_order`; heads that do not fill whole layers.
+
+    >>> nearest_twins(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]), 1).twin_layer.tolist()
+    [2, 2, 0]
+    """
+    table = _distances(distance)
+    if n_heads < 1 or len(table) % n_heads:
+        raise ArgumentError(f"{len(table)} heads do not fill layers of {n_heads}.")
+    np.fill_diagonal(table, np.nan)
+    others = np.where(np.isnan(table), np.inf, table)
+    twin = others.argmin(axis=1)
+    nearest = others[np.arange(len(table)), twin]
+    lone = np.isinf(nearest)
+    layer, head = np.divmod(np.arange(len(table)), n_heads)
+    return pd.DataFrame({
+        "layer": layer,
+        "head": head,
+        "twin_layer": pd.Series(twin // n_heads, dtype="Int64").mask(lone),
+        "twin_head": pd.Series(twin % n_heads, dtype="Int64").mask(lone),
+        "distance": np.where(lone, np.nan, nearest),
+    })  # fmt: skip
+
+
+def covering_heads(similarity: Num[NDArray | Tensor, "head2 head2"], k: int) -> Cover:  # type: ignore[type-arg]
+    """`k` heads that stand for all: every head is as well covered as its most similar chosen one.
+
+    Greedy: each step adds the head that raises sum_i max_{j chosen} similarity_ij the most, the
+    first of several. The sum is submodular, so that it reaches at least 1 - 1/e of what the best
+    choice of k would.
+
+    Args:
+        similarity: (head2, head2), row i: how well each j stands for i. Negative counts as 0.
+            Heads whose row or column is NaN throughout are left out; other NaN count as 0.
+        k: how many; fewer come back where there are fewer.
+
+    Returns:
+        The chosen heads, and after each the sum's share, in [0, 1], of what all heads together
+        reach (NaN where that is 0).
+
+    Raises:
+        ShapeError: a matrix that is not square, or empty.
+        ArgumentError: k below 1.
+
+    Source: facility location; Nemhauser, Wolsey and Fisher 1978 (the bound).
+
+    >>> covering_heads(np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]), 2)
+    Cover(heads=[0, 2], covered=[0.666..., 1.0])
+    """
+    table = _square(similarity, "similarity")
+    if k < 1:
+        raise ArgumentError(f"k must be at least 1, got {k}.")
+    missing = np.isnan(table)
+    known = np.flatnonzero(~(missing.all(axis=0) | missing.all(axis=1)))
+    inner = np.clip(np.nan_to_num(table[np.ix_(known, known)]), 0.0, None)
+    best = np.zeros(len(known))
+    total = inner.max(axis=1).sum() if len(known) else 0.0
+    chosen: list[int] = []
+    covered: list[float] = []
+    for _ in range(min(k, len(known))):
+        gain = np.maximum(inner, best[:, None]).sum(axis=0)
+        gain[chosen] = -np.inf
+        step = int((gain >= gain.max() * (1 - 1e-12)).argmax())  # rounding does not break ties
+        chosen.append(step)
+        best = np.maximum(best, inner[:, step])
+        covered.append(float(best.sum() / total) if total else float("nan"))
+    return Cover(known[chosen].tolist(), covered)
+
+
+def _square(matrix: Any, name: str) -> NDArray[np.float64]:
+    """A float64 copy; what is not finite is NaN."""
+    if isinstance(matrix, Tensor):
+        matrix = matrix.detach().cpu().double().numpy()
+    table = np.array(matrix, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
+        raise ShapeError(f"{name} must be a square matrix, got shape {table.shape}.")
+    table[~np.isfinite(table)] = np.nan
+    return table
+
+
+def _distances(distance: Any) -> NDArray[np.float64]:
+    """Checked, made exactly symmetric, and 0 on the diagonal unless a head has no distances."""
+    table = _square(distance, "distance")
+    size = float(np.nanmax(np.abs(table), initial=0.0))
+    if not np.allclose(table, table.T, rtol=1e-3, atol=1e-4 * size, equal_nan=True):
+        raise ArgumentError("distance must be symmetric.")
+    off = table[~np.eye(len(table), dtype=bool)]
+    if float(np.nanmin(off, initial=0.0)) < -1e-4 * size:
+        raise ArgumentError("distances must not be negative; 1 - similarity is one.")
+    table = np.clip((table + table.T) / 2, 0.0, None)
+    diagonal = np.diag(table).copy()
+    np.fill_diagonal(table, np.where(np.isnan(diagonal), np.nan, 0.0))
+    return table
+
+
+def _defined(table: NDArray[np.float64]) -> list[int]:
+    """Heads that all have a distance to each other; what a diagonal lacks is filled with 0."""
+    missing = np.isnan(table)
+    alone = np.diag(missing).copy()
+    np.fill_diagonal(missing, False)
+    kept = np.ones(len(table), dtype=bool)
+    while (counts := missing[kept][:, kept].sum(axis=1)).any():
+        worst = np.flatnonzero(kept)[counts == counts.max()]
+        kept[worst[alone[worst].argmax()]] = False
+    if kept.sum() == 1 and alone[kept].all():
+        kept[:] = False
+    known: list[int] = np.flatnonzero(kept).tolist()
+    table[known, known] = 0.0
+    return known
+
+
+def _sign(axis: NDArray[np.float64]) -> float:
+    """1 or -1: what makes later heads lie further along the axis."""
+    reach = np.abs(axis).max()
+    trend = float(axis @ (np.arange(len(axis)) - (len(axis) - 1) / 2))
+    if abs(trend) > 1e-9 * reach * len(axis):
+        return 1.0 if trend > 0 else -1.0
+    first = axis[np.abs(axis) > 1e-9 * reach][0]
+    return 1.0 if first < 0 else -1.0

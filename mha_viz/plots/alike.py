@@ -1,0 +1,197 @@
+"""Pairs of heads in two measures: do those that look alike also do alike?
+
+Knows plotly and arrays. Must not know what the measures mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Int, Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.cells import BAR, colour_bar, colours_of
+from mha_viz.plots.frame import as_numbers, check_names, heading, legend, missing_note, stays
+from mha_viz.plots.labels import clean, hover_text, plotly_text
+
+# Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
+CORNERS = (
+    "look different, do different", "look alike, do different", "look different, do alike",
+    "look alike, do alike",
+)  # fmt: skip
+_OPACITY = 0.55
+_DRAWN_AS_SVG = 2_000  # pairs; more are drawn with WebGL
+
+
+def pair_scatter(
+    x: Num[NDArray | Tensor, " pair"],  # type: ignore[type-arg]
+    y: Num[NDArray | Tensor, " pair"],  # type: ignore[type-arg]
+    pairs: Int[NDArray | Tensor, "pair 2"],  # type: ignore[type-arg]
+    names: Sequence[str],
+    x_title: str,
+    y_title: str,
+    *,
+    n_heads: int,
+    colour: Num[NDArray | Tensor, " pair"] | None = None,  # type: ignore[type-arg]
+    colour_title: str = "",
+    corners: tuple[str, str, str, str] | None = CORNERS,
+    title: str = "",
+    selected: tuple[int, int] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Every pair of heads as a dot; pairs within a layer have a marker of their own.
+
+    Below the title stand Spearman's rank correlation and the number of pairs. No p-value: pairs
+    that share a head are not independent. Pairs that lack a number (NaN) are left out and
+    counted. customdata of each dot is its pair [i, j].
+
+    Args:
+        x, y: (pair,), two measures of each pair.
+        pairs: (pair, 2), the two heads as indices into `names`.
+        names: one per head; any text.
+        x_title, y_title: what is measured, with its unit.
+        n_heads: heads in a layer.
+        colour: (pair,), a third measure, shown as colour; NaN: grey.
+        corners: what the four corners mean: low x and low y, high x and low y, low x and high y,
+            both high. The default is for two similarities.
+        selected: a pair [i, j] to mark, in either order.
+
+    Raises:
+        ShapeError: numbers and pairs of different lengths.
+        ArgumentError: a pair of heads that do not exist.
+    """
+    across, down = as_numbers(x, 1, "x"), as_numbers(y, 1, "y")
+    heads = np.asarray(pairs)
+    if not len(across) == len(down) == len(heads) or heads.shape[1:] != (2,):
+        raise ShapeError(
+            f"One x, y and pair each: got {across.shape}, {down.shape}, {heads.shape}."
+        )
+    labels = check_names(names, len(names))
+    if n_heads < 1 or heads.min() < 0 or heads.max() >= len(names):
+        raise ArgumentError(f"Pairs must name heads from 0 to {len(names) - 1}.")
+    known = np.isfinite(across) & np.isfinite(down)
+    same = heads[:, 0] // n_heads == heads[:, 1] // n_heads
+    shade = None if colour is None else as_numbers(colour, 1, "colour")
+    figure = go.Figure()
+    trace: Any = go.Scattergl if len(heads) > _DRAWN_AS_SVG else go.Scatter
+    for where, look in ((known & ~same, 0), (known & same, 1)):
+        figure.add_trace(trace(
+            **_dots(where, across, down, heads, labels), **_look(look, shade, where, dark),
+            hovertemplate=_template(x_title, y_title), **stays(_OPACITY),
+        ))  # fmt: skip
+    if selected is not None:
+        chosen = known & (np.sort(heads, axis=1) == np.sort(selected)).all(axis=1)
+        mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
+        figure.add_trace(trace(
+            **_dots(chosen, across, down, heads, labels), name="chosen", marker=mark,
+            hovertemplate=_template(x_title, y_title), mode="markers", **stays(1),
+        ))  # fmt: skip
+    notes = [_correlation(across[known], down[known])]
+    notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
+    return _laid_out(
+        figure, title, notes, (across[known], down[known]), (x_title, y_title), corners,
+        colour_title if shade is not None else None, dark,
+    )  # fmt: skip
+
+
+def _dots(
+    where: NDArray[np.bool_],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    heads: NDArray[np.intp],
+    labels: list[str],
+) -> dict[str, Any]:
+    pairs = heads[where].tolist()
+    return dict(
+        x=x[where].astype(np.float32), y=y[where].astype(np.float32), customdata=pairs,
+        text=[f"{labels[i]} and {labels[j]}" for i, j in pairs],
+    )  # fmt: skip
+
+
+def _look(
+    kind: int, shade: NDArray[np.float64] | None, where: NDArray[np.bool_], dark: bool
+) -> dict[str, Any]:
+    """Colour by kind of pair, or by the third measure; the marker tells the kind either way."""
+    marker: dict[str, Any] = dict(
+        size=(4.5, 7)[kind], symbol=("circle", "diamond")[kind], opacity=_OPACITY,
+        color=theme.qualitative(dark)[kind], line=dict(width=0),
+    )  # fmt: skip
+    if shade is not None:
+        scale = colours_of(shade, False, None, dark)
+        marker |= dict(
+            color=shade[where].astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
+            colorscale=theme.stops(theme.sequential(dark)[2:]), showscale=kind == 0,
+        )  # fmt: skip
+    return dict(mode="markers", name=("two layers", "same layer")[kind], marker=marker)
+
+
+def _template(x_title: str, y_title: str) -> str:
+    first, second = (hover_text(clean(name, 60)) for name in (x_title, y_title))
+    return (
+        f"%{{text}}<br>{first}: <b>%{{x:.4~g}}</b><br>{second}: <b>%{{y:.4~g}}</b><extra></extra>"
+    )
+
+
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+    """Spearman's rank correlation in words; not defined below two pairs, or where one is level."""
+    from scipy.stats import spearmanr  # has no stubs
+
+    rho = math.nan
+    if len(x) > 1 and np.ptp(x) and np.ptp(y):
+        rho = float(spearmanr(x, y).statistic)
+    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
+    return f"Spearman’s rank correlation {found}, {len(x):,} pairs."
+
+
+def _laid_out(
+    figure: go.Figure,
+    title: str,
+    notes: list[str],
+    values: tuple[NDArray[np.float64], NDArray[np.float64]],
+    titles: tuple[str, str],
+    corners: tuple[str, str, str, str] | None,
+    colour_title: str | None,
+    dark: bool,
+) -> go.Figure:
+    if colour_title:
+        notes = [*notes, f"Colour: {colour_title}."]
+    text, top = heading(title, notes, dark)
+    bar = 0
+    if colour_title is not None:
+        bar = BAR
+        figure.data[0].marker.colorbar = colour_bar(dark)
+    x_axis, y_axis = (
+        _axis(v, name, room) for v, name, room in zip(values, titles, (0.04, 0.13), strict=True)
+    )
+    figure.update_layout(theme.layout(dark))
+    figure.update_layout(
+        title=text, height=top + bar + 440, margin=dict(l=8, r=10, t=top + bar, b=8),
+        hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
+        xaxis=x_axis, yaxis=y_axis,
+    )  # fmt: skip
+    for i, corner in enumerate(corners or ()):
+        right, upper = i % 2, i // 2
+        lines = plotly_text(clean(corner, 60)).replace(", ", ",<br>")
+        figure.add_annotation(
+            text=lines, x=right, y=upper, xref="paper", yref="paper", showarrow=False,
+            xanchor=("left", "right")[right], yanchor=("bottom", "top")[upper],
+            align=("left", "right")[right], font=dict(size=11, color=theme.muted(dark)),
+        )  # fmt: skip
+    return figure
+
+
+def _axis(values: NDArray[np.float64], title: str, room: float) -> dict[str, Any]:
+    """A range around the values, with room for what stands in the corners."""
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    more = room * (high - low) or 0.5
+    return dict(
+        range=[low - more, high + more], zeroline=False, showline=False, nticks=7,
+        title=dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6),
+    )  # fmt: skip

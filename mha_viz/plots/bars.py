@@ -1,0 +1,63 @@
+"""One number for each token, by one or more ways of getting it, as bars in the text's order.
+
+Knows plotly and arrays. Must not know what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+
+from mha_viz.errors import ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.frame import legend
+from mha_viz.plots.labels import clean, clean_all, hover_text, plotly_text
+
+_NAMED = 60  # tokens up to which each has its name below
+
+
+def token_bars(
+    series: Mapping[str, Num[NDArray, " token"]],  # type: ignore[type-arg]
+    labels: Sequence[str],
+    unit: str = "",
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """A group of bars per token, one for each series.
+
+    Args:
+        series: name -> (token,); NaN leaves a gap.
+        labels: one per token; any text, also twice the same.
+        unit: what the numbers are counted in, beside the axis.
+
+    Raises:
+        ShapeError: a series that does not have one number per token, or none at all.
+    """
+    n = len(labels)
+    if not series or any(np.shape(values) != (n,) for values in series.values()):
+        raise ShapeError(f"each series must have {n} numbers, one per token.")
+    names = clean_all(labels, n, "tokens")
+    figure = go.Figure()
+    for i, (name, values) in enumerate(series.items()):
+        figure.add_bar(
+            x=np.arange(n), y=np.asarray(values, dtype=np.float32), name=plotly_text(clean(name)),
+            customdata=[hover_text(label) for label in names],
+            marker=dict(color=theme.qualitative(dark)[i % 8], pattern=dict(shape=["", "/"][i % 2])),
+            hovertemplate=f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): "
+            "<b>%{y:.4~g}</b><extra></extra>",
+        )  # fmt: skip
+    step = max(1, -(-n // _NAMED))
+    figure.update_layout(
+        theme.layout(dark), barmode="group", bargap=0.25, height=330, hovermode="closest",
+        margin=dict(l=8, r=8, t=12, b=46), legend=legend(dark),
+    )  # fmt: skip
+    figure.update_xaxes(
+        tickvals=list(range(0, n, step)), ticktext=[plotly_text(name) for name in names[::step]],
+        tickangle=-60, showgrid=False, zeroline=False, range=[-0.7, n - 0.3],
+    )  # fmt: skip
+    figure.update_yaxes(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero")
+    return figure

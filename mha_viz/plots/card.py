@@ -1,0 +1,189 @@
+"""Every number of one head among all heads: a row of dots per metric.
+
+Knows plotly and arrays. Must not know what the metrics mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.frame import (
+    as_numbers,
+    check_head,
+    chosen_marker,
+    quantity,
+    stays,
+)
+from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
+
+_Tick = tuple[float, float, str, str]  # x, y, symbol, hover
+
+
+def report_card(
+    values: Mapping[str, Num[NDArray | Tensor, "layer head"]],  # type: ignore[type-arg]
+    titles: Mapping[str, str],
+    units: Mapping[str, str],
+    selected: tuple[int, int],
+    *,
+    baselines: Mapping[str, Mapping[str, SupportsFloat]] | None = None,
+    title: str = "",
+    dark: bool = False,
+) -> go.Figure:
+    """One head among all heads in every metric: is it unusual?
+
+    A row per metric, each with a scale of its own from the lowest to the highest head, whose
+    values stand at its ends. All heads are small dots, the chosen one a large one with its exact
+    value at the right. Baselines are ticks; one that no head reaches is an arrow at the end that
+    it lies beyond. Heads without a value (NaN) are left out and counted; where that is the chosen
+    head, its row says "not defined". Hover tells the rank from the top. customdata of the dots is
+    [layer, head].
+
+    Args:
+        values: (layer, head) by metric, all of one shape; rows are drawn in this order.
+        titles, units: by metric; where one is missing, the metric's key, and no unit.
+        selected: (layer, head) of the chosen head.
+        baselines: by metric, then by name ("uniform attention").
+
+    Raises:
+        ShapeError: values that are not (layer, head), or of different shapes.
+        ArgumentError: no metric, a head that does not exist.
+    """
+    if not values:
+        raise ArgumentError("There is no metric to draw.")
+    tables = {key: as_numbers(table, 2, f"{key} (layer, head)") for key, table in values.items()}
+    shape = next(iter(tables.values())).shape
+    if any(table.shape != shape for table in tables.values()):
+        raise ShapeError(f"All metrics must be {shape}, layers and heads.")
+    layer, head = check_head(selected, *shape)
+    figure = go.Figure()
+    figure.add_scatter(**rules(len(tables), dark))
+    texts: list[Text] = []
+    chosen: list[tuple[float, float, str]] = []
+    ticks: list[_Tick] = []
+    for row, (key, table) in enumerate(tables.items()):
+        scale = _Scale(table)
+        name, unit = titles.get(key, key), units.get(key, "")
+        figure.add_scatter(**_dots(table, scale, row, name, unit, dark))
+        texts += _written(table, scale, row, name, unit, (layer, head), dark)
+        ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
+        if np.isfinite(table[layer, head]):
+            place = (scale.place(table[layer, head]), _height(row, layer, shape[0]))
+            chosen.append((*place, _hover(table, layer, head, name, unit)))
+    figure.add_scatter(**_marks(ticks, dark))
+    figure.add_scatter(
+        x=[x for x, _, _ in chosen], y=[y for _, y, _ in chosen], mode="markers",
+        hovertext=[text for *_, text in chosen], hoverinfo="text", marker=chosen_marker(dark, 14),
+        customdata=[[layer, head]] * len(chosen), **stays(1),
+    )  # fmt: skip
+    figure.add_scatter(**texts_of(texts, dark))
+    return in_rows(figure, len(tables), title or head_name(layer, head), _key(ticks), dark)
+
+
+class _Scale:
+    """From a metric's values to places in [0, 1]; all in the middle where they are all equal."""
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        known = table[np.isfinite(table)]
+        self.low, self.high = (
+            (float(known.min()), float(known.max())) if known.size else (np.nan, np.nan)
+        )
+
+    def place(self, value: Any) -> Any:
+        if self.high == self.low:
+            return value * 0.0 + 0.5
+        return (value - self.low) / (self.high - self.low)
+
+
+def _height(row: int, layer: Any, layers: int) -> Any:
+    """Dots of one layer share a height, the first layer on top: fewer hide each other."""
+    return row + 0.13 * (2 * (layer + 0.5) / layers - 1)
+
+
+def _dots(
+    table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str, dark: bool
+) -> dict[str, Any]:
+    layers, heads = np.nonzero(np.isfinite(table))
+    where = list(zip(layers.tolist(), heads.tolist(), strict=True))
+    return dict(
+        x=np.atleast_1d(scale.place(table[layers, heads])).astype(np.float32),
+        y=_height(row, layers, len(table)).astype(np.float32), mode="markers",
+        customdata=[list(head) for head in where], hoverinfo="text",
+        hovertext=[_hover(table, *head, name, unit) for head in where],
+        marker=dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0)),
+        **stays(0.4),
+    )  # fmt: skip
+
+
+def _hover(table: NDArray[np.float64], layer: int, head: int, name: str, unit: str) -> str:
+    value = table[layer, head]
+    known = table[np.isfinite(table)]
+    rank = f"{int((known > value).sum()) + 1} of {known.size} from the top"
+    metric = plotly_text(clean(name, 60))
+    return f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b><br>{rank}"
+
+
+def _written(
+    table: NDArray[np.float64],
+    scale: _Scale,
+    row: int,
+    name: str,
+    unit: str,
+    selected: tuple[int, int],
+    dark: bool,
+) -> list[Text]:
+    known = np.isfinite(table)
+    missing = int((~known).sum())
+    aside = f"{missing} of {table.size} not defined" if missing else ""
+    value = f'<b style="color:{theme.accent(dark)}">{quantity(float(table[selected]), unit)}</b>'
+    ends = (scale.low, scale.high) if known.any() else None
+    return row_texts(row, name, value, ends, aside, dark)
+
+
+def _row_ticks(
+    scale: _Scale, row: int, baselines: Mapping[str, SupportsFloat], unit: str
+) -> list[_Tick]:
+    """x, y, symbol and hover of each baseline: a tick at its place, an arrow beyond the ends."""
+    ticks: list[_Tick] = []
+    for name, given in baselines.items():
+        level = float(given)
+        if not np.isfinite(level) or not np.isfinite(scale.low):
+            continue
+        text = f"{plotly_text(clean(name, 40))}: <b>{quantity(level, unit)}</b>"
+        if level < scale.low:
+            ticks.append((-0.012, float(row), "triangle-left", f"{text}<br>below every head"))
+        elif level > scale.high:
+            ticks.append((1.012, float(row), "triangle-right", f"{text}<br>above every head"))
+        else:
+            ticks.append((float(scale.place(level)), float(row), "line-ns-open", text))
+    return ticks
+
+
+def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
+    sizes = [15 if symbol.startswith("line") else 9 for _, _, symbol, _ in ticks]
+    ink = theme.ink(dark)
+    return dict(
+        x=[x for x, *_ in ticks], y=[y for _, y, *_ in ticks], mode="markers",
+        hovertext=[text for *_, text in ticks], hoverinfo="text",
+        marker=dict(
+            symbol=[symbol for _, _, symbol, _ in ticks], size=sizes, color=ink, opacity=1,
+            line=dict(width=[2.5 if size == 15 else 0 for size in sizes], color=ink),
+        ),
+        **stays(1),
+    )  # fmt: skip
+
+
+def _key(ticks: list[_Tick]) -> list[str]:
+    notes = ["Small dots: all heads, each row on its own scale."]
+    if ticks:
+        notes.append("Upright ticks: baselines; arrows: beyond all heads.")
+    return notes

@@ -1,0 +1,140 @@
+"""Any figure as files to take away: with its caption drawn in, as a page, its numbers as CSV.
+
+Knows plotly and pandas. Must not know a model, a record or a screen.
+"""
+
+from __future__ import annotations
+
+import csv
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from mha_viz.plots import theme
+from mha_viz.plots.labels import clean, plotly_text
+from mha_viz.plots.standalone import figure_html as figure_html
+
+WIDTH = 1000  # pixels of a picture whose figure does not say how wide it is
+_HEIGHT = 450  # what plotly takes where a figure does not say how high it is
+_FONT, _LINE = 12, 15.6  # of the caption, in pixels
+_LEFT, _BELOW = 8, 30  # pixels beside and below the caption
+_LETTER = 6.2  # mean width of a letter of the caption, in pixels
+_CAPTION = "legend99"  # a name that no figure uses
+_MAX_TEXT = 2_000  # of one line of the caption, as in the pictures of one head
+
+
+def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -> go.Figure:
+    """A copy that can leave the screen: opaque, of a fixed size, its caption below it.
+
+    The picture grows by the height of its caption; what was there keeps its size.
+
+    Args:
+        caption: model, text and settings; plain text, never read as markup.
+        dark: the theme that the figure was made for.
+        title: plain text; the caption's first line where the figure has no title of its own.
+    """
+    copy = go.Figure(figure)
+    width, height = copy.layout.width or WIDTH, copy.layout.height or _HEIGHT
+    letters = int((width - 2 * _LEFT) / _LETTER)
+    named = bool(copy.layout.title.text) or not title
+    lines = [] if named else [f"<b>{plotly_text(clean(title, 200))}</b>"]
+    lines += [plotly_text(line) for line in _wrapped(caption, letters)]
+    more = round(_LINE * len(lines) + _BELOW) if lines else 0
+    copy.update_layout(
+        paper_bgcolor=theme.paper(dark), width=width, height=height + more, autosize=False
+    )
+    if lines:
+        for placed in _on_the_container(copy):
+            placed.y = (placed.y * height + more) / (height + more)
+        _write_below(copy, "<br>".join(lines), dark)
+    return copy
+
+
+def _on_the_container(figure: go.Figure) -> Iterator[Any]:
+    """Legends, colour bars and the title, where they are placed on the whole picture."""
+    layout = figure.layout
+    parts = [layout.title]
+    parts += [layout[name] for name in layout if name.startswith("legend")]
+    parts += [layout[name].colorbar for name in layout if name.startswith("coloraxis")]
+    for trace in figure.data:
+        parts += [trace[path] for path in ("colorbar", "marker.colorbar") if path in trace]
+    for part in parts:
+        if part.yref == "container" and isinstance(part.y, int | float):
+            yield part
+
+
+def _write_below(figure: go.Figure, text: str, dark: bool) -> None:
+    """Text at the lower edge of the picture: the title of one more legend, whose entry is unseen.
+
+    Annotations can only be placed on the plotting area, and how much of the picture the labels
+    below that take is known to the browser alone. The title is needed at the top.
+    """
+    if not _has_legend(figure):
+        for trace in figure.data:
+            if "showlegend" in trace:
+                trace.showlegend = False
+    figure.add_shape(
+        type="line", xref="paper", yref="paper", x0=0, x1=0, y0=0, y1=0, line=dict(width=0),
+        name=" ", showlegend=True, legend=_CAPTION,
+    )  # fmt: skip
+    font = dict(family=theme.FONT, size=_FONT, color=theme.muted(dark))
+    caption = dict(
+        title=dict(text=text, side="top", font=font), font=dict(size=1), itemwidth=30,
+        bgcolor="rgba(0,0,0,0)", borderwidth=0, orientation="h",
+        x=_LEFT / figure.layout.width, xref="container", xanchor="left",
+        y=0, yref="container", yanchor="bottom",
+    )  # fmt: skip
+    figure.update_layout({"showlegend": True, _CAPTION: caption})
+
+
+def _has_legend(figure: go.Figure) -> bool:
+    """Whether plotly shows a legend: where it is told to, or where one has two entries."""
+    if figure.layout.showlegend is not None:
+        return bool(figure.layout.showlegend)
+    said = [trace.showlegend for trace in figure.data
+            if "showlegend" in trace and "colorbar" not in trace]  # fmt: skip
+    return True in said or said.count(None) > 1
+
+
+def table_csv(table: pd.DataFrame, caption: str) -> bytes:
+    """A table as CSV under comment lines, one for each line of the caption."""
+    return commented_csv(table, caption.splitlines())
+
+
+def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
+    """A table as CSV under `# ` lines that say what it is.
+
+    Texts stand in quotes, so that a "#" in one of them begins no comment. Numbers have the nine
+    digits that a float32 needs. An index that only counts rows is left out.
+    """
+    head = "".join(f"# {' '.join(note.split())}\n" for note in notes if note.strip())
+    counted = isinstance(table.index, pd.RangeIndex) and table.index.name is None
+    body = _rounded(table).to_csv(index=not counted, quoting=csv.QUOTE_NONNUMERIC)
+    return (head + body).encode("utf-8", "replace")
+
+
+def _rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Floats with nine digits; pandas' own float_format would make them texts, in quotes."""
+    rounded = table.copy()
+    rounded.columns = pd.RangeIndex(table.shape[1])  # names may be there twice
+    for i in range(table.shape[1]):
+        if pd.api.types.is_float_dtype(rounded[i]):
+            rounded[i] = [float(f"{value:.9g}") for value in rounded[i].tolist()]
+    rounded.columns = table.columns
+    return rounded
+
+
+def _wrapped(text: str, columns: int) -> list[str]:
+    """Lines of at most so many letters; a letter of East Asian scripts counts twice."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        line = clean(" ".join(line.split()), _MAX_TEXT)
+        wide = sum(unicodedata.east_asian_width(char) in "WF" for char in line)
+        lines += textwrap.wrap(line, max(20, columns * len(line) // (len(line) + wide)))
+    return lines

@@ -1,0 +1,184 @@
+"""Numbers over the layers of a model: all heads of each layer, or one line per quantity.
+
+Knows plotly and arrays. Must not know what the quantity means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.frame import (
+    DASHES,
+    SYMBOLS,
+    Limits,
+    as_numbers,
+    check_head,
+    chosen_marker,
+    heading,
+    layer_axis,
+    legend,
+    missing_note,
+    quantity,
+    stays,
+    unit_text,
+)
+from mha_viz.plots.labels import clean, head_name, hover_text, plotly_text
+
+_SPREAD = 0.66  # how much of a layer's width its heads take
+
+
+def by_layer(
+    values: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
+    title: str,
+    unit: str,
+    *,
+    selected: tuple[int, int] | None = None,
+    baselines: Mapping[str, SupportsFloat] | None = None,
+    dark: bool = False,
+) -> go.Figure:
+    """Every head as a dot over its layer, the layers' means as a line, baselines as dashed lines.
+
+    Heads of a layer stand side by side in their order, so that none hides another. Heads without
+    a value (NaN) are left out, also of the mean, and counted. The first trace has the dots;
+    their customdata is [layer, head].
+
+    Args:
+        values: (layer, head), any quantity.
+        title, unit: name of the quantity and what it is counted in ("nats").
+        selected: (layer, head) of the chosen head.
+        baselines: values to compare with, by name; those that are not defined are left out.
+
+    Raises:
+        ShapeError: values that are not (layer, head).
+        ArgumentError: a head that does not exist.
+    """
+    numbers = as_numbers(values, 2, "values (layer, head)")
+    layers, heads = numbers.shape
+    place = np.arange(layers)[:, None] + _SPREAD * ((np.arange(heads) + 0.5) / heads - 0.5)
+    known = np.isfinite(numbers)
+    rows, columns = (axis.tolist() for axis in np.nonzero(known))
+    line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
+    figure = go.Figure()
+    figure.add_scatter(
+        x=place[known], y=numbers[known], mode="markers", name="a head",
+        text=[head_name(*where) for where in zip(rows, columns, strict=True)],
+        customdata=[list(where) for where in zip(rows, columns, strict=True)],
+        marker=dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7),
+        hovertemplate="%{text}<br>" + line, **stays(0.7),
+    )  # fmt: skip
+    figure.add_scatter(**_means(numbers, line, dark))
+    for i, (name, level) in enumerate((baselines or {}).items()):
+        if np.isfinite(float(level)):
+            figure.add_scatter(**_baseline(i, name, float(level), unit, layers, dark))
+    if selected is not None:
+        layer, head = check_head(selected, layers, heads)
+        figure.add_scatter(
+            x=[float(place[layer, head])], y=[float(numbers[layer, head])], mode="markers",
+            name=f"{head_name(layer, head)}: {quantity(float(numbers[layer, head]), unit)}",
+            text=[head_name(layer, head)], customdata=[[layer, head]],
+            marker=chosen_marker(dark), hovertemplate="%{text}<br>" + line, **stays(1),
+        )  # fmt: skip
+    note = missing_note(int(numbers.size - known.sum()), numbers.size)
+    return _finished(figure, title, unit, [note], layers, dark)
+
+
+def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
+    known = np.isfinite(numbers)
+    count = known.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        means = np.where(known, numbers, 0.0).sum(axis=1) / count
+    return dict(
+        x=np.arange(len(numbers)), y=means, mode="lines+markers", name="mean of the layer",
+        connectgaps=False, customdata=count,
+        line=dict(width=2, color=theme.ink(dark)),
+        marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=theme.ink(dark))),
+        hovertemplate="layer %{x}, mean of %{customdata} heads<br>" + line,
+    )  # fmt: skip
+
+
+def _baseline(
+    i: int, name: str, level: float, unit: str, layers: int, dark: bool
+) -> dict[str, Any]:
+    colours = theme.qualitative(dark)
+    label = clean(name, 40)
+    return dict(
+        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1), y=np.full(2 * layers + 1, level),
+        mode="lines", name=f"{plotly_text(label)}: {quantity(level, unit)}",
+        line=dict(width=2, dash=DASHES[1 + i % 5], color=colours[1 + i % 7]),
+        hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
+    )  # fmt: skip
+
+
+def layer_lines(
+    series: Mapping[str, Num[NDArray | Tensor, " layer"]],  # type: ignore[type-arg]
+    title: str,
+    unit: str,
+    range: Limits | None = None,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """One line per series over the layers; colour, dash and marker tell them apart.
+
+    Where a series is not defined (NaN) its line has a gap. A layer without a gap on both sides
+    still has its marker.
+
+    Args:
+        series: numbers per layer, by name; all of one length.
+        title, unit: what the numbers are, and what they are counted in.
+        range: lowest and highest value of the axis; what the numbers need where None.
+
+    Raises:
+        ShapeError: series of different lengths, or empty ones.
+        ArgumentError: no series.
+    """
+    if not series:
+        raise ArgumentError("There is no series to draw.")
+    lines = {name: as_numbers(values, 1, name) for name, values in series.items()}
+    layers = len(next(iter(lines.values())))
+    if any(len(values) != layers for values in lines.values()):
+        sizes = {name: len(values) for name, values in lines.items()}
+        raise ShapeError(f"All series must have a number per layer; got {sizes}.")
+    colours = theme.qualitative(dark)
+    figure = go.Figure()
+    for i, (name, values) in enumerate(lines.items()):
+        colour, label = colours[i % len(colours)], clean(name, 40)
+        figure.add_scatter(
+            x=np.arange(layers), y=values, mode="lines+markers", name=plotly_text(label),
+            cliponaxis=False, connectgaps=False,
+            line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
+            marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=8, color=colour),
+            hovertemplate=hover_text(label) + " <b>%{y:.4~g}</b><extra></extra>",
+        )  # fmt: skip
+    missing = sum(int(np.isnan(values).sum()) for values in lines.values())
+    note = missing_note(missing, layers * len(lines), "points")
+    figure = _finished(figure, title, unit, [note], layers, dark)
+    return figure.update_layout(
+        hovermode="x unified",
+        xaxis_unifiedhovertitle_text="layer %{x}",
+        yaxis_range=None if range is None else [float(end) for end in range],
+    )
+
+
+def _finished(
+    figure: go.Figure, title: str, unit: str, notes: list[str], layers: int, dark: bool
+) -> go.Figure:
+    text, top = heading(title, notes, dark)
+    figure.update_layout(theme.layout(dark))
+    height = top + 310 + 16 * len(figure.data)  # a phone has a line for every entry of the legend
+    return figure.update_layout(
+        title=text, height=height, margin=dict(l=8, r=10, t=top, b=8), hovermode="closest",
+        legend=legend(dark), showlegend=True, dragmode=False, xaxis=layer_axis(layers),
+        yaxis=dict(
+            zeroline=False, showline=False, nticks=7, fixedrange=True,
+            title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""Figures of one row per metric: a line of text above a line from the lowest to the highest value.
+
+Knows plotly's dictionaries and arrays. Must not know what the metrics mean.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mha_viz.plots import theme
+from mha_viz.plots.frame import heading
+from mha_viz.plots.labels import clean, plotly_text
+
+Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
+SIDES = (-0.2, 1.2)  # of the axis: room for the numbers at both ends of a line from 0 to 1
+_ROW = 38  # pixels
+_LABEL = 0.38  # how far above its line a row's text is, in rows
+_TITLE_LETTERS = 26
+
+
+def rules(rows: int, dark: bool) -> dict[str, Any]:
+    """A thin line below the dots of each row."""
+    places = np.arange(rows, dtype=np.float64)
+    return dict(
+        x=np.tile([0.0, 1.0, np.nan], rows), y=np.repeat(places, 3), mode="lines",
+        line=dict(width=1, color=theme.gridline(dark)), hoverinfo="skip",
+    )  # fmt: skip
+
+
+def row_texts(
+    row: int, name: str, value: str, ends: tuple[float, float] | None, aside: str, dark: bool
+) -> list[Text]:
+    """A row's name and what stands aside of it, its value at the right, and both ends of its line.
+
+    Args:
+        name: any text; `value` and `aside` are fit for plotly.
+    """
+    small = f'<span style="font-size:10.5px;color:{theme.muted(dark)}">'
+    label = plotly_text(clean(name, _TITLE_LETTERS))
+    if aside:
+        label += f" {small}{aside}</span>"
+    left, right = SIDES
+    texts = [
+        (left, row - _LABEL, label, "middle right"),
+        (right, row - _LABEL, value, "middle left"),
+    ]
+    if ends is not None:
+        texts.append((-0.035, float(row), f"{small}{ends[0]:.3g}</span>", "middle left"))
+        texts.append((1.035, float(row), f"{small}{ends[1]:.3g}</span>", "middle right"))
+    return texts
+
+
+def texts_of(texts: list[Text], dark: bool) -> dict[str, Any]:
+    return dict(
+        x=[x for x, *_ in texts], y=[y for _, y, *_ in texts], text=[text for *_, text, _ in texts],
+        textposition=[side for *_, side in texts], mode="text", hoverinfo="skip", cliponaxis=False,
+        textfont=dict(size=12.5, color=theme.ink(dark)),
+    )  # fmt: skip
+
+
+def in_rows(figure: go.Figure, rows: int, title: str, notes: list[str], dark: bool) -> go.Figure:
+    text, top = heading(title, notes, dark)
+    hidden = dict(visible=False, fixedrange=True)
+    figure.update_layout(theme.layout(dark))
+    return figure.update_layout(
+        title=text, height=top + _ROW * rows + 10, margin=dict(l=6, r=6, t=top, b=6),
+        showlegend=False, hovermode="closest", dragmode=False,
+        xaxis=dict(hidden, range=list(SIDES)), yaxis=dict(hidden, range=[rows - 0.65, -0.65]),
+    )  # fmt: skip

@@ -1,0 +1,240 @@
+"""All heads against all heads, in an order that shows which are alike.
+
+Knows plotly, arrays and orders of heads. Must not know what likeness means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.core.twins import Clustering
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import cells, theme
+from mha_viz.plots.frame import Limits, as_numbers, check_names, heading, with_unit
+from mha_viz.plots.labels import hover_text
+
+_TREE = 72  # height of the dendrogram, in pixels
+_FRAMED = 40  # heads up to which the chosen one's cells are framed
+_LISTED = 6  # heads without a value that the note names
+
+
+def similarity_matrix(
+    matrix: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    names: Sequence[str],
+    clustering: Clustering,
+    *,
+    n_heads: int,
+    title: str = "",
+    unit: str = "",
+    diverging: bool = False,
+    range: Limits | None = None,
+    clusters: int | None = None,
+    selected: tuple[int, int] | None = None,
+    side: int = 520,
+    dark: bool = False,
+) -> go.Figure:
+    """All heads by all heads as coloured cells, in the order of `clustering`.
+
+    Ordered by cluster, the tree of merges stands above the columns and a square frames each of
+    `clusters`; ordered by layer, thin lines part the layers. Cells without a number (NaN) are
+    grey and hatched, and their heads are named. Hover tells both heads and the exact value. Up to
+    21,000 cells there is an invisible point in each, so that a click can be read: its customdata
+    is [i, j], the row's and the column's head as they are numbered in `matrix`.
+
+    Args:
+        matrix: (head2, head2), similarities or distances.
+        names: one per head; any text.
+        clustering: of these heads, from `head_order`.
+        n_heads: heads in a layer.
+        diverging: signed numbers: two hues, symmetric around 0.
+        range: the values at the ends of the colour scale; what the numbers need where None.
+        clusters: how many clusters are framed at most (by cluster only).
+        selected: (layer, head), framed in its row and column.
+        side: largest height of the cells together, in pixels; in width they stretch.
+
+    Raises:
+        ShapeError: names or a clustering that do not fit the matrix.
+        ArgumentError: a head that does not exist, heads that do not fill whole layers.
+    """
+    values, labels = _checked(matrix, names, clustering, n_heads)
+    order, size = list(clustering.order), len(values)
+    values, labels = values[np.ix_(order, order)], [labels[i] for i in order]
+    cell, wide = (min(pixels / size, 64.0) for pixels in (side, cells.PHONE))
+    by_layer = clustering.by == "layer"
+    tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
+    text, top = heading(with_unit(title, unit), _notes(clustering, names, values), dark)
+    figure = go.Figure()
+    colours = cells.colours_of(values, diverging, range, dark)
+    _add_cells(figure, values, order, colours, cell, unit, dark)
+    if by_layer:
+        figure.add_scatter(**_layer_lines(size, n_heads, dark))
+    elif clusters is not None:
+        figure.add_scatter(
+            **cells.boxes(_blocks(clustering, clusters)),
+            line=dict(width=1.5, color=theme.ink(dark)),
+        )
+    if tree:
+        figure.add_scatter(**_dendrogram(clustering, unit, dark))
+    if selected is not None:
+        place = order.index(_index(selected, n_heads, size))
+        figure.add_scatter(**_chosen(place, size, dark))
+    below = 22 if by_layer else 12 + 7 * max(map(len, labels))
+    inner = cell * size + tree
+    figure.update_layout(theme.layout(dark))
+    figure.update_layout(
+        title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
+        margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
+        dragmode="zoom", shapes=[cells.missing_ground(size, size, dark)],
+        **cells.cell_axes(
+            labels, labels, cell, wide,
+            marks=_layer_marks(size, n_heads, wide) if by_layer else None,
+            domain=(0.0, 1.0 - tree / inner),
+        ),
+        yaxis3=dict(
+            domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False,
+            rangemode="tozero", fixedrange=True,
+        ),
+    )  # fmt: skip
+    return figure
+
+
+def _checked(
+    matrix: Any, names: Sequence[str], clustering: Clustering, n_heads: int
+) -> tuple[NDArray[np.float64], list[str]]:
+    values = as_numbers(matrix, 2, "matrix (head2, head2)")
+    size = len(values)
+    if values.shape != (size, size) or len(clustering.order) != size:
+        raise ShapeError(
+            f"matrix must be square and its clustering of as many heads: got {values.shape} and "
+            f"{len(clustering.order)}."
+        )
+    if n_heads < 1 or size % n_heads:
+        raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
+    return values, check_names(names, size)
+
+
+def _index(selected: tuple[int, int], n_heads: int, size: int) -> int:
+    layer, head = selected
+    if not (0 <= head < n_heads and 0 <= layer * n_heads + head < size):
+        raise ArgumentError(f"There is no head {selected} among {size} heads.")
+    return layer * n_heads + head
+
+
+def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.float64]) -> list[str]:
+    if not clustering.undefined:
+        return ["Hatched: not defined."] if np.isnan(values).any() else []
+    shown = ", ".join(names[i] for i in clustering.undefined[:_LISTED])
+    more = len(clustering.undefined) - _LISTED
+    last = " and last" if clustering.by == "cluster" else ""
+    return [
+        f"Not defined for {shown}" + (f" and {more} more" if more > 0 else "") + f": hatched{last}."
+    ]
+
+
+def _add_cells(
+    figure: go.Figure,
+    values: NDArray[np.float64],
+    order: list[int],
+    colours: dict[str, Any],
+    cell: float,
+    unit: str,
+    dark: bool,
+) -> None:
+    size = len(values)
+    click = size * size <= cells.MAX_CLICKABLE
+    pair = "%{y} and %{x}<br>"
+    exact = f"</b> {hover_text(unit)}<extra></extra>" if unit else "</b><extra></extra>"
+    hover = dict(hoverinfo="skip") if click else dict(
+        hovertemplate=pair + "<b>%{z:.4~g}" + exact, hoverongaps=False
+    )  # fmt: skip
+    figure.add_heatmap(
+        z=values.astype(np.float32), xgap=cells.gap(cell), ygap=cells.gap(cell), **colours, **hover,
+        colorbar=cells.colour_bar(dark),
+    )  # fmt: skip
+    missing = np.isnan(values)
+    if missing.any():
+        figure.add_scatter(**cells.hatching(missing, dark))
+    figure.add_scatter(  # without a trace on them the axes of the labels are not drawn
+        x=[None], y=[None], xaxis="x2", yaxis="y2", mode="markers", hoverinfo="skip"
+    )
+    if not click:
+        return
+    for where, template in (
+        (~missing, pair + "<b>%{marker.color:.4~g}" + exact),
+        (missing, pair + "not defined<extra></extra>"),
+    ):
+        rows, columns = np.nonzero(where)
+        if rows.size:
+            heads = np.array(order)[np.stack((rows, columns), axis=1)].tolist()
+            shown = None if where is missing else values[where]
+            figure.add_scatter(**cells.clickable(rows, columns, heads, shown, template))
+
+
+def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
+    cuts = [i - 0.5 for i in range(n_heads, size, n_heads)]
+    ends = [-0.5, size - 0.5, None]
+    return dict(
+        x=[v for cut in cuts for v in ([cut, cut, None])] + [v for _ in cuts for v in ends],
+        y=[v for _ in cuts for v in ends] + [v for cut in cuts for v in ([cut, cut, None])],
+        mode="lines", hoverinfo="skip", opacity=0.55, line=dict(width=1, color=theme.ink(dark)),
+    )  # fmt: skip
+
+
+def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
+    """Frames of a row and a column; where they would hide small cells, arrows at the four ends."""
+    if size <= _FRAMED:
+        frames = [
+            (-0.5, place - 0.5, size - 0.5, place + 0.5),
+            (place - 0.5, -0.5, place + 0.5, size - 0.5),
+        ]
+        return cells.boxes(frames) | dict(line=dict(width=2, color=theme.accent(dark)))
+    low, high = -0.5, size - 0.5
+    symbols = ["triangle-right", "triangle-left", "triangle-down", "triangle-up"]
+    return dict(
+        x=[low, high, place, place], y=[place, place, low, high], mode="markers", hoverinfo="skip",
+        cliponaxis=False, marker=dict(
+            symbol=symbols, size=11, color=theme.accent(dark), opacity=1,
+            line=dict(width=1, color=theme.paper(dark)),
+        ),
+    )  # fmt: skip
+
+
+def _layer_marks(size: int, n_heads: int, cell: float) -> tuple[list[float], list[str]]:
+    """A label in the middle of each layer, as many as fit."""
+    step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
+    layers = list(range(0, size // n_heads, step))
+    return [i * n_heads + (n_heads - 1) / 2 for i in layers], [f"L{i}" for i in layers]
+
+
+def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:
+    """The square of each cluster on the diagonal; in its order a cluster is one stretch."""
+    along = clustering.labels(k)[list(clustering.order)]
+    along = along[along >= 0]
+    cuts = np.flatnonzero(np.diff(along, prepend=-1, append=-1)).tolist()
+    return [(a - 0.5, a - 0.5, b - 0.5, b - 0.5) for a, b in pairwise(cuts)]
+
+
+def _dendrogram(clustering: Clustering, unit: str, dark: bool) -> dict[str, Any]:
+    """The merges as brackets above the columns; a bracket's height is the distance merged at."""
+    place = dict(zip(clustering.leaves(), np.arange(len(clustering.known)) * 1.0, strict=True))
+    height = dict.fromkeys(place, 0.0)
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for i, (left, right, distance, _) in enumerate(clustering.linkage.tolist()):
+        a, b, new = int(left), int(right), len(clustering.known) + i
+        x += [place[a], place[a], place[b], place[b], None]
+        y += [height[a], distance, distance, height[b], None]
+        place[new], height[new] = (place[a] + place[b]) / 2, distance
+    return dict(
+        x=np.array(x, dtype=np.float32), y=np.array(y, dtype=np.float32), mode="lines",
+        xaxis="x", yaxis="y3", line=dict(width=1, color=theme.muted(dark)),
+        hovertemplate="joined at a distance of <b>%{y:.4~g}</b><extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,86 @@
+"""The report card of the chosen head: its labels, and every score among those of all heads.
+
+Knows scenes, reports and plots.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.capture.report import Report
+from mha_viz.core.metrics import METRICS
+from mha_viz.plots.card import report_card
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import look, reporting, state
+from mha_viz.ui.compare import words
+from mha_viz.ui.messages import plain
+from mha_viz.ui.scene import Scene
+
+
+def card(scene: Scene) -> None:
+    """Is this head unusual, and by what? Measured on all tokens, whatever is left out above."""
+    view = state.current()
+    report = reporting.report(scene, view)
+    _labels(report)
+    place = (view.layer, view.head)
+    figure = report_card(
+        {key: values.numpy() for key, values in report.scores.items()},
+        {key: METRICS[key].title for key in report.scores},
+        {key: words.unit_of(key) for key in report.scores},
+        place, dark=look.dark(),
+        baselines={
+            key: words.baseline_values(report.baselines.get(key)) for key in report.scores
+        },
+    )  # fmt: skip
+    st.plotly_chart(
+        figure, theme=None, key="card", config={"displayModeBar": False},
+        alt="Every metric of this head among those of all heads; the table has the numbers.",
+    )  # fmt: skip
+    st.caption(
+        "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
+        "this head, ticks are heads that have learned nothing. Far from the crowd is unusual; far "
+        "from the ticks was learned."
+    )
+    with st.expander("In numbers and words"):
+        st.dataframe(_table(report, place), hide_index=True, width="stretch")
+        for note in report.notes:
+            st.caption(plain(note))
+    reporting.offer_random(view)
+
+
+def _labels(report: Report) -> None:
+    view = state.current()
+    found = report.labels[view.layer][view.head]
+    if not found:
+        st.markdown("No label: none of its scores passes a threshold and beats the baselines.")
+    for one in found:
+        st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
+        st.caption(plain(one.why))
+
+
+def _table(report: Report, place: tuple[int, int]) -> pd.DataFrame:
+    rows = []
+    for key, values in report.scores.items():
+        known = values[values.isfinite()]
+        mine = values[place]
+        rank = int((known > mine).sum()) + 1 if bool(mine.isfinite()) else None
+        unit = words.unit_of(key)
+        baseline = words.baseline_values(report.baselines.get(key))
+        rows.append({
+            "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
+            "This head": format_number(mine),
+            "Mean": format_number(known.mean()) if len(known) else "not defined",
+            "Rank": "" if rank is None else f"{rank} of {len(known)}",
+            **{name: format_number(baseline[name]) if name in baseline else ""
+               for name in words.BASELINE_NAMES.values()},
+            "What it means": METRICS[key].meaning,
+        })  # fmt: skip
+    if report.induction is not None:
+        low, high = (format_number(b[place]) for b in (report.induction.low, report.induction.high))
+        rows.append({
+            "Metric": "Induction, 95 % interval", "This head": f"{low} to {high}",
+            "What it means": f"Over {report.induction.n_seeds} random texts of "
+            f"{report.induction.period} tokens said twice.",
+        })  # fmt: skip
+    return pd.DataFrame(rows).fillna("")

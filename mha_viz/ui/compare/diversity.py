@@ -1,0 +1,153 @@
+"""Diversity: how different the heads of a layer are, and what textbooks say of it, measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.capture.parameters import MATRICES, diversity
+from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
+from mha_viz.core.record import AttentionRecord
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.plots.layers import layer_lines
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, memory, state
+from mha_viz.ui.compare import words
+from mha_viz.ui.scene import Scene
+
+CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
+
+
+def draw(scene: Scene) -> None:
+    """Diversity of parameters, coverage of outputs, capacity of patterns, statements."""
+    _parameters(scene)
+    _capacity(scene)
+    if scene.record.z is None or not scene.record.W_O:
+        st.info("This family does not show what its heads write: the rest needs that.")
+        return
+    _coverage(scene)
+    _statements(scene)
+
+
+def _parameters(scene: Scene) -> None:
+    lines = _diversities()
+    if lines is None:
+        st.info("Where this family keeps W_Q, W_K, W_V and W_O is not known: no diversity of them.")
+        return
+    if all(not np.isfinite(values).any() for values in lines.values()):
+        st.info("One head a layer has no other to differ from: diversity is not defined.")
+        return
+    _show(
+        scene, "diversity", lines | _chance(scene), "Diversity D of heads", "",
+        "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
+        "Independent random matrices of this size are nearly so, too: a line at theirs says that "
+        "heads have no more in common than chance, a dip that they share weights. It does not "
+        "depend on the text.",
+    )  # fmt: skip
+
+
+def _chance(scene: Scene) -> dict[str, np.ndarray]:
+    """D of independent Gaussian matrices: |cos| has the mean of |N(0, 1 / (d_model d_head))|."""
+    view = state.current()
+    model = memory.model(view.model, view.device, view.dtype)
+    level = 1 - np.sqrt(2 / (np.pi * model.d_model * model.d_head))
+    return {"independent random matrices": np.full(scene.record.n_layers, level)}
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _of_model(name: str, device: str, dtype: str, part: str) -> dict[str, np.ndarray] | None:
+    model = memory.model(name, device, dtype)
+    try:
+        return {
+            matrix: np.array([diversity(model, i, matrix, part) for i in range(model.n_layers)])
+            for matrix in MATRICES
+        }
+    except (NotKeptError, AttentionUnavailableError):
+        return None
+
+
+def _diversities() -> dict[str, np.ndarray] | None:
+    view = state.current()
+    return _of_model(view.model, view.device, view.dtype, view.part)
+
+
+def _capacity(scene: Scene) -> None:
+    found = capacity(scene.record.pattern)
+    lines = {
+        "all heads, each for itself (Σ C)": found.total,
+        "at most, taken together": found.bound,
+        "at least: the best single head": found.best,
+        "the heads’ mean pattern": found.pooled,
+    }
+    _show(
+        scene, "capacity", _arrays(lines), "Information about the query", "nats",
+        "How much the keys looked at tell about which token is looking. The sum over heads counts "
+        "what several say alike once for each; together they hold at least what the best holds "
+        "and at most the smaller of the sum and ln n.",
+    )  # fmt: skip
+
+
+def _coverage(scene: Scene) -> None:
+    record = scene.record
+    found = coverage(record.kept("z"), record.W_O)
+    lines = {"heads together": found.together, "sum of single heads": found.apart}
+    _show(
+        scene, "coverage", _arrays(lines), "Effective rank of what heads write", "",
+        "How many directions the heads of a layer write into together, beside the sum of what "
+        "each uses by itself. The nearer the two, the less they tread on each other’s ground. "
+        "A head cannot write into more directions than there are tokens, so short texts give small "
+        "numbers.",
+    )  # fmt: skip
+
+
+def _show(
+    scene: Scene, key: str, lines: dict[str, np.ndarray], title: str, unit: str, how_to_read: str
+) -> None:  # fmt: skip
+    table = pd.DataFrame(lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
+    figures.show(
+        layer_lines(lines, title, unit, dark=look.dark()), key=key, name=key,
+        table=table.reset_index(names="Layer"), caption=words.settings(scene, title),
+        how_to_read=how_to_read,
+    )  # fmt: skip
+
+
+def _statements(scene: Scene) -> None:
+    """What textbooks say about a layer's heads, with both sides measured."""
+    st.subheader("Textbook statements, measured", anchor=False)
+    rows = _rows(scene.record)
+    st.dataframe(
+        pd.DataFrame(rows, columns=["Statement", "Layer", "Left", "Right", "Here"]),
+        hide_index=True, width="stretch",
+    )  # fmt: skip
+    st.caption(
+        "Both hold for independent heads of fitting size; trained heads are neither. Measured on "
+        "this text, on outputs without the bias b_O. An equality holds where its sides differ by "
+        f"at most {CLOSE:.0%}."
+    )
+
+
+def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
+    z = record.kept("z")
+    variance, norm = variance_statement(z, record.W_O), norm_statement(z, record.W_O)
+    rows = []
+    for layer in range(record.n_layers):
+        together, apart = float(variance.of_sum[layer]), float(variance.sum_of[layer])
+        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, together, apart, together <= apart))
+    for layer in range(record.n_layers):
+        left, right = float(norm.mean_square[layer]), float(norm.d_model[layer])
+        holds = abs(left - right) <= CLOSE * right
+        rows.append(_row("E‖Σ heads‖² = d_model", layer, left, right, holds))
+    return rows
+
+
+def _row(
+    text: str, layer: int, left: float, right: float, holds: bool
+) -> tuple[str, str, str, str, str]:
+    verdict = "holds" if holds else "fails"
+    return (text, f"L{layer}", format_number(left), format_number(right), verdict)
+
+
+def _arrays(lines: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    return {name: values.numpy() for name, values in lines.items()}

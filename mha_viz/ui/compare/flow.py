@@ -1,0 +1,69 @@
+"""Through all layers: how much of each input token reaches another, if attention simply mixes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.errors import ArgumentError
+from mha_viz.plots.bars import token_bars
+from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.ui import figures, look, state
+from mha_viz.ui.compare import words
+from mha_viz.ui.scene import Scene
+
+
+def draw(scene: Scene) -> None:
+    """Rollout up to the chosen layer, and the flow to one token beside it."""
+    record = scene.record
+    if record.is_cross:
+        st.info("Cross attention leads from one text to another; choose another part.")
+        return
+    layers = list(range(record.n_layers))
+    state.bound("layer", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format)
+    view = state.current()
+    rollout = attention_rollout(record.pattern[: view.layer + 1])[-1].numpy()
+    figures.show(
+        head_heatmap(
+            rollout, record.labels, record.key_labels, scale=view.scale, dark=look.dark(),
+            title=f"Rollout from the input to layer {view.layer}",
+        ),
+        key="rollout", name="rollout", caption=words.settings(scene, f"up to L{view.layer}"),
+        table=pd.DataFrame(rollout, columns=_numbered(record.key_labels),
+                           index=_numbered(record.labels)).reset_index(names="token"),
+        how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
+        "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
+        "guess at where information may have come from, not a record of it.",
+    )  # fmt: skip
+    _flow(scene, rollout)
+
+
+def _flow(scene: Scene, rollout: np.ndarray) -> None:
+    """From one token at the chosen layer to all input tokens, by both methods."""
+    record, view = scene.record, state.current()
+    n = len(record.tokens)
+    state.change(query=view.query if 0 <= view.query < n else n - 1)
+    state.bound(
+        "query", st.selectbox, "Into which token", list(range(n)), width=260,
+        format_func=lambda i: f"{i} · {record.labels[i]}",
+    )  # fmt: skip
+    query = state.current().query
+    lines = {"rollout": rollout[query]}
+    try:
+        found = attention_flow(record.pattern[: view.layer + 1], query).numpy()
+        lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
+    except ArgumentError as error:
+        st.info(f"Attention flow is left out: {error}")
+    figures.show(
+        token_bars(lines, record.labels, "share", dark=look.dark()), key="flow", name="flow",
+        table=pd.DataFrame({"Token": _numbered(record.labels), **lines}),
+        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{view.layer}"),
+        how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
+        "stand beside the rollout (Abnar & Zuidema 2020).",
+    )  # fmt: skip
+
+
+def _numbered(labels: tuple[str, ...]) -> list[str]:
+    return [f"{i}:{label}" for i, label in enumerate(labels)]

@@ -1,0 +1,83 @@
+"""Across layers: one metric, every head of every layer, and which kinds of heads sit where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.capture.report import Report
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.plots.layers import by_layer
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, reporting, state
+from mha_viz.ui.compare import words
+from mha_viz.ui.compare.pair import one_head
+from mha_viz.ui.scene import Scene
+
+
+def draw(scene: Scene) -> None:
+    """A metric by layer; a click on a head opens it below."""
+    report = reporting.report(scene, state.current())
+    if state.current().metric not in report.scores:
+        state.change(metric=next(iter(report.scores)))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.bound(
+            "metric", st.selectbox, "Metric", list(report.scores), width=280,
+            format_func=lambda key: METRICS[key].title,
+        )  # fmt: skip
+        reporting.offer_random(state.current())
+    view = state.current()
+    metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
+    st.markdown(f"{metric.meaning} {_extremes(values)}")
+    figure = by_layer(
+        values, metric.title, metric.unit, selected=(view.layer, view.head), dark=look.dark(),
+        baselines=words.baseline_values(report.baselines.get(view.metric)),
+    )  # fmt: skip
+    figures.show(
+        figure, key="by_layer", name=f"{view.metric}_by_layer", on_click=words.choose,
+        table=words.head_values(scene, {metric.title: values}),
+        caption=words.settings(scene, metric.title),
+        how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
+        "Dashed lines are what heads that have learned nothing give on this text: only what "
+        "stands clear of them says something about this model. Another text gives other numbers.",
+    )  # fmt: skip
+    one_head(scene, (view.layer, view.head))
+    _kinds(scene, report)
+
+
+def _extremes(values: np.ndarray) -> str:
+    """Which layers have most and least of it, as a sentence."""
+    if len(values) < 2 or not np.isfinite(values).any():
+        return ""
+    means = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan
+                      for row in values])  # fmt: skip
+    low, high = int(np.nanargmin(means)), int(np.nanargmax(means))
+    return (
+        f"Lowest on average in layer {low} ({format_number(means[low])}), highest in layer {high} "
+        f"({format_number(means[high])})."
+    )
+
+
+def _kinds(scene: Scene, report: Report) -> None:
+    """How many heads of each layer have earned which label."""
+    layers = scene.record.n_layers
+    counts = {
+        label.title: [
+            sum(any(f.label.key == key for f in head) for head in report.labels[i])
+            for i in range(layers)
+        ]
+        for key, label in LABELS.items()
+    }
+    held = {title: row for title, row in counts.items() if any(row)}
+    st.subheader("Which kinds of heads sit where", anchor=False)
+    if not held:
+        st.markdown("No head of this model earns a label on this text.")
+        return
+    table = pd.DataFrame(held, index=[f"L{i}" for i in range(layers)]).T
+    st.dataframe(table, width="stretch")
+    st.caption(
+        f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "
+        "above its threshold and above the baselines; a head may have several or none. They name "
+        "what a head does on this text, not what it is for."
+    )

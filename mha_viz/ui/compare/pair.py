@@ -1,0 +1,121 @@
+"""One head, or two heads side by side with their difference and every number between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.core.measure import PAIR_MEASURES
+from mha_viz.core.metrics import METRICS
+from mha_viz.core.record import AttentionRecord
+from mha_viz.plots.difference import difference_heatmap, metric_change
+from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.plots.labels import head_name
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import controls, figures, look, reporting, state
+from mha_viz.ui.compare import words
+from mha_viz.ui.scene import Scene
+
+Place = tuple[int, int]
+
+
+def one_head(scene: Scene, place: Place) -> None:
+    """The chosen head's weights, and the way to all about it."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(head_name(*place), anchor=False)
+        controls.open_in_explore()
+    _heatmap(scene.record, place, key="chosen")
+
+
+def pair(scene: Scene, a: Place, b: Place) -> None:
+    """Both heads' weights and their difference, and every number between the two."""
+    st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
+    record = scene.record
+    both_heatmaps((record, a), (record, b))
+    one, two = record.head(*a).numpy(), record.head(*b).numpy()
+    names = (head_name(*a), head_name(*b))
+    left, right = st.columns(2)
+    with left:
+        figures.show(
+            difference_heatmap(
+                one, two, record.labels, record.key_labels, names=names, dark=look.dark(),
+                title=f"{names[1]} minus {names[0]}",
+            ),
+            key="difference", name="difference",
+            table=pd.DataFrame(two - one, columns=_numbered(record.key_labels),
+                               index=_numbered(record.labels)).reset_index(names="query"),
+            caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
+            how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
+        )  # fmt: skip
+    with right:
+        st.table(_between(scene, a, b).set_index(""), width="stretch")
+    changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
+
+
+def both_heatmaps(*sides: tuple[AttentionRecord, Place]) -> None:
+    """The weights on either side, each with its own tokens."""
+    for column, (record, place), key in zip(st.columns(2), sides, ("a", "b"), strict=True):
+        with column:
+            _heatmap(record, place, key=key)
+
+
+def changes(
+    scene: Scene, values: Mapping[str, tuple[float, float]], names: tuple[str, str]
+) -> None:
+    """Every metric on both sides."""
+    rows = {METRICS[key].title: pair for key, pair in values.items()}
+    table = pd.DataFrame(
+        [(title, one, two, two - one) for title, (one, two) in rows.items()],
+        columns=["Metric", *names, "Difference"],
+    )
+    figures.show(
+        metric_change(rows, names=names, dark=look.dark()), key="changes", name="metrics",
+        table=table, caption=words.settings(scene, f"{names[0]} and {names[1]}"),
+        how_to_read="Each row has a scale of its own; the numbers are at its ends.",
+    )  # fmt: skip
+
+
+def _heatmap(record: AttentionRecord, place: Place, *, key: str) -> None:
+    figure = head_heatmap(
+        record.head(*place).numpy(), record.labels, record.key_labels,
+        title=head_name(*place), scale=state.current().scale, dark=look.dark(), side=460,
+    )  # fmt: skip
+    st.plotly_chart(
+        figure, theme=None, key=f"heatmap_{key}", config={"displaylogo": False},
+        alt=f"Attention weights of {head_name(*place)}",
+    )  # fmt: skip
+
+
+def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
+    """What every measure says about these two heads."""
+    rows = []
+    for key, source in PAIR_MEASURES.items():
+        held = getattr(scene.record, source)
+        if held is None:
+            continue
+        two = torch.stack([held[a], held[b]])[None]
+        rows.append((METRICS[key].title, format_number(METRICS[key].function(two)[0, 1])))
+    for space in state.SPACES:
+        matrix = reporting.parameter_likeness(state.current(), space)
+        if matrix is not None:
+            heads = scene.record.n_heads
+            i, j = (layer * heads + head for layer, head in (a, b))
+            rows.append((f"cos of {space}", format_number(matrix[i, j])))
+    return pd.DataFrame(rows, columns=["", "between them"])
+
+
+def _numbered(labels: tuple[str, ...]) -> list[str]:
+    """Labels repeat; a table's columns may not."""
+    return [f"{i}:{label}" for i, label in enumerate(labels)]
+
+
+def strongest(matrix: np.ndarray, n: int) -> list[tuple[int, int]]:
+    """The n pairs i < j with the smallest numbers; what is not defined is left out."""
+    i, j = np.triu_indices(len(matrix), 1)
+    values = np.where(np.isfinite(matrix[i, j]), matrix[i, j], np.inf)
+    best = np.argsort(values, kind="stable")[:n]
+    return [(int(i[k]), int(j[k])) for k in best if np.isfinite(values[k])]

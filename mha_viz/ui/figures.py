@@ -1,0 +1,217 @@
+"""One Plotly figure with all that belongs to it: how to read it, its table, its files, a click.
+
+Knows streamlit and plotly, not what a figure shows. Importing it imports torch and plotly, so
+pages do it late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from mha_viz.plots import theme
+from mha_viz.plots.figure_file import captioned, figure_html, table_csv
+from mha_viz.ui import look
+from mha_viz.ui.components.figure_download import figure_download
+from mha_viz.ui.exports import safe_name
+from mha_viz.ui.messages import plain
+
+Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
+# Pictures are made by the Export menu, which puts the caption in them.
+_CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What the table and the files are made from, whenever that is."""
+
+    figure: go.Figure
+    table: pd.DataFrame
+    name: str
+    caption: str
+    dark: bool
+    key: str
+
+
+def show(
+    figure: go.Figure,
+    *,
+    key: str,
+    how_to_read: str,
+    table: pd.DataFrame,
+    caption: str,
+    name: str,
+    height: int | None = None,
+    clickable: bool = False,
+    on_click: Callable[[Any], None] | None = None,
+    alt: str | None = None,
+) -> Any:
+    """Draw a figure; return the customdata of the point that was just clicked, else None.
+
+    A click comes back in exactly one run: in a fragment, the run of that fragment. Points without
+    customdata do not answer. All texts are shown as they are, never read as markup.
+
+    Args:
+        figure: drawn for the theme that the page has; it is not changed.
+        key: unique in the app.
+        how_to_read: one or two sentences below the figure.
+        table: the figure's numbers, for "As a table" and CSV.
+        caption: model, text and settings, for the files.
+        name: what the figure is called, in words: in its files, their names, and to screen readers.
+        height: in pixels, where it should not be the figure's own.
+        clickable: whether clicks come back. Opacities of markers must then be single numbers.
+        on_click: takes the customdata instead, before the run that draws the figure again, so
+            that this figure can already show what was chosen.
+        alt: what a screen reader says; else the name and how to read it.
+    """
+    dark = look.dark()
+    clickable = clickable or on_click is not None
+    drawn = _prepared(figure, height, clickable, dark)
+    st.plotly_chart(
+        drawn, theme=None, key=key, alt=alt or f"{name}. {how_to_read}", selection_mode="points",
+        on_select=_listener(key, drawn, on_click) if clickable else "ignore", config=_CONFIG,
+    )  # fmt: skip
+    st.caption(f"**How to read.** {plain(how_to_read)}")
+    _below(_Shown(drawn, table, name, caption, dark, key))
+    return st.session_state.pop(f"{key}-clicked", None)
+
+
+# -- below the figure ------------------------------------------------------------------------------
+
+
+@st.fragment
+def _below(shown: _Shown) -> None:
+    """Table and files. A fragment of its own: opening one of them does not draw the page again.
+
+    What is inside is made, and sent to the browser, only while it is open.
+    """
+    # An open table needs all of a phone's width.
+    beside = not st.session_state.get(f"{shown.key}-table")
+    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
+        _table(shown)
+        _export(shown)
+
+
+def _table(shown: _Shown) -> None:
+    with st.expander("As a table", on_change="rerun", key=f"{shown.key}-table") as expander:
+        if expander.open:
+            counted = isinstance(shown.table.index, pd.RangeIndex)
+            st.dataframe(shown.table, hide_index=counted, key=f"{shown.key}-rows")
+
+
+def _export(shown: _Shown) -> None:
+    popover = st.popover(
+        "Export", icon=":material/download:", width="content", on_change="rerun",
+        key=f"{shown.key}-export",
+    )  # fmt: skip
+    with popover, st.container(gap="xsmall"):
+        if not popover.open:
+            st.caption("One moment …")  # seen between the click and the run that it causes
+            return
+        file = safe_name(shown.name, "figure")
+        picture = captioned(shown.figure, shown.caption, dark=shown.dark, title=shown.name)
+        figure_download(picture, file_name=file, key=f"{shown.key}-pictures")
+        with st.container(horizontal=True, gap="xsmall"):
+            for label, make, mime in _files(shown):
+                st.download_button(
+                    label, make, f"{file}.{label.lower()}", mime, key=f"{shown.key}-{label}",
+                    on_click="ignore", width="stretch",
+                )  # fmt: skip
+
+
+def _files(shown: _Shown) -> tuple[tuple[str, Callable[[], str | bytes], str], ...]:
+    """Label, maker and type; a maker runs outside of the page, so it reads nothing but `shown`."""
+    return (
+        ("CSV", lambda: table_csv(shown.table, f"{shown.name}\n{shown.caption}"), "text/csv"),
+        ("HTML", lambda: figure_html(shown.figure, title=shown.name, caption=shown.caption,
+                                     dark=shown.dark), "text/html"),
+    )  # fmt: skip
+
+
+# -- clicks ----------------------------------------------------------------------------------------
+
+
+def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
+    """A copy of the asked height, in which a click dims nothing."""
+    copy = go.Figure(figure)
+    if height is not None:
+        copy.update_layout(height=height)
+    if clickable:
+        copy.update_layout(dragmode=copy.layout.dragmode or "zoom")  # Streamlit's would be "pan"
+        ink = copy.layout.font.color or theme.ink(dark)
+        for trace in copy.data:
+            if "unselected.marker.opacity" in trace:
+                _keep_bright(trace, ink)
+    return copy
+
+
+def _keep_bright(trace: Any, ink: str) -> None:
+    """Plotly fades what is not selected to a fifth, unless it is told an opacity."""
+    opacity = trace.marker.opacity
+    if not isinstance(opacity, int | float):
+        bubbles = "marker.size" in trace and not isinstance(trace.marker.size, int | float | None)
+        opacity = 0.7 if bubbles else 1.0  # plotly's defaults
+    trace.unselected.marker.opacity = opacity
+    if "unselected.textfont.color" in trace:
+        colour = trace.textfont.color
+        trace.unselected.textfont.color = colour if isinstance(colour, str) else ink
+
+
+def _listener(
+    key: str, drawn: go.Figure, on_click: Callable[[Any], None] | None
+) -> Callable[[], None]:
+    """Called when the selection changed, before the run which that causes.
+
+    The selection itself would stay for all later runs; here it becomes an event. The browser says
+    which point of the drawn figure it was; the data come from that figure, not from the browser.
+    """
+
+    def listen() -> None:
+        before = st.session_state.get(f"{key}-selected", [])
+        now = _places(st.session_state.get(key))
+        st.session_state[f"{key}-selected"] = now
+        place = newly_clicked(before, now)
+        data = None if place is None else _customdata(drawn, place)
+        if data is not None and on_click is not None:
+            on_click(data)
+        elif data is not None:
+            st.session_state[f"{key}-clicked"] = data
+
+    return listen
+
+
+def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
+    """The point whose click turned one selection into the other.
+
+    A second click on a point takes it out of the selection, and is a click all the same.
+    """
+    added = [place for place in now if place not in before]
+    if added or now:
+        return (added or now)[-1]
+    return before[0] if len(before) == 1 else None
+
+
+def _places(event: Any) -> list[Place]:
+    """The selected points that the browser named: anyone can send anything."""
+    try:
+        points = [(point["curve_number"], point["point_index"])
+                  for point in event["selection"]["points"]]  # fmt: skip
+    except (TypeError, KeyError):
+        return []
+    return [(curve, point) for curve, point in points
+            if type(curve) is int and type(point) is int and min(curve, point) >= 0]  # fmt: skip
+
+
+def _customdata(figure: go.Figure, place: Place) -> Any:
+    """What the figure says about a point, in plain Python; None where it says nothing."""
+    curve, point = place
+    try:
+        value = figure.data[curve].customdata[point]
+    except (IndexError, TypeError):  # a place that is not there, a trace without customdata
+        return None
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,17 @@
+"""Compare: heads across layers, with each other, between texts and models. Pick, compute, draw."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.ui import controls, look, memory, picking, state
+
+
+def page() -> None:
+    """The Compare page."""
+    look.page_style()
+    st.title("Compare heads", anchor=False)
+    scene = picking.picked()
+    controls.section_picker()
+    memory.late("mha_viz.ui.compare").draw(scene)
+    state.publish()

@@ -1,0 +1,39 @@
+"""What every page begins with: a model and a text picked, and the text run through the model.
+
+Knows the controls and the scene; must not import torch before the page is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from mha_viz.ui import controls, memory, messages, state
+
+if TYPE_CHECKING:
+    from mha_viz.ui.scene import Scene
+
+
+def picked() -> Scene:
+    """The controls of a page's top, and the text run through the model; ends the run on errors."""
+    with st.sidebar:
+        st.header("mha_viz", anchor=False)
+        controls.model_picker()
+        controls.hardware()
+    second = controls.text_box()
+    warnings = st.container()
+    with messages.shown():
+        drawing = memory.late("mha_viz.ui.drawing")
+        model = drawing.load_model(state.current())
+        with second:
+            controls.pair_box(model.parts, model.accepts_pair)
+        controls.part_picker(model.parts)
+        with st.sidebar:
+            drawing.model_facts(model)
+        scene: Scene = drawing.compute(state.current(), model)
+        drawing.fit_head(scene)
+    with warnings:
+        for problem in state.problems():
+            st.warning(messages.plain(problem), icon=":material/link_off:")
+    return scene

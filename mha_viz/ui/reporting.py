@@ -1,0 +1,89 @@
+"""What the pages say about heads beyond the text's own scores: baselines, labels, likenesses.
+
+Knows scenes, reports and the cache; draws nothing but the offer to compute what takes long.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.capture.parameters import parameter_similarity
+from mha_viz.capture.report import Report
+from mha_viz.capture.report import report as make_report
+from mha_viz.core.measure import head_similarity
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.ui import memory
+from mha_viz.ui.scene import Scene
+from mha_viz.ui.state import View
+
+AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
+
+
+def report(scene: Scene, view: View) -> Report:
+    """Scores, baselines and labels of all heads; with random weights where that is quick or asked.
+
+    Computed once for a text; a click on another head finds it here.
+    """
+    which = (view.model, view.device, view.dtype)
+    wanted = small(view) or which in st.session_state.get("random_wanted", ())
+
+    def make() -> Report:
+        if scene.record.part == "cross":
+            return make_report(scene.record)
+        part = scene.record.part
+        random = memory.random_twin(*which) if wanted else None
+        return make_report(
+            scene.record,
+            random=random,
+            induction=memory.induction(*which, part, False),
+            random_induction=memory.induction(*which, part, True) if wanted else None,
+        )
+
+    return memory.cache().get((scene.key, "report", wanted), make, lambda made: 100_000)
+
+
+def small(view: View) -> bool:
+    """Random weights of this model are made without asking."""
+    model = memory.model(view.model, view.device, view.dtype)
+    return sum(p.numel() for p in model.network.parameters()) <= AT_ONCE
+
+
+def offer_random(view: View) -> None:
+    """A button for the baseline of random weights, where it has not been made at once."""
+    which = (view.model, view.device, view.dtype)
+    if small(view) or which in st.session_state.get("random_wanted", ()):
+        return
+
+    def want() -> None:
+        st.session_state.setdefault("random_wanted", set()).add(which)
+
+    st.button(
+        "Add random weights as a baseline", on_click=want, icon=":material/casino:",
+        help="Makes the same architecture with random weights and runs this text through it. For "
+        "a model of this size that takes some seconds and as much memory again.",
+    )  # fmt: skip
+
+
+def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
+    """`head_similarity` of the scene's record, computed once: (layer * head, layer * head)."""
+    return memory.cache().get(
+        (scene.key, "pairs", measure),
+        lambda: head_similarity(scene.record, measure).numpy(),
+        lambda matrix: int(matrix.nbytes),
+    )
+
+
+def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
+    """`parameter_similarity` of the view's model, once for all texts; None where not known."""
+    model = memory.model(view.model, view.device, view.dtype)
+    key = (view.model, view.device, view.dtype, view.part, "parameters", space)
+
+    def make() -> NDArray[np.float32] | None:
+        try:
+            return parameter_similarity(model, space, part=view.part).cpu().numpy()
+        except (NotKeptError, AttentionUnavailableError):
+            return None
+
+    return memory.cache().get(key, make, lambda found: 0 if found is None else int(found.nbytes))

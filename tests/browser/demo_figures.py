@@ -1,0 +1,68 @@
+"""A small app that shows figures with all that belongs to them, for their tests.
+
+Query parameters: picked (a click is taken by a callback), hostile (names that look like markup).
+"""
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit import runtime
+
+from mha_viz.plots import theme
+from mha_viz.ui import figures
+
+HOSTILE = "<script>alert(1)</script> <b>bold</b> $x^2$ [link](http://x.test) # not a comment"
+HEADS = [(layer, head) for layer in range(3) for head in range(4)]
+
+
+def figure(title: str, dark: bool) -> go.Figure:
+    """Twelve heads as dots, and a bar for each layer, which does not answer to clicks."""
+    layers, heads = np.array(HEADS).T
+    made = go.Figure()
+    made.add_scatter(
+        x=layers + heads / 8, y=(layers + 1) * 0.2 + heads * 0.05, mode="markers", name="a head",
+        marker=dict(size=16, opacity=0.8), customdata=np.array(HEADS),
+    )  # fmt: skip
+    made.add_bar(x=[0, 1, 2], y=[0.1, 0.15, 0.2], name="a layer", opacity=0.5)
+    made.update_layout(
+        theme.layout(dark), title=title, height=360, margin=dict(l=40, r=16, t=40, b=32),
+        legend=dict(orientation="h", y=0, yref="container", yanchor="bottom"),
+    )  # fmt: skip
+    return made
+
+
+@st.fragment
+def drawn(name: str, dark: bool) -> None:
+    st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
+    table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
+    took = st.session_state.setdefault("took", [])
+    clicked = figures.show(
+        figure("Dots and bars", dark), key="dots", how_to_read=f"Each dot is a head of {name}.",
+        table=table, caption=f"{name} · The old dog\nsquare-root colours", name=name,
+        clickable=True, on_click=took.append if "picked" in st.query_params else None,
+    )  # fmt: skip
+    st.session_state.setdefault("clicks", [])
+    if clicked is not None:
+        st.session_state.clicks.append(clicked)
+    st.text(f"clicked {clicked} so far {st.session_state.clicks} took {took}")
+    st.button("Run the fragment again")
+    st.text(f"fragment runs {st.session_state['fragment_runs']}")
+
+
+def main() -> None:
+    st.set_page_config(layout="wide")
+    st.session_state["app_runs"] = st.session_state.get("app_runs", 0) + 1
+    name = HOSTILE if "hostile" in st.query_params else "tiny-bert"
+    dark = st.context.theme.type == "dark"
+    drawn(name, dark)
+    figures.show(
+        figure("A second figure", dark), key="second", how_to_read="The same once more.",
+        table=pd.DataFrame({"x": [1, 2]}), caption="tiny-bert", name="second", height=300,
+    )  # fmt: skip
+    st.button("Run all again")
+    st.text(f"app runs {st.session_state['app_runs']}")
+
+
+if runtime.exists():  # not while a test runner looks for doctests
+    main()

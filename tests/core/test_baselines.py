@@ -1,0 +1,124 @@
+"""Baselines against definitions worked out by hand, and labels at and around their thresholds."""
+
+import math
+
+import pytest
+import torch
+
+from mha_viz.core import metrics
+from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels
+from mha_viz.errors import ArgumentError
+
+LAYERS, HEADS, N, KEYS, D_HEAD, D_MODEL = 2, 3, 11, 13, 5, 7
+
+
+def empty(query: int = N, key: int = N) -> torch.Tensor:
+    return torch.zeros(LAYERS, HEADS, query, key)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_uniform_rows_share_the_weight_among_the_keys_in_sight(causal: bool) -> None:
+    pattern = metrics.uniform_pattern(N, KEYS, causal=causal)[0, 0]
+    for q in range(N):
+        seen = q + 1 if causal else KEYS
+        assert pattern[q].tolist() == pytest.approx([1 / seen] * seen + [0.0] * (KEYS - seen))
+
+
+def test_a_fixed_offset_looks_at_one_key_and_stays_inside() -> None:
+    places = metrics.offset_pattern(N, 3, 2)[0, 0].argmax(-1)
+    assert places.tolist() == [2] * N
+    assert metrics.offset_pattern(5, 5, -1)[0, 0].argmax(-1).tolist() == [0, 0, 1, 2, 3]
+    with pytest.raises(ArgumentError, match="at least one query"):
+        metrics.offset_pattern(0, 3, 1)
+
+
+def test_what_heads_that_learned_nothing_score() -> None:
+    ids = torch.arange(N) % 7
+    special = torch.arange(N) >= N - 2
+    found = baselines(empty(), ids=ids, is_special=special, causal=True)
+    harmonic = sum(1 / (q + 1) for q in range(N)) / N
+    entropy = sum(math.log(q + 1) for q in range(N)) / N
+    assert found["first_token"].uniform == pytest.approx(harmonic)
+    assert found["entropy"].uniform == pytest.approx(entropy)
+    assert found["entropy"].offset == 0.0
+    assert found["previous_token"].offset == 1.0
+    assert found["distance"].offset == pytest.approx((N - 1) / N)
+    assert found["normalized_entropy"].uniform == pytest.approx((N - 1) / N)  # the first sees one
+    assert found["previous_token"].random is None
+
+
+def test_random_heads_give_a_mean_and_a_range() -> None:
+    scores = torch.tensor([[0.2, 0.4, float("nan")], [0.1, 0.3, 0.5]])
+    found = baselines(empty(), random={"self_token": scores, "importance": scores * math.nan})
+    assert found["self_token"].random == pytest.approx(0.3)
+    assert (found["self_token"].random_low, found["self_token"].random_high) == pytest.approx(
+        (0.1, 0.5)
+    )
+    assert "importance" not in found
+
+
+def test_outputs_have_baselines_where_the_values_are_known() -> None:
+    generator = torch.Generator().manual_seed(3)
+    value = torch.randn(LAYERS, HEADS, KEYS, D_HEAD, generator=generator)
+    W_O = tuple(torch.randn(HEADS, D_HEAD, D_MODEL, generator=generator) for _ in range(LAYERS))
+    found = baselines(empty(N, KEYS), value=value, W_O=W_O)
+    outputs = torch.stack([value[i].mean(-2)[:, None] @ W_O[i] for i in range(LAYERS)])
+    want = outputs.norm(dim=-1).mean()
+    assert found["output_norm"].uniform == pytest.approx(float(want), rel=1e-5)
+    assert found["variance"].uniform == pytest.approx(0.0, abs=1e-5)  # every row the same mean
+    assert "output_norm" not in baselines(empty(N, KEYS))
+
+
+def scores_of(**values: float) -> dict[str, torch.Tensor]:
+    """One head with these scores among others with none, at L1 H2."""
+    table = {key: torch.zeros(LAYERS, HEADS) for key in values}
+    for key, value in values.items():
+        table[key][1, 2] = value
+    return table
+
+
+def labels(scores: dict[str, torch.Tensor], **given: Baseline) -> list[str]:
+    return [found.label.key for found in head_labels(scores, given)[1][2]]
+
+
+@pytest.mark.parametrize(
+    "key", ["previous_token", "next_token", "self", "first_token", "separator", "duplicate"]
+)
+def test_half_of_the_weight_earns_a_label_if_it_beats_the_baseline(key: str) -> None:
+    metric = LABELS[key].metric
+    low = {metric: Baseline(uniform=0.1, random_high=0.2)}
+    assert labels(scores_of(**{metric: 0.5}), **low) == [key]
+    assert labels(scores_of(**{metric: 0.4999}), **low) == []
+    high = {metric: Baseline(uniform=0.1, random_high=0.7)}
+    assert labels(scores_of(**{metric: 0.6}), **high) == []
+    (found,) = head_labels(scores_of(**{metric: 0.8}), high)[1][2]
+    assert (found.score, found.threshold, found.baseline) == pytest.approx((0.8, 0.5, 0.7))
+    assert found.baseline_name == "best random head" and "0.8" in found.why
+    assert head_labels(scores_of(**{metric: 0.8}), high)[0][0] == ()
+
+
+def test_without_any_baseline_there_is_no_label_but_for_induction() -> None:
+    assert labels(scores_of(previous_token=0.9)) == []
+    assert labels(scores_of(induction=0.9)) == ["induction"]
+    assert labels(scores_of(induction=0.9), induction=Baseline(random_high=0.95)) == []
+
+
+def test_broad_is_measured_against_a_fixed_offset() -> None:
+    given = {"normalized_entropy": Baseline(uniform=1.0, offset=0.0, random_high=0.99)}
+    assert labels(scores_of(normalized_entropy=0.9), **given) == ["broad"]
+    assert labels(scores_of(normalized_entropy=0.8), **given) == []
+
+
+def test_near_and_far_are_multiples_of_what_uniform_attention_gives() -> None:
+    given = {"distance": Baseline(uniform=8.0)}
+    scores = {"distance": torch.tensor([[4.0, 4.1, 9.9], [10.0, 8.0, 1.0]])}
+    found = [[[f.label.key for f in head] for head in row] for row in head_labels(scores, given)]
+    assert found == [[["local"], [], []], [["long_range"], [], ["local"]]]
+    short = {"distance": Baseline(uniform=2.9)}
+    assert all(head == () for row in head_labels(scores, short) for head in row)
+
+
+def test_a_sink_is_not_long_range() -> None:
+    given = {"distance": Baseline(uniform=4.0), "first_token": Baseline(uniform=0.1)}
+    assert labels(scores_of(distance=9.0, first_token=0.9), **given) == ["first_token"]
+    assert labels(scores_of(distance=9.0, first_token=0.2), **given) == ["long_range"]

@@ -1,0 +1,236 @@
+"""Attention through all layers, against values by hand, networkx and vectors laid out in full."""
+
+import time
+
+import networkx
+import pytest
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics import flow, flow_rows
+from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
+from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+
+LAYERS, HEADS, N, D_VALUE, D_MODEL = 3, 5, 7, 11, 13
+
+
+def random_pattern(layers: int = LAYERS, n: int = N, causal: bool = False, seed: int = 3) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.randn(layers, HEADS, n, n, generator=generator) * 2
+    if causal:
+        raw = raw.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
+    return raw.softmax(-1)
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
+    torch.testing.assert_close(
+        got.double(), torch.as_tensor(want, dtype=torch.float64), atol=atol, rtol=0
+    )
+
+
+def two_layers() -> Tensor:
+    """Two heads in each layer; their means are [[1, 0], [0.6, 0.4]] and [[0.5, 0.5], [0.2, 0.8]]"""
+    first = [[[1.0, 0.0], [0.8, 0.2]], [[1.0, 0.0], [0.4, 0.6]]]
+    second = [[[0.7, 0.3], [0.4, 0.6]], [[0.3, 0.7], [0.0, 1.0]]]
+    return torch.tensor([first, second])
+
+
+# -- rollout -------------------------------------------------------------------------------------
+
+
+def test_rollout_of_two_layers_and_two_tokens_by_hand():
+    # M_0 = [[1, 0], [0.3, 0.7]] and M_1 = [[0.75, 0.25], [0.1, 0.9]]
+    first = [[1.0, 0.0], [0.3, 0.7]]
+    second = [[0.75 + 0.25 * 0.3, 0.25 * 0.7], [0.1 + 0.9 * 0.3, 0.9 * 0.7]]
+    close(attention_rollout(two_layers()), [first, second])
+    # Without the residual M_l are the means themselves.
+    second = [[0.5 + 0.5 * 0.6, 0.5 * 0.4], [0.2 + 0.8 * 0.6, 0.8 * 0.4]]
+    close(attention_rollout(two_layers(), residual=0.0), [[[1.0, 0.0], [0.6, 0.4]], second])
+    close(attention_rollout(two_layers(), residual=1.0), torch.eye(2).expand(2, 2, 2))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("residual", [0.0, 0.3, 0.5])
+def test_rollout_by_a_sum_over_all_paths(causal, residual):
+    pattern = random_pattern(causal=causal).double()
+    M = residual * torch.eye(N) + (1 - residual) * pattern.mean(1)
+    want = torch.zeros(N, N, dtype=torch.float64)
+    for q in range(N):
+        for k in range(N):
+            for a in range(N):
+                for b in range(N):
+                    want[q, k] += M[2, q, a] * M[1, a, b] * M[0, b, k]
+    got = attention_rollout(pattern.float(), residual)
+    assert got.shape == (LAYERS, N, N) and got.dtype == torch.float32
+    close(got[-1], want)
+    close(got.sum(-1), torch.ones(LAYERS, N))
+    assert not causal or got.triu(1).count_nonzero() == 0
+
+
+def test_rollout_knows_no_order_of_heads_and_follows_the_tokens():
+    pattern = random_pattern()
+    close(attention_rollout(pattern[:, [4, 1, 0, 3, 2]]), attention_rollout(pattern))
+    order = [3, 0, 6, 1, 5, 2, 4]
+    moved = attention_rollout(pattern[:, :, order][..., order])
+    close(moved, attention_rollout(pattern)[:, order][..., order])
+
+
+def test_rows_of_nothing_keep_themselves():
+    pattern = random_pattern()
+    pattern[:, :, 2] = 0.0
+    got = attention_rollout(pattern)
+    close(got[:, 2], torch.eye(N)[2].expand(LAYERS, N))
+    close(got.sum(-1), torch.ones(LAYERS, N))  # scaled back to 1 after the residual was added
+    bare = attention_rollout(pattern, residual=0.0)
+    assert bare.isfinite().all() and bare[:, 2].count_nonzero() == 0
+    pattern[:, :, 4] *= 0.5  # half of its mass was removed: 0.5 of itself against 0.25
+    M = attention_rollout(pattern)[0, 4]
+    close(M, (torch.eye(N)[4] * 0.5 + 0.5 * pattern[0, :, 4].mean(0)) / 0.75)
+
+
+# -- flow ----------------------------------------------------------------------------------------
+
+
+def by_networkx(pattern: Tensor, query: int, residual: float = 0.5) -> list[float]:
+    """The same network with real numbers as capacities, from the definition."""
+    n = pattern.shape[-1]
+    M = residual * torch.eye(n, dtype=torch.float64) + (1 - residual) * pattern.double().mean(1)
+    M /= M.sum(-1, keepdim=True)  # which float32 rows miss by 1e-8
+    graph = networkx.DiGraph()
+    for layer, rows in enumerate(M.tolist()):
+        for q in range(n):
+            for k in range(n):
+                graph.add_edge((layer + 1, q), (layer, k), capacity=rows[q][k])
+    source = (len(M), query)
+    return [networkx.maximum_flow_value(graph, source, (0, k)) for k in range(n)]
+
+
+def test_flow_by_hand():
+    # From token 1: 0.9 to itself, 0.1 to token 0, and then at most 0.3 and 1 to input 0.
+    close(attention_flow(two_layers(), query=1), [0.1 + 0.3, 0.7])
+    close(attention_flow(two_layers(), query=0), [0.75 + 0.25, 0.25])
+    close(attention_flow(two_layers()[:1], query=1), [0.3, 0.7])  # one layer: its own row
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("residual", [0.0, 0.5])
+@pytest.mark.parametrize("query", [0, 4, 6])
+def test_flow_is_networkxs_within_the_rounding_that_is_stated(causal, residual, query):
+    pattern = random_pattern(causal=causal)
+    got = attention_flow(pattern.double(), query, residual)
+    stated = LAYERS * N**2 / 2**31
+    assert got.shape == (N,)
+    close(got, by_networkx(pattern, query, residual), atol=stated)
+    close(got, by_networkx(pattern, query, residual), atol=1e-8)  # in fact
+    close(attention_flow(pattern, query, residual), got, atol=1e-6)  # float32 in, float32 out
+    assert not causal or got[query + 1 :].count_nonzero() == 0
+
+
+def test_flow_is_at_least_what_rollout_lets_through():
+    """Rollout is one way for the mass to flow, so no more than the most that can."""
+    pattern = random_pattern()
+    rollout = attention_rollout(pattern)[-1]
+    for query in range(N):
+        assert (attention_flow(pattern, query) >= rollout[query] - 1e-6).all()
+
+
+def test_flow_counts_from_the_end_too_and_is_a_share():
+    pattern = random_pattern()
+    close(attention_flow(pattern, -1), attention_flow(pattern, N - 1), atol=0)
+    identity = torch.eye(N).expand(LAYERS, HEADS, N, N)
+    close(attention_flow(identity, 3), torch.eye(N)[3], atol=0)
+    uniform = torch.full((2, 1, N, N), 1 / N)
+    assert attention_flow(uniform, 3).max() <= 1.0
+    close(attention_flow(torch.zeros(2, 1, N, N), 3, residual=0.0), torch.zeros(N), atol=0)
+
+
+def test_the_longest_text_that_flow_takes_takes_seconds():
+    n = int((flow.FLOW_LIMIT / 12) ** (1 / 3))
+    start = time.process_time()
+    attention_flow(random_pattern(12, n), query=n - 1)
+    assert time.process_time() - start < 5
+    with pytest.raises(ArgumentError, match=f"at most {n} tokens in 12 layers, got {n + 1}"):
+        attention_flow(torch.eye(n + 1).expand(12, 1, n + 1, n + 1), query=0)
+
+
+# -- weights with what they carry ----------------------------------------------------------------
+
+
+def test_value_weighted_by_vectors_laid_out_in_full():
+    pattern = random_pattern()[:, :, :4]  # as many queries as keys is not needed
+    value = torch.randn(LAYERS, HEADS, N, D_VALUE)
+    W_O = [torch.randn(HEADS, D_VALUE, D_MODEL) for _ in range(LAYERS)]
+    got = value_weighted(pattern, value, W_O)
+    assert got.shape == (LAYERS, HEADS, 4, N) and got.dtype == torch.float32
+    for layer in range(LAYERS):
+        for head in range(HEADS):
+            for q in range(4):
+                for k in range(N):
+                    carried = pattern[layer, head, q, k] * value[layer, head, k] @ W_O[layer][head]
+                    close(got[layer, head, q, k], carried.norm().item(), atol=1e-5)
+
+
+def test_vectors_that_the_output_weights_cancel_carry_nothing():
+    value = torch.randn(1, 1, 2, 3)
+    W_O = torch.randn(1, 3, D_MODEL)
+    W_O[0, 2] = -(value[0, 0, 0, 0] * W_O[0, 0] + value[0, 0, 0, 1] * W_O[0, 1]) / value[0, 0, 0, 2]
+    got = value_weighted(torch.full((1, 1, 1, 2), 0.5), value, [W_O])
+    assert 0 <= got[0, 0, 0, 0] < 1e-6 < 0.1 < got[0, 0, 0, 1]
+    zeros = value_weighted(torch.full((1, 1, 1, 2), 0.5), torch.zeros(1, 1, 2, 3), [W_O])
+    assert zeros.count_nonzero() == 0  # and no NaN of a square root below zero
+
+
+def test_output_weights_of_half_precision_and_with_gradients_are_taken():
+    value = torch.randn(1, HEADS, N, D_VALUE)
+    W_O = torch.randn(HEADS, D_VALUE, D_MODEL).bfloat16()
+    pattern = random_pattern(1)
+    close(value_weighted(pattern, value, [W_O]), value_weighted(pattern, value, [W_O.float()]), 0)
+    given = W_O.float().requires_grad_()
+    assert not value_weighted(pattern, value, [given]).requires_grad
+
+
+# -- what is wrong is said -----------------------------------------------------------------------
+
+P = random_pattern()
+V, W = torch.zeros(LAYERS, HEADS, N, 2), [torch.zeros(HEADS, 2, 3)] * LAYERS
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: attention_rollout(P[0]), ShapeError, "layer, head, query, key"),
+        (lambda: attention_rollout(P.long()), DTypeError, "floating point"),
+        (lambda: attention_rollout(P[..., :4]), ArgumentError, "self-attention.*7 queries and 4"),
+        (lambda: attention_rollout(P, 1.5), ArgumentError, r"residual must be in \[0, 1\], got"),
+        (lambda: attention_flow(P, 0, -0.1), ArgumentError, "residual"),
+        (lambda: attention_flow(P[..., :4], 0), ArgumentError, "self-attention"),
+        (lambda: attention_flow(P, 7), ArgumentError, r"query must lie in 0\.\.6, got 7"),
+        (lambda: attention_flow(P, -8), ArgumentError, r"0\.\.6, got -8"),
+        (lambda: value_weighted(P[0], V, W), ShapeError, "layer, head, query, key"),
+        (lambda: value_weighted(P, V[:1], W), ShapeError, r"value must be \(3, 5, 7\)"),
+        (lambda: value_weighted(P, V[..., 0], W), ShapeError, "value must be"),
+        (lambda: value_weighted(P, V, W[:2]), ShapeError, "in each of 3 layers"),
+        (lambda: value_weighted(P, V, [w.mT for w in W]), ShapeError, r"\(5, 2, d_model\)"),
+        (lambda: value_weighted(P, V.long(), W), DTypeError, "value must be floating"),
+        (lambda: value_weighted(P, V, [w.long() for w in W]), DTypeError, "W_O must be floating"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_no_input_is_changed():
+    pattern, value = random_pattern(), torch.randn(LAYERS, HEADS, N, 2)
+    before = pattern.clone(), value.clone()
+    attention_rollout(pattern)
+    attention_flow(pattern, 0)
+    value_weighted(pattern, value, W)
+    assert torch.equal(pattern, before[0]) and torch.equal(value, before[1])
+
+
+def test_every_row_is_filled_in():
+    for row in flow_rows.ROWS:
+        assert row.key == row.function.__name__ and row.of == "flow"
+        assert row.title and row.formula and row.source and row.meaning.endswith(".")
+        assert row.direction.startswith("higher means")

@@ -1,0 +1,224 @@
+"""What a layer's heads do together: the stack's SVD, sums written out, bounds that must hold."""
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics import layers
+from mha_viz.core.metrics.layer_rows import ROWS
+from mha_viz.core.metrics.outputs import effective_rank, variance
+from mha_viz.core.metrics.spread import information
+from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+
+LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
+Weights = tuple[Tensor, ...]
+
+
+def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
+
+
+def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:
+    dice = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(HEADS, d_head, d_model, generator=dice) for _ in range(LAYERS))
+
+
+def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return (torch.randn(LAYERS, heads, query, key, generator=dice) * 2).softmax(-1)
+
+
+def materialised(z: Tensor, W_O: Weights) -> Tensor:
+    return torch.einsum("lhqd,lhdm->lhqm", z.double(), torch.stack(W_O).double())
+
+
+def rank(rows: np.ndarray) -> float:
+    singular = np.linalg.svd(rows, compute_uv=False)
+    p = singular[singular > singular.max() * 1e-7] / singular.sum()
+    return math.exp(-(p * np.log(p)).sum())
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6, rtol: float = 1e-5) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=True)
+
+
+# -- coverage ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "d_head", "d_model"), [(11, 5, 17), (2, 7, 19), (13, 7, 5), (1, 3, 2)]
+)
+def test_coverage_agrees_with_the_svd_of_the_stack(query: int, d_head: int, d_model: int) -> None:
+    z, W_O = random_z(query, d_head), weights(d_head, d_model)
+    heads = materialised(z, W_O).numpy()
+    together, apart, ratio = layers.coverage(z, W_O)
+    close(together, [rank(layer.reshape(-1, d_model)) for layer in heads])
+    close(apart, [sum(rank(head) for head in layer) for layer in heads])
+    close(ratio, together / apart)
+    close(layers.coverage_ratio(z, W_O), ratio)
+
+
+def test_heads_that_write_alike_and_heads_that_share_nothing() -> None:
+    z = random_z()[:, :1].expand(-1, HEADS, -1, -1)
+    same = tuple(weight[:1].expand(HEADS, -1, -1) for weight in weights())
+    close(layers.coverage(z, same).ratio, 1 / HEADS)
+    basis = torch.linalg.qr(torch.randn(D_MODEL, HEADS * D_HEAD)).Q.T
+    apart = (basis.reshape(HEADS, D_HEAD, D_MODEL),) * LAYERS
+    close(layers.coverage(z, apart).ratio, 1.0)
+    strong = z * torch.tensor([1.0, 5.0, 25.0])[:, None, None]  # as many directions, not as even
+    assert (layers.coverage(strong, apart).ratio < 0.9).all()
+
+
+def test_a_layer_that_writes_nothing_has_no_ratio() -> None:
+    z = random_z()
+    z[1] = 0.0
+    together, apart, ratio = layers.coverage(z, weights())
+    assert together[1] == apart[1] == 0 and ratio[1].isnan() and ratio[0].isfinite()
+
+
+# -- capacity ----------------------------------------------------------------------------------
+
+
+def mutual_information(joint: np.ndarray) -> float:
+    """Between a uniformly drawn row and a column, from the rows' distributions."""
+    rows = joint.reshape(len(joint), -1)
+    return float(scipy.stats.entropy(rows.mean(0)) - scipy.stats.entropy(rows, axis=-1).mean())
+
+
+def test_capacity_against_entropies_by_scipy() -> None:
+    pattern = random_pattern()
+    total, best, pooled, bound = layers.capacity(pattern)
+    for layer, heads in enumerate(pattern.double().numpy()):
+        each = [mutual_information(head) for head in heads]
+        close(total[layer], sum(each))
+        close(best[layer], max(each))
+        close(pooled[layer], mutual_information(heads.mean(0)))
+        close(bound[layer], min(sum(each), math.log(N)))
+
+
+def test_the_bound_is_the_number_of_queries_where_heads_tell_more() -> None:
+    pattern = torch.eye(5).expand(LAYERS, HEADS, 5, 5)
+    total, best, pooled, bound = layers.capacity(pattern)
+    close(total, HEADS * math.log(5))
+    for capacity in (best, pooled, bound):
+        close(capacity, math.log(5))
+    tall = random_pattern(2, 13, heads=7) ** 9
+    tall = tall / tall.sum(-1, keepdim=True)
+    assert (layers.capacity(tall).total > math.log(2)).all()
+    close(layers.capacity(tall).bound, math.log(2))
+
+
+@hypothesis.given(
+    query=st.sampled_from([1, 2, 5, 11]),
+    key=st.sampled_from([1, 2, 3]),
+    sharpness=st.sampled_from([0.0, 0.5, 2.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+def test_the_joint_information_lies_where_it_is_said_to(
+    query: int, key: int, sharpness: float, seed: int
+) -> None:
+    pattern = random_pattern(query, key, seed).double() ** sharpness
+    pattern = pattern / pattern.sum(-1, keepdim=True)
+    total, best, pooled, bound = layers.capacity(pattern)
+    for layer, heads in enumerate(pattern):
+        combinations = [
+            math.prod(heads[h, :, k] for h, k in enumerate(keys))
+            for keys in product(range(key), repeat=HEADS)
+        ]
+        joint = mutual_information(torch.stack(combinations, dim=-1).numpy())
+        assert best[layer] <= joint + 1e-9 and joint <= bound[layer] + 1e-9
+        mean = information(pattern)[layer].mean()
+        assert pooled[layer] <= mean + 1e-9 and mean <= best[layer] + 1e-9
+        assert bound[layer] <= total[layer]
+
+
+# -- the statements ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("query", "d_head", "d_model"), [(11, 5, 17), (1, 7, 3)])
+def test_statements_agree_with_the_materialised_outputs(
+    query: int, d_head: int, d_model: int
+) -> None:
+    z, W_O = random_z(query, d_head), weights(d_head, d_model)
+    heads = materialised(z, W_O)
+    of_sum, sum_of = layers.variance_statement(z, W_O)
+    close(of_sum, heads.sum(1).var(1, correction=0).sum(-1))
+    close(sum_of, heads.var(2, correction=0).sum((-1, 1)))
+    close(sum_of, variance(z, W_O).sum(-1))
+    mean_square, width = layers.norm_statement(z, W_O)
+    close(mean_square, heads.sum(1).norm(dim=-1).square().mean(-1))
+    close(width, float(d_model))
+    close(layers.variance_ratio(z, W_O), of_sum / sum_of)
+    close(layers.norm_ratio(z, W_O), mean_square / d_model)
+
+
+def test_the_variance_statement_may_hold_and_may_fail() -> None:
+    z = random_z()[:, :1].repeat(1, HEADS, 1, 1)
+    same = tuple(weight[:1].repeat(HEADS, 1, 1) for weight in weights())
+    close(layers.variance_ratio(z, same), float(HEADS))  # heads alike: H^2 Var beside H Var
+    z[:, 1] *= -1.0
+    z[:, 2] = 0.0
+    close(layers.variance_ratio(z, same), 0.0)  # heads that cancel
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_half_precision_is_added_up_in_float32(row, dtype: torch.dtype) -> None:
+    z, W_O = random_z().to(dtype), tuple(weight.to(dtype) for weight in weights())
+    given = (z, W_O) if row.needs else (random_pattern(101).to(dtype),)
+    wide = (z.double(), tuple(w.double() for w in W_O)) if row.needs else (given[0].double(),)
+    got = row.function(*given)
+    assert got.shape == (LAYERS,)
+    assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    close(got.double(), row.function(*wide), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+def test_layers_are_kept_apart(row) -> None:
+    given = [random_z(), weights()] if row.needs else [random_pattern()]
+    backwards = [given[0].flip(0), *(weight[::-1] for weight in given[1:])]
+    close(row.function(*backwards), row.function(*given).flip(0))
+    assert row.function(*given)[0] != row.function(*given)[1]
+
+
+def test_the_rows_name_their_functions() -> None:
+    for row in ROWS:
+        assert row.key == row.function.__name__ and row.function is getattr(layers, row.key)
+        assert row.of == "layer" and row.needs <= {"outputs"}
+        assert row.direction.startswith("higher means") and row.meaning.endswith(".")
+
+
+def test_apart_is_the_apart_the_heads_own() -> None:
+    assert torch.equal(
+        layers.coverage(random_z(), weights()).apart, effective_rank(random_z(), weights()).sum(-1)
+    )
+
+
+WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[], object]]] = {
+    "axes": (ShapeError, "layer, head", lambda: layers.coverage(random_z()[0], weights())),
+    "layers": (ShapeError, "2 layers", lambda: layers.norm_statement(random_z(), weights()[1:])),
+    "width": (ShapeError, "layer 0", lambda: layers.variance_statement(random_z(), weights(7))),
+    "kind": (DTypeError, "int64", lambda: layers.coverage(random_z().long(), weights())),
+    "pattern": (ShapeError, "none empty", lambda: layers.capacity(random_pattern()[..., :0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "words", "call"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said(
+    error: type[MhaVizError], words: str, call: Callable[[], object]
+) -> None:
+    with pytest.raises(error, match=words):
+        call()

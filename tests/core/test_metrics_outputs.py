@@ -1,0 +1,183 @@
+"""What a head writes, against the materialised outputs: einsum, numpy's SVD, values by hand."""
+
+import math
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics import outputs
+from mha_viz.core.metrics.output_rows import ROWS
+from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+
+LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
+Weights = tuple[Tensor, ...]
+
+
+def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
+
+
+def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:
+    dice = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(HEADS, d_head, d_model, generator=dice) for _ in range(LAYERS))
+
+
+def materialised(z: Tensor, W_O: Weights) -> Tensor:
+    return torch.einsum("lhqd,lhdm->lhqm", z.double(), torch.stack(W_O).double())
+
+
+def rank(rows: np.ndarray) -> float:
+    singular = np.linalg.svd(rows, compute_uv=False)
+    p = singular[singular > singular.max() * 1e-7] / singular.sum()
+    return math.exp(-(p * np.log(p)).sum())
+
+
+def close(got: Tensor, want: object, rtol: float = 1e-5) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=1e-6, rtol=rtol)
+
+
+def test_two_tokens_worked_out_by_hand() -> None:
+    z = torch.tensor([[[[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [3.0, 0.0]]]])
+    W_O = (torch.tensor([[[3.0, 4.0, 0.0], [0.0, 0.0, 1.0]], [[0.0, 2.0, 0.0], [9.0, 9.0, 9.0]]]),)
+    # outputs: (3, 4, 0) and (0, 0, 2); (0, 2, 0) and (0, 6, 0)
+    close(outputs.importance(z, W_O), [[math.sqrt(1.5**2 + 2**2 + 1), 4.0]])
+    close(outputs.output_norm(z, W_O), [[3.5, 4.0]])
+    close(outputs.output_share(z, W_O), [[3.5 / 7.5, 4 / 7.5]])
+    close(outputs.variance(z, W_O), [[1.5**2 + 2**2 + 1, 4.0]])
+    five, two = 5 / 7 * math.log(7 / 5), 2 / 7 * math.log(7 / 2)
+    close(outputs.effective_rank(z, W_O), [[math.exp(five + two), 1.0]])
+
+
+@pytest.mark.parametrize(("query", "d_head", "d_model"), [(11, 5, 17), (3, 7, 13), (13, 7, 5)])
+def test_every_number_agrees_with_the_materialised_outputs(
+    query: int, d_head: int, d_model: int
+) -> None:
+    z, W_O = random_z(query, d_head), weights(d_head, d_model)
+    heads = materialised(z, W_O)
+    norms = heads.norm(dim=-1).mean(-1)
+    close(outputs.importance(z, W_O), heads.mean(-2).norm(dim=-1))
+    close(outputs.output_norm(z, W_O), norms)
+    close(outputs.output_share(z, W_O), norms / norms.sum(-1, keepdim=True))
+    close(outputs.variance(z, W_O), heads.var(-2, correction=0).sum(-1))
+    want = [[rank(head.numpy()) for head in layer] for layer in heads]
+    close(outputs.effective_rank(z, W_O), want)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+def test_the_gram_at_hand_changes_nothing(row) -> None:
+    z, W_O = random_z(), weights()
+    if row.key != "importance":  # which is not made of it
+        got = row.function(z, W_O, gram=outputs.output_gram(W_O))
+        assert torch.equal(got, row.function(z, W_O))
+        assert not torch.equal(got, row.function(z, W_O, gram=outputs.output_gram(weights(seed=8))))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_half_precision_is_added_up_in_float32(row, dtype: torch.dtype) -> None:
+    z, W_O = random_z().to(dtype), tuple(weight.to(dtype) for weight in weights())
+    got = row.function(z, W_O)
+    assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    want = row.function(z.double(), tuple(weight.double() for weight in W_O))
+    close(got.double(), want, rtol=1e-5)
+
+
+def test_a_variance_far_from_zero_does_not_cancel() -> None:
+    z = random_z() * 1e-3 + 100.0
+    want = materialised(z, weights()).var(-2, correction=0).sum(-1)
+    close(outputs.variance(z, weights()), want, rtol=1e-2)
+    assert (want < 1e-3).all()  # beside squared norms of 10,000 and more
+
+
+def test_a_head_that_writes_nothing() -> None:
+    z = random_z()
+    z[1, 2] = 0.0
+    for row in ROWS:
+        assert row.function(z, weights())[1, 2] == 0
+        assert (row.function(z, weights())[1, :2] > 0).all()
+    z[1] = 0.0
+    share = outputs.output_share(z, weights())
+    assert (share[1] == 0).all()
+    close(share[0].sum(), 1.0)
+
+
+def test_one_query_has_no_variance_and_one_direction() -> None:
+    z = random_z(1)
+    close(outputs.variance(z, weights()), 0.0)
+    close(outputs.effective_rank(z, weights()), 1.0)
+    close(outputs.importance(z, weights()), outputs.output_norm(z, weights()))
+
+
+@pytest.mark.parametrize("directions", [1, 2, 5])
+def test_equal_directions_count_fully_and_rounding_not_at_all(directions: int) -> None:
+    z = torch.zeros(1, 1, 101, D_HEAD)
+    for q in range(100 // directions * directions):
+        z[..., q, q % directions] = 3.0
+    W_O = (torch.linalg.qr(torch.randn(D_MODEL, D_HEAD)).Q.T[None],)
+    close(outputs.effective_rank(z, W_O), float(directions), rtol=1e-6)
+    copied = z[..., :1].expand(1, 1, 101, D_HEAD)  # one direction, in all coordinates
+    close(outputs.effective_rank(copied, W_O), 1.0, rtol=1e-6)
+
+
+def test_weights_of_low_rank() -> None:
+    wide = weights(d_head=7, d_model=3)  # seven coordinates, three directions: G is singular
+    heads = materialised(random_z(d_head=7), wide)
+    want = [[rank(head.numpy()) for head in layer] for layer in heads]
+    close(outputs.effective_rank(random_z(d_head=7), wide), want)
+    flat = tuple(weight[:, :1].expand(-1, 5, -1) for weight in weights())
+    close(outputs.effective_rank(random_z(), flat), 1.0)
+    none = tuple(torch.zeros_like(weight) for weight in weights())
+    close(outputs.effective_rank(random_z(), none), 0.0)
+
+
+@hypothesis.given(
+    query=st.sampled_from([1, 2, 7, 13]),
+    d_head=st.sampled_from([1, 3, 5]),
+    d_model=st.sampled_from([2, 11]),
+    scale=st.sampled_from([1e-12, 1.0, 1e6]),
+    seed=st.integers(0, 99),
+)
+def test_every_number_stays_in_its_range(
+    query: int, d_head: int, d_model: int, scale: float, seed: int
+) -> None:
+    z, W_O = random_z(query, d_head, seed) * scale, weights(d_head, d_model, seed)
+    table = {row.key: row.function(z, W_O) for row in ROWS}
+    assert all((values >= 0).all() and values.isfinite().all() for values in table.values())
+    assert (table["importance"] <= table["output_norm"] * (1 + 1e-5)).all()
+    close(table["output_share"].sum(-1), 1.0)
+    assert (table["effective_rank"] >= 1 - 1e-5).all()
+    assert (table["effective_rank"] <= min(query, d_head, d_model) + 1e-4).all()
+
+
+def test_the_rows_name_their_functions() -> None:
+    for row in ROWS:
+        assert row.key == row.function.__name__ and row.function is getattr(outputs, row.key)
+        assert row.of == "head" and row.needs - {"gram"} == {"outputs"}
+        assert row.direction.startswith("higher means") and row.meaning.endswith(".")
+
+
+WRONG: dict[str, tuple[type[MhaVizError], str, Tensor, Weights]] = {
+    "axes": (ShapeError, r"layer, head, query, d_head.*\(3, 11, 5\)", random_z()[0], weights()),
+    "empty": (ShapeError, "none empty", random_z()[..., :0, :], weights()),
+    "integers": (DTypeError, "z must be floating point.*int64", random_z().long(), weights()),
+    "layers": (ShapeError, "2 layers.*1", random_z(), weights()[:1]),
+    "heads": (ShapeError, r"layer 1.*\(3, 5, d_model\).*\(2, 5, 17\)",
+              random_z(), (weights()[0], weights()[1][:2])),
+    "width": (ShapeError, r"layer 0.*\(3, 7, 17\)", random_z(), weights(7)),
+    "kind": (DTypeError, "layer 0.*int64", random_z(), tuple(w.long() for w in weights())),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+@pytest.mark.parametrize(("error", "words", "z", "W_O"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said(
+    row, error: type[MhaVizError], words: str, z: Tensor, W_O: Weights
+) -> None:
+    with pytest.raises(error, match=words):
+        row.function(z, W_O)

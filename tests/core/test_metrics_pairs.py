@@ -1,0 +1,336 @@
+"""Two heads beside each other: plain loops over pairs, scipy, numpy's corrcoef, CKA in full."""
+
+import math
+from collections.abc import Callable
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.distance import jensenshannon
+from torch import Tensor
+
+from mha_viz.core.metrics import pairs
+from mha_viz.core.metrics.pair_rows import ROWS
+from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+
+LAYERS, HEADS, N, KEYS, D_HEAD = 3, 5, 11, 7, 13
+ALL = LAYERS * HEADS
+OF_PATTERN = (pairs.hellinger, pairs.jensen_shannon)
+OF_Z = (pairs.correlation, pairs.redundancy, pairs.cka)
+
+
+def random_pattern(query: int = N, key: int = KEYS, seed: int = 13) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return (torch.randn(LAYERS, HEADS, query, key, generator=dice) * 2).softmax(-1)
+
+
+def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
+
+
+def inputs(function: Callable[..., Tensor], seed: int = 13) -> Tensor:
+    return random_pattern(seed=seed) if function in OF_PATTERN else random_z(seed=seed)
+
+
+def looped(heads: Tensor, formula: Callable[[np.ndarray, np.ndarray], float]) -> Tensor:
+    every = heads.double().flatten(0, 1).numpy()
+    return torch.tensor([[formula(a, b) for b in every] for a in every], dtype=torch.float64)
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=atol, rtol=0, equal_nan=True)
+
+
+def hellinger(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a / a.sum(-1, keepdims=True), b / b.sum(-1, keepdims=True)  # as exactly as scipy does
+    return math.sqrt(max(0.0, 1 - np.sqrt(a * b).sum(-1).mean()))
+
+
+def jensen_shannon(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.mean([jensenshannon(p, q) ** 2 for p, q in zip(a, b, strict=True)]))
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.corrcoef(a.ravel(), b.ravel())[0, 1])
+
+
+def redundancy(a: np.ndarray, b: np.ndarray) -> float:
+    norm = np.linalg.norm
+    return float(norm(a @ b.T) / (norm(a) * norm(b)))
+
+
+def cka(a: np.ndarray, b: np.ndarray) -> float:
+    n = len(a)
+    centring = np.eye(n) - np.ones((n, n)) / n
+
+    def hsic(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.trace(x @ x.T @ centring @ y @ y.T @ centring) / (n - 1) ** 2)
+
+    return hsic(a, b) / math.sqrt(hsic(a, a) * hsic(b, b))
+
+
+# -- each against its definition ---------------------------------------------------------------
+
+
+def test_patterns_worked_out_by_hand() -> None:
+    pattern = torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]], [[[0.0, 1.0], [0.5, 0.5]]]])
+    close(pairs.hellinger(pattern), [[0, math.sqrt(0.5)], [math.sqrt(0.5), 0]])
+    close(pairs.jensen_shannon(pattern), [[0, math.log(2) / 2], [math.log(2) / 2, 0]])
+
+
+def test_outputs_worked_out_by_hand() -> None:
+    z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 0.0]]]])
+    # entries 1 0 0 1 beside 2 0 0 0: covariance 1/4, sigmas 1/2 and sqrt(3)/2
+    rho = 1 / math.sqrt(3)
+    close(pairs.correlation(z), [[1, rho], [rho, 1]])
+    # z_1 z_2^T has the one entry 2; norms sqrt 2 and 2; R_11 = sqrt(2) / 2, R_22 = 1
+    textbook = 1 / math.sqrt(2)
+    close(pairs.redundancy(z, normalize=False), [[textbook, textbook], [textbook, 1]])
+    scaled = textbook / math.sqrt(textbook)
+    close(pairs.redundancy(z), [[1, scaled], [scaled, 1]])
+    close(pairs.cka(z), 1.0)  # centred, both hold the one contrast between the two tokens
+
+
+@pytest.mark.parametrize(("query", "key"), [(11, 7), (1, 13), (5, 1), (17, 17)])
+def test_pattern_distances_against_loops_and_scipy(query: int, key: int) -> None:
+    pattern = random_pattern(query, key)
+    close(pairs.hellinger(pattern), looped(pattern, hellinger), atol=1e-5)
+    close(pairs.jensen_shannon(pattern), looped(pattern, jensen_shannon), atol=2e-6)
+    close(pairs.hellinger(pattern.double()), looped(pattern, hellinger), atol=1e-7)
+    close(pairs.jensen_shannon(pattern.double()), looped(pattern, jensen_shannon), atol=1e-7)
+
+
+@pytest.mark.parametrize(("query", "d_head"), [(11, 13), (13, 3), (2, 5)])
+def test_likenesses_against_loops_and_numpy(query: int, d_head: int) -> None:
+    z = random_z(query, d_head)
+    close(pairs.correlation(z), looped(z, correlation), atol=2e-6)
+    textbook = looped(z, redundancy)
+    close(pairs.redundancy(z, normalize=False), textbook, atol=2e-6)
+    own = textbook.diagonal()
+    close(pairs.redundancy(z), textbook / (own[:, None] * own).sqrt(), atol=2e-6)
+    close(pairs.cka(z), looped(z, cka), atol=2e-6)
+
+
+def test_larger_patterns_keep_their_accuracy() -> None:
+    pattern = (torch.randn(1, 3, 131, 257) * 3).softmax(-1)
+    close(pairs.jensen_shannon(pattern), looped(pattern, jensen_shannon), atol=1e-6)
+    close(pairs.hellinger(pattern), looped(pattern, hellinger), atol=1e-6)
+
+
+# -- what must hold for any input --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+def test_symmetric_with_an_exact_diagonal_and_layers_before_heads(
+    function: Callable[..., Tensor],
+) -> None:
+    given = inputs(function)
+    matrix = function(given)
+    assert matrix.shape == (ALL, ALL) and torch.equal(matrix, matrix.T)
+    assert (matrix.diagonal() == (0 if function in OF_PATTERN else 1)).all()
+    pair = torch.stack([given[2, 3], given[0, 4]])[None]
+    close(function(pair)[0, 1], matrix[2 * HEADS + 3, 4], atol=2e-6)
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+def test_permuting_the_heads_permutes_the_matrix(function: Callable[..., Tensor]) -> None:
+    given, order = inputs(function), torch.randperm(ALL)
+    permuted = given.flatten(0, 1)[order].unflatten(0, (LAYERS, HEADS))
+    close(function(permuted), function(given)[order][:, order], atol=1e-5)
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+def test_a_noisy_copy_is_the_nearest_and_a_copy_the_same(function: Callable[..., Tensor]) -> None:
+    given = inputs(function)
+    given[2, 1] = given[0, 3]
+    noisy = given[0, 2] + 0.05 * torch.rand_like(given[0, 2])
+    given[1, 4] = noisy / noisy.sum(-1, keepdim=True) if function in OF_PATTERN else noisy
+    matrix, away = function(given), 0.0 if function in OF_PATTERN else 1.0
+    close(matrix[2 * HEADS + 1, 3], away, atol=1e-3 if function is pairs.hellinger else 1e-6)
+    matrix = matrix.fill_diagonal_(torch.nan)
+    nearest = matrix[2].nan_to_num(9.0).argmin() if away == 0 else matrix[2].nan_to_num(-9).argmax()
+    assert nearest == HEADS + 4
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+def test_blocks_do_not_change_the_result(
+    function: Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = inputs(function)
+    whole = function(given)
+    for size in (1, 22, 33, 10**6):
+        monkeypatch.setattr(pairs, "BLOCK", size)
+        monkeypatch.setattr(pairs, "SMALL_BLOCK", size)
+        close(function(given), whole, atol=1e-5)
+        close(function(given) ** 2, whole**2, atol=1e-6)
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_half_precision_is_added_up_in_float32(
+    function: Callable[..., Tensor], dtype: torch.dtype
+) -> None:
+    given = inputs(function).to(dtype)
+    got = function(given)
+    assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    want = function(given.double())  # the same numbers: nothing more may be lost
+    close(got.double() ** 2, want**2, atol=3e-6)
+    assert (got.diagonal() == (0 if function in OF_PATTERN else 1)).all()
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+def test_any_memory_layout_and_no_input_is_changed(function: Callable[..., Tensor]) -> None:
+    given = inputs(function)
+    before = given.clone()
+    turned = given.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    close(function(turned), function(given), atol=1e-5)
+    assert torch.equal(given, before)
+
+
+@hypothesis.given(
+    query=st.sampled_from([1, 2, 7]),
+    key=st.sampled_from([1, 3, 11]),
+    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+def test_distances_stay_in_their_range(query: int, key: int, sharpness: float, seed: int) -> None:
+    pattern = random_pattern(query, key, seed).double() ** sharpness
+    pattern = (pattern / pattern.sum(-1, keepdim=True)).float()
+    squared, divergence = pairs.hellinger(pattern).double() ** 2, pairs.jensen_shannon(pattern)
+    assert (squared >= 0).all() and (squared <= 1).all()
+    assert (divergence >= 0).all() and (divergence <= math.log(2)).all()
+    # two measures of the same thing: H^2 ln 2 <= JS <= H^2, in nats
+    assert (squared * math.log(2) <= divergence + 3e-6).all()
+    assert (divergence <= squared + 3e-6).all()
+
+
+# -- the edges ---------------------------------------------------------------------------------
+
+
+def test_heads_with_no_key_in_common_are_as_far_as_can_be() -> None:
+    pattern = torch.eye(HEADS)[None, :, None, :].expand(LAYERS, HEADS, 3, HEADS)
+    same = torch.eye(HEADS).repeat(LAYERS, LAYERS)
+    close(pairs.hellinger(pattern), 1 - same)
+    close(pairs.jensen_shannon(pattern), (1 - same) * math.log(2))
+
+
+@pytest.mark.parametrize("rows", [[2], [0, 10], list(range(N))])
+def test_rows_of_zeros_look_nowhere(rows: list[int]) -> None:
+    pattern = random_pattern()
+    pattern[0, 1, rows] = 0.0
+    pattern[2, 4, rows] = 0.0
+    nowhere = (1 - pattern.sum(-1, keepdim=True)).round()
+    extended = torch.cat([pattern, nowhere], dim=-1)  # the same with a key more, rows full
+    close(pairs.hellinger(pattern) ** 2, looped(extended, hellinger) ** 2, atol=2e-6)
+    close(pairs.jensen_shannon(pattern), looped(extended, jensen_shannon), atol=2e-6)
+    if len(rows) == N:
+        both = (1, 2 * HEADS + 4)
+        assert pairs.hellinger(pattern)[both] == pairs.jensen_shannon(pattern)[both] == 0
+        close(pairs.hellinger(pattern)[1, 3], 1.0)
+        close(pairs.jensen_shannon(pattern)[1, 3], math.log(2))
+
+
+def test_rows_that_lost_mass_are_told_apart_by_what_is_left() -> None:
+    pattern = torch.tensor([[[[0.5, 0.0]], [[0.5, 0.0]], [[0.0, 0.5]], [[0.5, 0.5]]]])
+    want = torch.tensor([0.0, 0.0, 1 - 0.5, 1 - 0.5])  # half on "nowhere", in common with all but
+    close(pairs.hellinger(pattern)[0] ** 2, want)  # the last, with which half the mass meets half
+
+
+def test_rows_that_miss_one_by_rounding_are_not_told_apart() -> None:
+    pattern = random_pattern()
+    pattern[1] = pattern[0] * 0.996  # as bfloat16 may leave them
+    assert pairs.hellinger(pattern).diagonal(HEADS)[:HEADS].max() < 3e-3
+    assert pairs.jensen_shannon(pattern).diagonal(HEADS)[:HEADS].max() < 1e-5
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -3.0])
+@pytest.mark.parametrize("function", OF_Z)
+def test_a_constant_head_has_no_likeness_that_is_defined(
+    function: Callable[..., Tensor], value: float
+) -> None:
+    z = random_z(101)
+    z[1, 2] = value
+    matrix, at = function(z), HEADS + 2
+    others = [i for i in range(ALL) if i != at]
+    assert matrix[others][:, others].isfinite().all()
+    if function is pairs.redundancy and value != 0:  # which is not centred
+        assert matrix.isfinite().all()
+    else:
+        assert matrix[at].isnan().all() and matrix[:, at].isnan().all()
+
+
+def test_a_head_that_is_the_same_for_every_query_has_no_cka_but_a_correlation() -> None:
+    z = random_z()
+    z[0, 1] = torch.randn(D_HEAD)
+    assert pairs.cka(z)[1].isnan().all() and pairs.correlation(z)[1].isfinite().all()
+    assert pairs.cka(random_z(1)).isnan().all()  # one query
+    assert pairs.correlation(random_z(1)).isfinite().all()
+    close(pairs.redundancy(random_z(1)).diagonal(), 1.0)
+
+
+def test_orthogonal_heads() -> None:
+    z = torch.zeros(1, 2, N, 6)
+    z[0, 0, :, :3], z[0, 1, :, 3:] = torch.randn(N, 3), torch.randn(N, 3)
+    assert pairs.redundancy(z)[0, 1] == pairs.redundancy(z, normalize=False)[0, 1] == 0
+    z[0, :, :, :] = 0.0
+    z[0, 0, :2, 0], z[0, 1, 2:4, 0] = torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0])
+    assert pairs.cka(z)[0, 1] == pairs.correlation(z)[0, 1] == 0
+
+
+def test_turning_a_head_changes_all_but_cka() -> None:
+    z = random_z()
+    turn = torch.linalg.qr(torch.randn(D_HEAD, D_HEAD)).Q
+    z[1, 3] = 7 * z[0, 2] @ turn
+    at = (2, HEADS + 3)
+    close(pairs.cka(z)[at], 1.0, atol=1e-5)
+    assert pairs.redundancy(z)[at] < 0.9 and abs(pairs.correlation(z)[at]) < 0.9
+
+
+@pytest.mark.parametrize("function", OF_Z)
+@pytest.mark.parametrize("scale", [1e-15, 1e15])
+def test_likeness_does_not_depend_on_scale(function: Callable[..., Tensor], scale: float) -> None:
+    close(function(random_z() * scale), function(random_z()), atol=1e-5)
+
+
+def test_a_head_of_rank_one_is_as_redundant_as_the_textbook_says() -> None:
+    z = random_z()
+    z[0, 0] = torch.randn(N, 1) * torch.randn(D_HEAD)
+    own = pairs.redundancy(z, normalize=False).diagonal()
+    close(own[0], 1.0)
+    assert (own[1:] < 0.99).all() and (own[1:] > 1 / math.sqrt(D_HEAD)).all()
+
+
+def test_what_a_device_does_is_what_the_processor_does() -> None:
+    block = torch.cat([random_pattern().flatten(0, 1).flatten(1), torch.zeros(ALL, 3)], dim=1)
+    want = pairs._mixed(block)
+    close(pairs._mixed_on_device(block), want, atol=1e-5)
+
+
+def test_the_rows_name_their_functions() -> None:
+    for row in ROWS:
+        assert row.key == row.function.__name__ and row.function is getattr(pairs, row.key)
+        assert row.of == "pair" and row.needs == ({"outputs"} if row.function in OF_Z else set())
+        assert row.direction.startswith("higher means") and row.meaning.endswith(".")
+
+
+WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[Tensor], Tensor]]] = {
+    "axes": (ShapeError, r"must be \(layer, head, query", lambda given: given[0]),
+    "empty": (ShapeError, "none empty", lambda given: given[:, :, :0]),
+    "integers": (DTypeError, "floating point.*int64", lambda given: given.long()),
+}
+
+
+@pytest.mark.parametrize("function", OF_PATTERN + OF_Z)
+@pytest.mark.parametrize(("error", "words", "broken"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said(
+    function: Callable[..., Tensor],
+    error: type[MhaVizError],
+    words: str,
+    broken: Callable[[Tensor], Tensor],
+) -> None:
+    with pytest.raises(error, match=words):
+        function(broken(inputs(function)))

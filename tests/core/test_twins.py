@@ -1,0 +1,199 @@
+"""Orders, clusters, maps, twins and covers of heads, against hand-made cases and brute force."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import leaves_list
+from scipy.spatial.distance import cdist
+
+from mha_viz.core.twins import classical_mds, covering_heads, head_order, nearest_twins
+from mha_viz.errors import ArgumentError, ShapeError
+
+# Three groups on a line, given in a jumbled order: {0, 3, 5}, {1, 6}, {2, 4}.
+PLACES = np.array([0.0, 10.0, 31.0, 1.0, 30.0, 2.5, 11.5])
+LINE = np.abs(PLACES[:, None] - PLACES)
+
+
+def random_distances(size: int, seed: int = 0) -> np.ndarray:
+    points = np.random.default_rng(seed).normal(size=(size, 5))
+    return cdist(points, points)
+
+
+def without(distance: np.ndarray, *heads: int) -> np.ndarray:
+    holed = distance.copy()
+    for head in heads:
+        holed[head] = holed[:, head] = np.nan
+    return holed
+
+
+def test_the_order_follows_a_line() -> None:
+    found = head_order(LINE)
+    assert found.order in ((0, 3, 5, 1, 6, 4, 2), (2, 4, 6, 1, 5, 3, 0))
+    assert found.order[0] < found.order[-1]  # not its mirror image
+    assert found.undefined == () and found.known == tuple(range(7))
+    assert found.leaves() == leaves_list(found.linkage).tolist()
+
+
+def test_clusters_of_a_hand_made_example() -> None:
+    found = head_order(LINE)
+    assert found.labels(3).tolist() == [0, 1, 2, 0, 2, 0, 1]
+    assert found.labels(2).tolist() == [0, 0, 1, 0, 1, 0, 0]
+    assert found.labels(1).tolist() == [0] * 7
+    assert sorted(found.labels(99).tolist()) == list(range(7))
+    with pytest.raises(ArgumentError):
+        found.labels(0)
+
+
+def test_the_tree_merges_by_average_linkage() -> None:
+    heights = head_order(LINE).linkage[:, 2]
+    assert heights[:4] == pytest.approx([1, 1, 1.5, 2])
+    groups = LINE[np.ix_([0, 3, 5], [1, 6])].mean(), LINE[np.ix_([0, 3, 5, 1, 6], [2, 4])].mean()
+    assert heights[4:] == pytest.approx(groups)
+
+
+@pytest.mark.parametrize("size", [2, 13, 31])
+def test_labels_are_blocks_of_the_order(size: int) -> None:
+    found = head_order(random_distances(size))
+    assert sorted(found.order) == list(range(size))
+    for k in range(1, size + 1):
+        along = found.labels(k)[list(found.order)]
+        assert (np.diff(along) >= 0).all() and along[-1] == k - 1
+
+
+def test_heads_without_a_value_come_last() -> None:
+    holed = without(LINE, 5, 0)
+    found = head_order(holed)
+    assert found.undefined == (0, 5) and found.order[-2:] == (0, 5)
+    assert found.known == (1, 2, 3, 4, 6)
+    assert found.labels(3).tolist() == [-1, 1, 0, 2, 0, -1, 1]
+    by_layer = head_order(holed, by="layer")
+    assert by_layer.order == tuple(range(7)) and by_layer.undefined == (0, 5)
+    assert (by_layer.labels(3) == found.labels(3)).all()
+
+
+def test_a_lone_pair_without_a_distance_costs_one_head() -> None:
+    holed = LINE.copy()
+    holed[2, 4] = holed[4, 2] = np.nan
+    assert head_order(holed).undefined == (2,)
+    blank = LINE.copy()
+    np.fill_diagonal(blank, np.nan)  # a diagonal that is only left blank says nothing of a head
+    assert head_order(blank).order == head_order(LINE).order
+
+
+def test_few_and_equal_heads() -> None:
+    one = head_order(np.zeros((1, 1)))
+    assert one.order == (0,) and one.labels(3).tolist() == [0] and one.leaves() == [0]
+    none = head_order(np.full((1, 1), np.nan))
+    assert none.undefined == (0,) and none.labels(1).tolist() == [-1] and none.leaves() == []
+    two = head_order(np.full((2, 2), np.nan))
+    assert two.undefined == (0, 1)
+    equal = head_order(np.zeros((5, 5)))
+    assert sorted(equal.order) == list(range(5)) and equal.labels(3).tolist() == [0] * 5
+
+
+def test_head_order_refuses() -> None:
+    with pytest.raises(ArgumentError, match="symmetric"):
+        head_order(np.array([[0.0, 1.0], [2.0, 0.0]]))
+    with pytest.raises(ArgumentError, match="negative"):
+        head_order(np.array([[0.0, -1.0], [-1.0, 0.0]]))
+    with pytest.raises(ArgumentError, match="layer"):
+        head_order(LINE, by="head")
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        head_order(LINE[:3])
+
+
+def test_the_map_reproduces_planar_distances() -> None:
+    points = np.random.default_rng(3).normal(size=(17, 2)) * [3.0, 1.0]
+    found, explained = classical_mds(cdist(points, points))
+    assert cdist(found, found) == pytest.approx(cdist(points, points))
+    assert explained == pytest.approx(1.0)
+
+
+def test_the_map_does_not_flip() -> None:
+    distance = random_distances(19)
+    first, _ = classical_mds(distance)
+    noise = 1e-3 * np.abs(np.random.default_rng(8).normal(size=distance.shape))
+    again, _ = classical_mds(distance + (noise + noise.T) * (distance > 0))
+    assert np.abs(first - again).max() < 0.1
+    later = np.arange(19) - 9
+    assert (later @ first > 0).all()
+
+
+def test_the_explained_share_counts_positive_eigenvalues_only() -> None:
+    distance = random_distances(11) ** 1.5  # no longer Euclidean
+    square = distance**2
+    centre = np.eye(11) - 1 / 11
+    values = np.sort(np.linalg.eigvalsh(-0.5 * centre @ square @ centre))[::-1]
+    assert values[-1] < 0
+    _, explained = classical_mds(distance)
+    assert explained == pytest.approx(values[:2].sum() / values[values > 0].sum())
+
+
+def test_maps_of_few_equal_and_undefined_heads() -> None:
+    points, explained = classical_mds(np.zeros((1, 1)))
+    assert points.tolist() == [[0, 0]] and np.isnan(explained)
+    points, explained = classical_mds(np.zeros((3, 3)))
+    assert (points == 0).all() and np.isnan(explained)
+    points, explained = classical_mds(np.array([[0.0, 3.0], [3.0, 0.0]]))
+    assert points == pytest.approx(np.array([[-1.5, 0], [1.5, 0]])) and explained == 1.0
+    points, explained = classical_mds(np.full((2, 2), np.nan))
+    assert np.isnan(points).all() and np.isnan(explained)
+    points, _ = classical_mds(without(LINE, 2, 5))
+    assert np.isnan(points).all(axis=1).tolist() == [i in (2, 5) for i in range(7)]
+    known = points[[0, 1, 3, 4, 6]]
+    assert cdist(known, known) == pytest.approx(LINE[np.ix_([0, 1, 3, 4, 6], [0, 1, 3, 4, 6])])
+    points, explained = classical_mds(1.0 - np.eye(7))  # all equally far: a simplex
+    assert explained == pytest.approx(2 / 6)
+
+
+def test_nearest_twins() -> None:
+    distance = without(LINE[:6, :6], 2)
+    table = nearest_twins(distance, 3)
+    assert table.columns.tolist() == ["layer", "head", "twin_layer", "twin_head", "distance"]
+    assert list(zip(table["layer"], table["head"], strict=True)) == [
+        (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2),
+    ]  # fmt: skip
+    assert table["twin_layer"].isna().tolist() == [False, False, True, False, False, False]
+    assert table["distance"].tolist() == pytest.approx([1, 7.5, np.nan, 1, 20, 1.5], nan_ok=True)
+    twins = (3 * table["twin_layer"] + table["twin_head"]).dropna().tolist()
+    assert twins == [3, 5, 0, 1, 3]
+    ties = nearest_twins(1.0 - np.eye(5), 5)
+    assert ties["twin_head"].tolist() == [1, 0, 0, 0, 0]
+    assert nearest_twins(np.zeros((1, 1)), 1)["distance"].isna().all()
+    with pytest.raises(ArgumentError):
+        nearest_twins(LINE, 3)
+
+
+def coverage(similarity: np.ndarray, chosen: tuple[int, ...]) -> float:
+    return float(similarity[:, chosen].max(axis=1).sum())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_covering_heads_against_brute_force(seed: int) -> None:
+    similarity = np.exp(-random_distances(11, seed))
+    found = covering_heads(similarity, 11)
+    assert sorted(found.heads) == list(range(11)) and found.covered[-1] == pytest.approx(1)
+    assert (np.diff(found.covered) >= 0).all()
+    for k in (1, 2, 3):
+        best = max(coverage(similarity, c) for c in itertools.combinations(range(11), k))
+        here = coverage(similarity, tuple(found.heads[:k]))
+        assert found.covered[k - 1] == pytest.approx(here / similarity.max(axis=1).sum())
+        assert best * (1 - 1 / np.e) <= here <= best + 1e-12
+        assert k > 1 or here == pytest.approx(best)
+        # every step is the best single addition
+        before = tuple(found.heads[: k - 1])
+        assert here == pytest.approx(max(coverage(similarity, (*before, j)) for j in range(11)))
+
+
+def test_covering_heads_of_odd_matrices() -> None:
+    assert covering_heads(np.ones((3, 3)), 5).heads == [0, 1, 2]
+    assert covering_heads(-np.ones((3, 3)), 1).heads == [0]
+    assert np.isnan(covering_heads(-np.ones((3, 3)), 1).covered).all()
+    holed = without(np.exp(-LINE), 3)
+    found = covering_heads(holed, 7)
+    assert 3 not in found.heads and len(found.heads) == 6
+    assert found.covered[-1] == pytest.approx(1)
+    assert covering_heads(np.full((2, 2), np.nan), 1) == ([], [])
+    with pytest.raises(ArgumentError):
+        covering_heads(np.ones((3, 3)), 0)

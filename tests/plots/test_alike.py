@@ -1,0 +1,89 @@
+"""All pairs of heads in two measures: exact numbers, rank correlation, what is left out."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.alike import CORNERS, pair_scatter
+from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
+
+NAMES = head_names(3, 5)
+PAIRS = np.stack(np.triu_indices(15, 1), axis=1)
+RNG = np.random.default_rng(7)
+X, Y = RNG.random(105), RNG.random(105)
+
+
+def draw(x=X, y=Y, names=NAMES, **more):
+    return pair_scatter(x, y, PAIRS, names, "look", "do", n_heads=5, **more)
+
+
+def test_every_pair_is_a_dot_with_its_numbers() -> None:
+    figure = draw()
+    across, within = figure.data
+    for trace, same in ((across, False), (within, True)):
+        assert isinstance(trace.customdata[0], list)
+        for place, x, y, text in zip(trace.customdata, trace.x, trace.y, trace.text, strict=True):
+            i, j = place
+            at = np.flatnonzero((place == PAIRS).all(axis=1))[0]
+            assert (i // 5 == j // 5) == same
+            assert (x, y) == (np.float32(X[at]), np.float32(Y[at]))
+            assert text == f"{NAMES[i]} and {NAMES[j]}"
+    assert len(across.x) + len(within.x) == 105 and len(within.x) == 3 * 10
+    assert across.marker.symbol != within.marker.symbol
+
+
+def test_the_correlation_is_spearmans() -> None:
+    x, y = X.copy(), Y.copy()
+    x[[2, 3]], y[[3, 41]] = np.nan, np.nan
+    known = np.isfinite(x) & np.isfinite(y)
+    want = scipy.stats.spearmanr(x[known], y[known]).statistic
+    figure = draw(x, y)
+    title = figure.layout.title.text.replace("−", "-")
+    assert f"{want:.3f}, 102 pairs" in title and "3 of 105 pairs" in title
+    assert len(clicked(figure)) == 102
+    assert "correlation 1.000" in draw(X, X**3).layout.title.text
+    assert "not defined" in draw(X, np.ones(105)).layout.title.text
+    assert "not defined, 0 pairs" in draw(X, np.full(105, np.nan)).layout.title.text
+
+
+def test_many_pairs_stay_small() -> None:
+    pairs = np.stack(np.triu_indices(144, 1), axis=1)
+    x = np.linspace(0, 1, len(pairs))
+    figure = pair_scatter(x, x, pairs, head_names(12, 12), "look", "do", n_heads=12)
+    assert figure.data[0].type == "scattergl" and draw().data[0].type == "scatter"
+    assert len(figure.to_json()) < 45 * len(pairs)
+
+
+def test_corners_colour_and_the_chosen_pair() -> None:
+    third = RNG.random(105)
+    third[5] = np.nan
+    figure = draw(colour=third, colour_title="cosine", selected=(9, 2))
+    assert len(figure.layout.annotations) == 4
+    said = [note.text.replace("<br>", " ") for note in figure.layout.annotations]
+    assert said == list(CORNERS)
+    assert [(n.x, n.y) for n in figure.layout.annotations] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    across = figure.data[0]
+    at = [np.flatnonzero((place == PAIRS).all(axis=1))[0] for place in across.customdata]
+    assert across.marker.color == pytest.approx(third[at].astype(np.float32), nan_ok=True)
+    assert "Colour: cosine." in figure.layout.title.text
+    assert [list(place) for place in figure.data[2].customdata] == [[2, 9]]
+    assert not draw(corners=None).layout.annotations
+
+
+def test_refusals() -> None:
+    with pytest.raises(ArgumentError):
+        draw(names=NAMES[:7])
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        draw(x=X[:7])
+
+
+def test_text_stays_text_and_themes_differ() -> None:
+    hostile = pair_scatter(
+        X, Y, PAIRS, [HOSTILE] * 15, HOSTILE, HOSTILE, n_heads=5, title=HOSTILE, colour=X,
+        colour_title=HOSTILE, corners=(HOSTILE,) * 4,
+    )  # fmt: skip
+    assert is_neutral(hostile)
+    for light, dark in zip(draw(selected=(0, 1)).data, draw(selected=(0, 1), dark=True).data,
+                           strict=True):  # fmt: skip
+        assert light.marker.color != dark.marker.color

@@ -1,0 +1,98 @@
+"""The report card puts every head on its metric's own scale, and ranks the chosen one."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.card import report_card
+from tests.plots.drawn import HOSTILE, is_neutral
+
+RNG = np.random.default_rng(13)
+VALUES = {"entropy": RNG.random((3, 5)) * 7, "reach": RNG.random((3, 5)) - 0.5}
+TITLES = {"entropy": "Entropy", "reach": "Reach"}
+UNITS = {"entropy": "nats"}
+
+
+def parts(figure, rows: int):
+    """Dots of each row, baselines, the chosen head, texts."""
+    data = figure.data[1:]
+    return data[:rows], data[rows], data[rows + 1], data[rows + 2]
+
+
+def test_dots_lie_on_their_own_scale() -> None:
+    rows, _, chosen, texts = parts(report_card(VALUES, TITLES, UNITS, (1, 3)), 2)
+    for row, table in zip(rows, VALUES.values(), strict=True):
+        assert [list(p) for p in row.customdata] == [[i, j] for i in range(3) for j in range(5)]
+        assert isinstance(row.customdata[0], list)
+        want = (table - table.min()) / np.ptp(table)
+        assert row.x == pytest.approx(want.ravel(), abs=1e-6)
+    assert (np.rint(rows[1].y) == 1).all()
+    assert chosen.x[0] == pytest.approx(rows[0].x[8]) and chosen.y[1] == pytest.approx(rows[1].y[8])
+    assert [list(p) for p in chosen.customdata] == [[1, 3], [1, 3]]
+    table = VALUES["entropy"]
+    assert any(f"{table[1, 3]:.4g} nats" in text for text in texts.text)
+    for end in (table.min(), table.max()):
+        assert any(f">{end:.3g}<" in text for text in texts.text)
+
+
+def test_hover_ranks() -> None:
+    table = np.array([[0.1, 0.9, np.nan], [0.5, 0.5, 0.3]])
+    figure = report_card({"m": table}, {}, {}, (1, 1))
+    (row,), _, chosen, texts = parts(figure, 1)
+    assert len(row.x) == 5 and [0, 2] not in row.customdata
+    ranks = [text.split("<br>")[2] for text in row.hovertext]
+    assert ranks == [f"{i} of 5 from the top" for i in (5, 1, 2, 2, 4)]
+    assert row.hovertext[1] == "L0 H1: m<br><b>0.9</b><br>1 of 5 from the top"
+    assert "2 of 5" in chosen.hovertext[0]
+    assert any("1 of 6 not defined" in text for text in texts.text)
+
+
+def test_what_is_not_defined_is_said_and_not_drawn() -> None:
+    tables = {"a": VALUES["entropy"].copy(), "b": np.full((3, 5), np.nan), "c": VALUES["reach"]}
+    tables["a"][2, 2] = np.nan
+    rows, _, chosen, texts = parts(report_card(tables, {}, {}, (2, 2)), 3)
+    assert [len(row.x) for row in rows] == [14, 0, 15]
+    assert [round(y) for y in chosen.y] == [2]
+    assert sum(">not defined</b>" in text for text in texts.text) == 2
+
+
+def test_baselines_are_ticks_or_arrows_beyond() -> None:
+    table = VALUES["entropy"]
+    middle = (table.min() + table.max()) / 2
+    baselines = {
+        "entropy": {"uniform": middle, "low": -1.0, "high": 99.0, "none": float("nan")},
+        "unknown": {"x": 1.0},
+    }
+    _, marks, _, _ = parts(report_card(VALUES, TITLES, UNITS, (0, 0), baselines=baselines), 2)
+    assert list(marks.marker.symbol) == ["line-ns-open", "triangle-left", "triangle-right"]
+    assert marks.x[0] == pytest.approx(0.5) and marks.x[1] < 0 and marks.x[2] > 1
+    assert marks.hovertext[2] == "high: <b>99 nats</b><br>above every head"
+
+
+def test_equal_heads_one_head_and_height() -> None:
+    (row,), _, chosen, _ = parts(report_card({"a": np.full((3, 5), 2.5)}, {}, {}, (0, 0)), 1)
+    assert set(row.x) == {0.5} and list(chosen.x) == [0.5]
+    (row,), _, chosen, _ = parts(report_card({"a": np.array([[7.0]])}, {}, {}, (0, 0)), 1)
+    assert list(row.x) == [0.5] and "1 of 1" in chosen.hovertext[0]
+    tall = report_card({str(i): VALUES["reach"] for i in range(13)}, {}, {}, (0, 0)).layout.height
+    assert 13 * 34 <= tall <= 13 * 38 + 80
+
+
+def test_refusals() -> None:
+    with pytest.raises(ArgumentError):
+        report_card({}, {}, {}, (0, 0))
+    with pytest.raises(ArgumentError, match="L3 H0"):
+        report_card(VALUES, {}, {}, (3, 0))
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        report_card({"a": np.ones((3, 5)), "b": np.ones((5, 3))}, {}, {}, (0, 0))
+
+
+def test_text_stays_text_and_themes_differ() -> None:
+    hostile = report_card(
+        VALUES, {"entropy": HOSTILE}, {"entropy": HOSTILE}, (0, 0), title=HOSTILE,
+        baselines={"entropy": {HOSTILE: 1.0}},
+    )  # fmt: skip
+    assert is_neutral(hostile)
+    light, dark = (report_card(VALUES, {}, {}, (0, 0), dark=dark) for dark in (False, True))
+    assert light.data[1].marker.color != dark.data[1].marker.color
+    assert light.data[4].marker.color != dark.data[4].marker.color

@@ -1,0 +1,136 @@
+"""Differences are exact, signed, and never made of a number that one side does not have."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from mha_viz.core.alignment import align, aligned
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
+from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
+
+RNG = np.random.default_rng(11)
+A, B = RNG.random((2, 3, 5)).astype(np.float32)
+
+
+def test_the_difference_is_b_minus_a() -> None:
+    figure = difference_heatmap(A, B, list("abc"), list("vwxyz"), names=("one", "two"))
+    heat = figure.data[0]
+    assert (heat.z == (B.astype(float) - A).astype(np.float32)).all()
+    assert (heat.customdata[..., 0] == A).all() and (heat.customdata[..., 1] == B).all()
+    assert heat.zmin == -heat.zmax and heat.zmax == pytest.approx(np.abs(B - A).max())
+    assert heat.colorscale[3][1] == theme.diverging()[3]
+    assert "one: " in heat.hovertemplate and "two: " in heat.hovertemplate
+    assert figure.layout.title.text == "two minus one"
+    sent = json.loads(figure.to_json())["data"][0]["customdata"]
+    assert np.frombuffer(base64.b64decode(sent["bdata"]), dtype=sent["dtype"]).size == 30
+
+
+def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
+    pairs = align("the cat sat".split(), "the old cat".split())
+    a, b = (RNG.random((3, 3)) for _ in range(2))
+    left, right = aligned(a, [i for i, _ in pairs]), aligned(b, [j for _, j in pairs])
+    assert pairs == [(0, 0), (None, 1), (1, 2), (2, None)]
+    labels = list("pqrs")
+    figure = difference_heatmap(left, right, labels, labels, names=("one", "two"))
+    heat, only_a, rising, only_b, falling = figure.data[:5]
+    assert np.isfinite(heat.z).sum() == 4 and heat.hoverongaps is False
+    assert "only in one" in only_a.hovertemplate and "only in two" in only_b.hovertemplate
+    assert np.array_equal(np.isfinite(only_a.z), np.isfinite(left) & np.isnan(right))
+    assert only_a.z[3, 0] == np.float32(a[2, 0]) and only_b.z[1, 0] == np.float32(b[1, 0])
+    assert only_a.colorscale[0][1] == only_a.colorscale[1][1] == theme.missing()
+    assert len(rising.x) == len(falling.x) == 3 * 5
+    assert rising.y[0] > rising.y[1] and falling.y[0] < falling.y[1]  # rows run downwards
+    assert "5 cells only in one (rising), 5 only in two" in texts(figure)
+
+
+def test_equal_matrices_and_one_cell() -> None:
+    figure = difference_heatmap(A, A, list("abc"), list("vwxyz"))
+    assert (figure.data[0].z == 0).all() and (figure.data[0].zmin, figure.data[0].zmax) == (-1, 1)
+    one = np.ones((1, 1), dtype=np.float32)
+    assert difference_heatmap(one, 3 * one, ["a"], ["b"]).data[0].z[0, 0] == 2
+    nothing = np.full((1, 1), np.nan)
+    assert np.isnan(difference_heatmap(nothing, nothing, ["a"], ["b"]).data[0].z).all()
+
+
+def test_the_difference_refuses() -> None:
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        difference_heatmap(A, B[:, :3], list("abc"), list("vwxyz"))
+    with pytest.raises(ShapeError):
+        difference_heatmap(A, B, list("ab"), list("vwxyz"))
+
+
+def test_heads_that_changed() -> None:
+    change = RNG.random((3, 5))
+    change[1, 2], change[2, 4], change[0, 1] = 9.0, 7.0, np.nan
+    figure = head_changes(change, "Hellinger", selected=(1, 3))
+    assert sorted(clicked(figure)) == [[i, j] for i in range(3) for j in range(5)]
+    for trace in figure.data:
+        if trace.customdata is not None:
+            assert isinstance(trace.customdata[0], list)
+            places = [tuple(place) for place in trace.customdata]
+            assert places == list(zip(trace.y.tolist(), trace.x.tolist(), strict=True))
+            if trace.marker.color is not None:
+                want = [change[place] for place in places]
+                assert trace.marker.color == pytest.approx(np.float32(want))
+            else:
+                assert places == [(0, 1)] and "not defined" in trace.hovertemplate
+    title = figure.layout.title.text
+    assert "Most: L1 H2 (9), L2 H4 (7)" in title and "1 of 15 heads without a value" in title
+    assert (figure.data[0].zmin, figure.data[0].zmax) == (0, 9)
+    assert list(figure.layout.yaxis.ticktext) == ["L0", "L1", "L2"]
+    with pytest.raises(ArgumentError):
+        head_changes(change, selected=(3, 0))
+
+
+def test_signed_changes_are_symmetric() -> None:
+    change = np.array([[0.5, -2.0, 1.0]])
+    heat = head_changes(change, diverging=True).data[0]
+    assert (heat.zmin, heat.zmax) == (-2, 2)
+    assert "L0 H1 (-2), L0 H2 (1)" in head_changes(change, diverging=True).layout.title.text
+    for odd in (np.zeros((1, 1)), np.full((2, 3), np.nan)):
+        assert len(clicked(head_changes(odd))) == odd.size
+
+
+def test_metric_changes_have_scales_of_their_own() -> None:
+    nan = float("nan")
+    rows = {
+        "entropy": (1.0, 4.0), "reach": (0.5, 0.25), "gone": (nan, 2.0), "signed": (-1.0, 1.0),
+        "none": (nan, nan),
+    }  # fmt: skip
+    figure = metric_change(
+        rows, units={"entropy": "nats"}, ranges={"reach": (0.0, 1.0)}, names=("one", "two")
+    )
+    before, after = (t for t in figure.data if t.name in ("one", "two"))
+    assert before.x == pytest.approx([0.25, 0.5, nan, 0, nan], nan_ok=True)
+    assert after.x == pytest.approx([1, 0.25, 1, 1, nan], nan_ok=True)
+    assert before.marker.symbol != after.marker.symbol
+    assert "one: 1 nats" in texts(figure) and "change +3" in texts(figure)
+    written = next(t for t in figure.data if t.mode == "text").text
+    assert "1 → <b>4 nats</b>" in written and "not defined → <b>2</b>" in written
+    assert "not defined" in written
+    with pytest.raises(ArgumentError):
+        metric_change({})
+
+
+def test_text_stays_text_and_themes_differ() -> None:
+    labels = [HOSTILE] * 3
+    holed = np.where(np.eye(3, dtype=bool), np.nan, 0.5)
+    bad = difference_heatmap(
+        holed, np.flip(holed, 0).copy(), labels, labels, title=HOSTILE, names=(HOSTILE, HOSTILE)
+    )
+    assert is_neutral(bad)
+    assert is_neutral(head_changes(A.astype(float), HOSTILE, HOSTILE))
+    assert is_neutral(
+        metric_change({HOSTILE: (1.0, 2.0)}, units={HOSTILE: HOSTILE}, names=(HOSTILE, "b"))
+    )
+    for draw in (
+        lambda dark: difference_heatmap(A, B, list("abc"), list("vwxyz"), dark=dark),
+        lambda dark: head_changes(A.astype(float), dark=dark),
+    ):
+        assert draw(False).data[0].colorscale != draw(True).data[0].colorscale
+    light, dark = (metric_change({"a": (1.0, 2.0)}, dark=dark) for dark in (False, True))
+    assert light.data[2].marker.color != dark.data[2].marker.color

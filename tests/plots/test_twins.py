@@ -1,0 +1,194 @@
+"""The matrix of all pairs of heads and the map: order, frames, clicks, and what is not defined."""
+
+import numpy as np
+import pytest
+
+from mha_viz.core.twins import classical_mds, head_order
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.head_map import head_map
+from mha_viz.plots.twins import similarity_matrix
+from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral, texts
+
+PLACES = np.array(
+    [0.0, 10.0, 31.0, 1.0, 30.0, 2.5, 11.5, 9.0, 29.0, 3.5, 12.0, 28.0, 4.0, 8.0, 27.0]
+)
+APART = np.abs(PLACES[:, None] - PLACES)  # 3 layers of 5 heads in three groups
+NAMES = head_names(3, 5)
+
+
+def holed(*heads: int) -> np.ndarray:
+    matrix = APART.copy()
+    for head in heads:
+        matrix[head] = matrix[:, head] = np.nan
+    return matrix
+
+
+def points_over_cells(figure) -> dict[tuple[int, int], tuple[list[int], float | None]]:
+    found = {}
+    for trace in figure.data:
+        if trace.type == "scatter" and trace.marker.maxdisplayed == 1:
+            values = [None] * len(trace.x) if trace.marker.color is None else trace.marker.color
+            for x, y, place, value in zip(trace.x, trace.y, trace.customdata, values, strict=True):
+                found[int(y), int(x)] = (place, value)
+    return found
+
+
+@pytest.mark.parametrize("by", ["cluster", "layer"])
+def test_cells_follow_the_order(by: str) -> None:
+    found = head_order(APART, by)
+    figure = similarity_matrix(APART, NAMES, found, n_heads=5)
+    order = list(found.order)
+    assert figure.data[0].z == pytest.approx(APART[np.ix_(order, order)].astype(np.float32))
+    assert list(figure.layout.yaxis.ticktext) == [NAMES[i] for i in order]
+    assert list(figure.layout.xaxis.ticktext) == [NAMES[i] for i in order]
+    low, high = figure.layout.yaxis.range
+    assert low > high  # rows run from top to bottom
+
+
+def test_a_click_names_both_heads() -> None:
+    found = head_order(holed(6))
+    figure = similarity_matrix(holed(6), NAMES, found, n_heads=5)
+    cells = points_over_cells(figure)
+    assert len(cells) == 15 * 15
+    for (row, column), (place, value) in cells.items():
+        assert isinstance(place, list) and place == [found.order[row], found.order[column]]
+        if 6 in place:
+            assert value is None  # said to be not defined, never 0
+        else:
+            assert value == pytest.approx(APART[tuple(place)])
+    assert any("not defined" in (trace.hovertemplate or "") for trace in figure.data)
+    assert "Not defined for L1 H1: hatched and last." in figure.layout.title.text
+    by_layer = similarity_matrix(holed(6), NAMES, head_order(holed(6), "layer"), n_heads=5)
+    assert "L1 H1: hatched." in by_layer.layout.title.text
+
+
+def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
+    size = 144
+    matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10
+    figure = similarity_matrix(matrix, head_names(12, 12), head_order(matrix), n_heads=12)
+    assert len(points_over_cells(figure)) == size * size
+    assert len(figure.to_json()) < 30 * size * size
+    matrix = np.zeros((149, 149))
+    figure = similarity_matrix(matrix, head_names(149, 1), head_order(matrix, "layer"), n_heads=1)
+    assert not points_over_cells(figure) and figure.data[0].hovertemplate
+
+
+def test_squares_frame_the_clusters() -> None:
+    found = head_order(holed(0))
+    figure = similarity_matrix(holed(0), NAMES, found, n_heads=5, clusters=3)
+    frames = next(t for t in figure.data[1:] if t.mode == "lines" and t.line.color == theme.ink())
+    x = np.array(frames.x, dtype=float).reshape(-1, 6)
+    assert frames.x == tuple(frames.x) and len(x) == 3
+    sizes = np.bincount(found.labels(3)[found.labels(3) >= 0])
+    assert (x[:, 1] - x[:, 0]).tolist() == sizes.tolist()
+    assert x[0, 0] == -0.5 and x[-1, 1] == 13.5  # the head without a value is outside
+
+
+def test_the_tree_stands_over_its_columns() -> None:
+    found = head_order(APART)
+    figure = similarity_matrix(APART, NAMES, found, n_heads=5)
+    tree = next(t for t in figure.data if t.yaxis == "y3")
+    y = np.asarray(tree.y).reshape(-1, 5)
+    x = np.asarray(tree.x).reshape(-1, 5)
+    assert y[:, 1] == pytest.approx(found.linkage[:, 2], rel=1e-6)
+    # the first bracket joins the two nearest heads, which stand in neighbouring columns
+    first = [found.order[int(x[0, 0])], found.order[int(x[0, 2])]]
+    assert APART[tuple(first)] == APART[APART > 0].min() and abs(x[0, 2] - x[0, 0]) == 1
+    legs = x[:, [0, 2]][y[:, [0, 3]] == 0]
+    assert sorted(legs.tolist()) == list(range(15))
+    by_layer = similarity_matrix(APART, NAMES, head_order(APART, "layer"), n_heads=5)
+    assert not any(t.yaxis == "y3" for t in by_layer.data)
+    lines = next(t for t in by_layer.data[1:] if t.mode == "lines")
+    assert [v for v in lines.x[:6] if v is not None] == [4.5, 4.5, 9.5, 9.5]
+
+
+def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
+    signed = np.where(APART > 15, -0.25, 0.75)
+    found = head_order(APART)
+    heat = similarity_matrix(signed, NAMES, found, n_heads=5, diverging=True).data[0]
+    assert (heat.zmin, heat.zmax) == (-0.75, 0.75)
+    heat = similarity_matrix(signed, NAMES, found, n_heads=5, range=(-1, 1)).data[0]
+    assert (heat.zmin, heat.zmax) == (-1, 1)
+
+
+def test_one_head_and_refusals() -> None:
+    one = np.zeros((1, 1))
+    figure = similarity_matrix(one, ["L0 H0"], head_order(one), n_heads=1, selected=(0, 0))
+    assert clicked(figure) == [[0, 0]]
+    found = head_order(APART)
+    for wrong in ({"selected": (3, 0)}, {"selected": (0, 5)}):
+        with pytest.raises(ArgumentError):
+            similarity_matrix(APART, NAMES, found, n_heads=5, **wrong)
+    with pytest.raises(ArgumentError):
+        similarity_matrix(APART, NAMES, found, n_heads=4)
+    with pytest.raises(ShapeError):
+        similarity_matrix(APART, NAMES[:7], found, n_heads=5)
+    with pytest.raises(ShapeError):
+        similarity_matrix(APART[:5, :5], NAMES[:5], found, n_heads=5)
+
+
+def test_text_stays_text_and_themes_differ() -> None:
+    names = [HOSTILE] * 15
+    figure = similarity_matrix(
+        holed(2), names, head_order(holed(2)), n_heads=5, title=HOSTILE, unit=HOSTILE
+    )
+    assert is_neutral(figure)
+    places, _ = classical_mds(APART)
+    assert is_neutral(head_map(places, names, 5, title=HOSTILE, selected=(0, 1)))
+    colours = [
+        similarity_matrix(APART, NAMES, head_order(APART), n_heads=5, dark=dark).data[0].colorscale
+        for dark in (False, True)
+    ]
+    assert colours[0] != colours[1]
+    light, dark = (head_map(places, NAMES, 5, clusters=[0] * 15, dark=d) for d in (False, True))
+    assert light.data[0].marker.color != dark.data[0].marker.color
+
+
+def test_the_map_puts_heads_where_they_are() -> None:
+    places, explained = classical_mds(holed(3, 11))
+    figure = head_map(places, NAMES, 5, explained=explained, selected=(1, 2))
+    dots = figure.data[0]
+    index = [5 * layer + head for layer, head in dots.customdata]
+    assert index == [i for i in range(15) if i not in (3, 11)]
+    assert isinstance(dots.customdata[0], list)
+    assert np.c_[dots.x, dots.y] == pytest.approx(places[index], abs=0)
+    assert list(dots.marker.color) == [i // 5 for i in index]
+    assert figure.data[1].customdata == ([1, 2],) and figure.data[1].x[0] == places[7, 0]
+    assert "2 of 15 heads" in figure.layout.title.text and "100 %" in figure.layout.title.text
+    assert figure.layout.yaxis.scaleanchor == "x"
+
+
+def test_clusters_have_markers_of_their_own() -> None:
+    places, _ = classical_mds(holed(3))
+    labels = head_order(holed(3)).labels(3)
+    figure = head_map(places, NAMES, 5, clusters=labels)
+    assert len(figure.data) == 3
+    assert len({(t.marker.color, t.marker.symbol) for t in figure.data}) == 3
+    for number, trace in enumerate(figure.data):
+        members = [5 * layer + head for layer, head in trace.customdata]
+        assert members == np.flatnonzero(labels == number).tolist()
+        assert trace.name == f"cluster {number + 1} ({len(members)})"
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_maps_of_heads_in_one_place(size: int) -> None:
+    places, explained = classical_mds(np.zeros((size, size)))
+    figure = head_map(places, head_names(size, 1), 1, explained=explained, selected=(size - 1, 0))
+    assert len(figure.data[0].x) == size
+    assert "not defined" in figure.layout.title.text
+    assert (f"{size - 1} heads lie where another lies" in texts(figure)) == (size > 1)
+    low, high = figure.layout.xaxis.range
+    assert low < 0 < high
+    nowhere = head_map(np.full((size, 2), np.nan), head_names(size, 1), 1, selected=(0, 0))
+    assert f"{size} of {size} heads" in nowhere.layout.title.text
+
+
+def test_the_map_refuses() -> None:
+    places, _ = classical_mds(APART)
+    with pytest.raises(ArgumentError):
+        head_map(places, NAMES, 5, selected=(3, 0))
+    with pytest.raises(ArgumentError):
+        head_map(places, NAMES, 7)
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        head_map(places, NAMES, 5, clusters=[0] * 7)

@@ -1,0 +1,135 @@
+"""A figure with its table, files and clicks, without a browser."""
+
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.ui import figures
+from mha_viz.ui.figures import newly_clicked
+
+HOSTILE = "<b>bold</b> $x$ [a](b)"
+
+
+def demo() -> None:
+    """Runs as an app of its own, so it imports what it needs."""
+    import pandas as pd
+    import plotly.graph_objects as go
+    import streamlit as st
+
+    from mha_viz.ui import figures
+
+    @st.fragment
+    def part() -> None:
+        figure = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[[0, 1], [2, 3]]))
+        clicked = figures.show(
+            figure, key="fig", how_to_read="Read <b>bold</b> $x$ [a](b)", clickable=True,
+            table=pd.DataFrame({"a": [1, 2]}), caption="model · text", name="my figure",
+        )  # fmt: skip
+        st.text(f"clicked {clicked}")
+        st.button("again")
+
+    part()
+
+
+@pytest.fixture
+def app() -> AppTest:
+    return AppTest.from_function(demo, default_timeout=30)
+
+
+def test_closed_table_and_menu_hold_nothing(app):
+    app.run()
+    assert not app.exception
+    assert app.expander[0].label == "As a table" and not app.dataframe
+    assert not app.get("download_button") and not app.get("bidi_component")
+    assert "**How to read.** Read " in app.caption[0].value
+    assert r"\<b\>bold" in app.caption[0].value and r"\$x\$" in app.caption[0].value
+
+
+def test_an_open_table_has_the_numbers(app):
+    app.session_state["fig-table"] = True
+    app.run()
+    assert not app.exception
+    pd.testing.assert_frame_equal(app.dataframe[0].value, pd.DataFrame({"a": [1, 2]}))
+
+
+def test_an_open_menu_has_every_file(app):
+    app.session_state["fig-export"] = True
+    app.run()
+    assert not app.exception
+    assert [button.label for button in app.get("download_button")] == ["CSV", "HTML"]
+    assert len(app.get("bidi_component")) == 1
+
+
+def test_a_click_is_returned_once(app):
+    app.session_state["fig-clicked"] = [2, 3]  # AppTest cannot click; the listener leaves this
+    app.run()
+    assert app.text[0].value == "clicked [2, 3]"
+    app.button[0].click().run()
+    assert app.text[0].value == "clicked None"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "clicked"),
+    [
+        ([], [(0, 1)], (0, 1)),
+        ([(0, 1)], [(0, 2)], (0, 2)),
+        ([(0, 1)], [], (0, 1)),  # the second click takes it out of the selection
+        ([(0, 1)], [(0, 1)], (0, 1)),  # the figure was drawn anew in between
+        ([(0, 1)], [(0, 1), (1, 0)], (1, 0)),  # with Shift
+        ([(0, 1), (0, 2)], [(0, 1)], (0, 1)),
+        ([(0, 1), (0, 2)], [], None),
+        ([], [], None),
+    ],
+)
+def test_which_point_was_clicked(before, now, clicked):
+    assert newly_clicked(before, now) == clicked
+
+
+def listen(monkeypatch: pytest.MonkeyPatch, event: object, on_click=None) -> object:
+    """What the listener makes of an event that the browser sent."""
+    state = {"k": event}
+    monkeypatch.setattr(st, "session_state", state)
+    made = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[["a", 0], ["b", 1]]))
+    made.add_scatter(x=[1], y=[1])
+    figures._listener("k", made, on_click)()
+    return state.get("k-clicked")
+
+
+def event(*points: object) -> dict[str, object]:
+    return {"selection": {"points": list(points)}}
+
+
+def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
+    forged = {"curve_number": 0, "point_index": 1, "customdata": ["forged"]}
+    assert listen(monkeypatch, event(forged)) == ["b", 1]
+    got = []
+    assert listen(monkeypatch, event(forged), got.append) is None
+    assert got == [["b", 1]]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None, {}, {"selection": None}, event("x"), event({}), event({"curve_number": 0}),
+        event({"curve_number": 0, "point_index": 9}), event({"curve_number": 7, "point_index": 0}),
+        event({"curve_number": -1, "point_index": -1}),
+        event({"curve_number": "0", "point_index": [0]}),
+        event({"curve_number": 1, "point_index": 0}),  # a trace without customdata
+    ],
+)  # fmt: skip
+def test_what_is_no_click_is_ignored(monkeypatch, sent):
+    assert listen(monkeypatch, sent) is None
+
+
+def test_no_click_dims_a_figure_and_the_callers_stays_as_it_was():
+    made = go.Figure(go.Scatter(x=[1], y=[1], mode="markers+text", text=["a"],
+                                marker=dict(opacity=0.3)))  # fmt: skip
+    made.add_scatter(x=[1], y=[1], marker=dict(size=[3])).add_bar(x=[1], y=[1])
+    made.add_heatmap(z=[[1]])
+    before = made.to_json()
+    ready = figures._prepared(made, 321, True, False)
+    assert [trace.unselected.marker.opacity for trace in ready.data[:3]] == [0.3, 0.7, 1.0]
+    assert ready.data[0].unselected.textfont.color and ready.layout.height == 321
+    assert made.to_json() == before
