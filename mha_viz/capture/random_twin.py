@@ -44,8 +44,8 @@ def random_twin(model: AttentionModel, seed: int = 0) -> AttentionModel:
         raise ArgumentError(f"seed must be 0 or more, got {seed}.")
     network = model.network
     config = copy.deepcopy(network.config)  # building writes to it
-    check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
     with one_at_a_time(), torch.random.fork_rng(devices=[]):
+        check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
         twin = auto_class(type(network).__name__).from_config(
             config,
