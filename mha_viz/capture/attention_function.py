@@ -45,12 +45,15 @@ class Probe:
             shape: their patterns are then written into one tensor, and never copied.
         stop: end the run with `EverythingKept` when n_layers are kept; what the model would
             compute of them is not computed.
+        gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
+            order; None leaves every head as it is.
     """
 
     keep: Sequence[str] = ("pattern",)
     on_layer: Callable[[int], None] | None = None
     n_layers: int = 0
     stop: bool = False
+    gates: Tensor | None = None
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
@@ -66,6 +69,10 @@ class Probe:
         if not isinstance(everything, Tensor) or everything.shape != shape:
             raise AttentionUnavailableError("the layers' attention weights differ in shape")
         return everything[len(self.modules)]
+
+    def layer_gates(self) -> Tensor | None:
+        """The gates of the layer that is about to run: (head,) or (batch, head)."""
+        return None if self.gates is None else self.gates[..., len(self.modules), :]
 
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep one layer's tensors, each (batch, head, ...)."""
@@ -128,6 +135,7 @@ def _attend(
         softcap=softcap,
         dropout=dropout,
         need_pattern=probe is not None and "pattern" in probe.keep,
+        gates=None if probe is None else probe.layer_gates(),
         out=None if probe is None or query.requires_grad else probe.room(query, key),
     )
     if probe is not None:
