@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel
