@@ -3,7 +3,7 @@
 import streamlit as st
 
 from mha_viz.ui import look, memory
-from mha_viz.ui.pages import compare, explore
+from mha_viz.ui.pages import compare, explore, intervene
 
 st.set_page_config(
     page_title="mha_viz",
@@ -16,5 +16,6 @@ memory.warm_up()  # torch and transformers load behind the page, which takes tex
 st.session_state.pages = {
     "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
     "compare": st.Page(compare.page, title="Compare", url_path="compare"),
+    "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
 }
 st.navigation(list(st.session_state.pages.values()), position="top").run()

@@ -54,11 +54,11 @@ def peak() -> int:
     model = traced_model()
     model.trace(text(16), keep=("pattern",))
     gc.collect()
-    _forget_peak()
-    before = _status("VmRSS")
+    forget_peak()
+    before = status("VmRSS")
     record = model.trace(text(512), keep=("pattern",))
     assert record.pattern.shape[-1] == 512
-    return _status("VmHWM") - before
+    return status("VmHWM") - before
 
 
 def grown(cached: bool = False) -> int:
@@ -71,28 +71,28 @@ def grown(cached: bool = False) -> int:
     for i in range(1050):
         if i == 50:  # allocators and caches have reached their working size
             gc.collect()
-            before = _status("VmRSS")
+            before = status("VmRSS")
         words = dice.choices(_WORDS, k=dice.randint(5, 60))
         record = model.trace(f"{i} {' '.join(words)}", keep=("pattern", "z"))
         if cached:
             size = 4 * (record.pattern.numel() + record.kept("z").numel())
             cache.get(i, partial(_same, record), partial(_same, size))
     gc.collect()
-    return _status("VmRSS") - before
+    return status("VmRSS") - before
 
 
 def _same(thing: Any, *_: Any) -> Any:
     return thing
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise Skipped(f"no {name} in /proc/self/status")
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins again at what is held now
 
 

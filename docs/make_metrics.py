@@ -90,38 +90,46 @@ HEAD = """\
 
 <!-- Written by docs/make_metrics.py from mha_viz/core/metrics. Change those, not this. -->
 
-A metric turns what heads did on one text, or their weights, into one number. Where you meet them:
+A metric is a number that describes a head, two heads, a layer, or the way through all layers. Most
+are made from what happened on one text: another text gives other numbers. Where you meet them:
 
 - in the app: on the card of the chosen head, as an order and a filter of the grid, and on the page
-  that compares heads;
-- `mha-viz report` has those of every head, with baselines, labels and nearest twins;
-- in Python: `mha_viz.head_report(record)` gives a table of all heads, `mha_viz.METRICS` is the list
-  that this page is made from, and `mha_viz.core.metrics` has each as a function of tensors.
+  "Compare";
+- in a terminal: `mha-viz report` has those of every head, with baselines, labels and nearest twins;
+- in Python: `mha_viz.head_report(record)` gives them for every head as a table, and
+  `mha_viz.core.metrics` has each as a function of tensors. `mha_viz.METRICS` is the list that this
+  page is made from.
 
-The app measures a record as the model left it, before sub-words are merged or tokens left out;
+The app measures all tokens as the model left them, whatever is merged or left out on screen.
 `head_report` measures the record that it is given: that of `record.merge_words()` is about words.
-Most of these numbers describe one text: another text gives others. What an attention weight says
-and what it does not is told in [how-to.md](how-to.md#what-the-numbers-do-not-say).
+What an attention weight says, and what it does not, is told in
+[how-to.md](how-to.md#what-the-numbers-do-not-say).
 
 ## All of one head
 
-The last two columns are a baseline: a head that looks at all tokens it may see alike, without and
-with the future hidden, on a text of <PERIOD> tokens said twice whose first and last token count as
-special. Read a head's number by its distance from its baseline, not from 0; most baselines change
-with the length of the text.
+The last two columns are a baseline: what a head scores that has learned nothing and looks at
+everything alike, at all tokens ("uniform") or, where the future is hidden as in GPT-2, at those up
+to its own ("causal"). They belong to one example, <PERIOD> tokens said twice whose first and last
+token count as special; most baselines change with the length of the text. Read a head's number by
+its distance from its baseline, not from 0. The last rows are about what a head writes; that depends
+on the model, so they have no baseline here.
 
 | Key | Unit | Range | Uniform | Uniform, causal |
 |---|---|---|---|---|
 <ROWS>
 
-Beside these the app and `head_report` show what the same architecture with random weights gives on
-the text at hand: `mha_viz.capture.random_twin` makes it.
+For the text at hand, the app and `head_report(record, model)` show three baselines beside a score:
+uniform attention, a head that always looks at the token before ("offset"), and the same
+architecture with random weights ("random"), which `mha_viz.capture.random_twin.random_twin` makes.
 
 ## Labels
 
-A head gets a name only where its score reaches a threshold and lies above what uniform attention
-and the best head with random weights reach ("broad" is measured against a fixed offset instead).
-A head may have several or none.
+A head gets a label only where its score reaches a threshold and beats a baseline: it lies above
+what uniform attention and the best head with random weights reach. Three are different. "Broad" has
+to beat the fixed offset, since uniform attention is what it is named after. "Local" and
+"Long-range" are multiples of the distance that uniform attention has, and are left out on texts so
+short that this is less than 3 tokens. A head may have several labels or none. The thresholds are
+ours.
 
 | Label | Metric | Threshold | Meaning |
 |---|---|---|---|
@@ -129,14 +137,16 @@ A head may have several or none.
 
 ## One by one
 
-$A_{qk}$ is the weight that query token $q$ gives to key token $k$, and $A_q$ the row of all weights
-of $q$, which sums to 1. $n$ is the number of tokens; positions count from 0. $H$ is the entropy.
-$m_q$ is how many tokens row $q$ may see. $t_k$ is the token at position $k$, and $R$ the positions
-whose token occurs more than once. $p$ is the number of tokens in one copy of a text said twice.
-Logarithms are natural, so entropies are in nats.
+$A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key token $k$ (the one
+looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the number of tokens;
+positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see. $t_k$ is the
+token at position $k$, and $R$ the positions whose token occurs more than once. $p$ is the number of
+tokens in one copy of a text said twice. Logarithms are natural, so entropies are in nats.
 
-$z^i$ is what head $i$ makes of the values (query by $d_{head}$), $o^i = z^i W_O^i$ its part of the
-layer's output, and $h$ the number of heads.
+$z_i$ is what head $i$ makes of the values, for each query a row of $d_{head}$ numbers; $\\bar z_i$
+is the same with the mean row taken off. $h_i = z_i W_{O,i}$ is the head's part of the layer's
+output, $A^i$ its pattern, and $n_h$ the number of heads of a layer. Where only one head is meant,
+$i$ is left out. $\\bar A_\\ell$ is the mean pattern of the heads of layer $\\ell$.
 
 <SECTIONS>
 ## Sources

@@ -9,25 +9,46 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
 from PIL import Image
-from playwright.sync_api import Error, Page, sync_playwright
+from playwright.sync_api import Error, Page, ViewportSize, sync_playwright
 
 FOLDER = Path(__file__).parent / "images"
-VIEW = {
+SHARED = {
     "model": "tiny-gpt2",
     "text": "In spring Captain Zorval opened the green box. At night Captain Zorval opened the "
     "green box",
     "layer": "1",  # a head that looks at what followed the same token last time
     "head": "2",
-    "show": "lines",
 }
-SIZE = {"width": 1280, "height": 1420}
+SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+
+
+class Picture(NamedTuple):
+    """A page of the app: its path and view, its size, and what is there once it is drawn."""
+
+    path: str
+    view: dict[str, str]
+    size: ViewportSize
+    drawn: str
+
+
+PICTURES = {
+    "explore": Picture(
+        "", {"show": "lines"}, {"width": 1280, "height": 1815}, "canvas.cells"
+    ),
+    "compare": Picture(
+        "compare", {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
+        {"width": 1280, "height": 1285}, ".js-plotly-plot .heatmaplayer image",
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
-    """Write docs/images/explore.png and explore-dark.png."""
+    """Write docs/images/NAME.png and NAME-dark.png for each of PICTURES."""
     FOLDER.mkdir(exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -39,24 +60,29 @@ def main() -> None:
                 executable_path=shutil.which("chromium"),
                 args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
             )
-            for scheme, name in (("light", "explore"), ("dark", "explore-dark")):
-                page = browser.new_context(color_scheme=scheme, viewport=SIZE).new_page()
-                _open(page, f"http://127.0.0.1:{port}/?{urlencode(VIEW)}")
-                picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-                picture.quantize(256).save(FOLDER / f"{name}.png", optimize=True)
+            for name, picture in PICTURES.items():
+                address = f"http://127.0.0.1:{port}/{picture.path}"
+                for scheme, ending in SCHEMES.items():
+                    context = browser.new_context(color_scheme=scheme, viewport=picture.size)
+                    page = context.new_page()
+                    _open(page, f"{address}?{urlencode(SHARED | picture.view)}", picture.drawn)
+                    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+                    shot.quantize(256).save(FOLDER / f"{name}{ending}.png", optimize=True)
+                    context.close()
     finally:
         app.terminate()
         app.wait()
 
 
-def _open(page: Page, url: str, tries: int = 60) -> None:
+def _open(page: Page, url: str, drawn: str, tries: int = 60) -> None:
     for _ in range(tries):  # the server takes a moment to listen
         try:
             page.goto(url)
             break
         except Error:  # connection refused: it is not listening yet
             page.wait_for_timeout(500)
-    page.locator("canvas.cells").wait_for(timeout=60_000)
+    page.locator(drawn).first.wait_for(timeout=60_000)
+    page.locator(IDLE).wait_for(timeout=60_000)
     page.wait_for_timeout(2_000)
 
 

@@ -130,9 +130,7 @@ def trace(
     if as_json:
         typer.echo(json.dumps({**printed.described(record), "facts": facts}, indent=2))
         return
-    layers, heads, queries, keys = record.pattern.shape
-    typer.echo(f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
-               f"{heads} heads, {queries} queries x {keys} keys")  # fmt: skip
+    typer.echo(printed.headline(record))
     typer.echo("tokens: " + " | ".join(record.labels))
     if record.key_labels != record.labels:
         typer.echo("key tokens: " + " | ".join(record.key_labels))
@@ -194,7 +192,8 @@ def report(
     out: Out = None,
     words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
     baseline: Annotated[
-        bool, typer.Option(help="Run the same architecture with random weights beside it.")
+        bool,
+        typer.Option(help="Measure the same architecture with random weights, too."),
     ] = True,
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest twins."""
@@ -216,7 +215,7 @@ def report(
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     kind = _kind(ReportFormat, format, out, ReportFormat.table)
-    _deliver(printed.report(made.table(record), kind), out)
+    _deliver(printed.report(record, made.table(record), kind), out)
 
 
 @app.command()
@@ -268,7 +267,9 @@ def _deliver(content: str | bytes, out: Path | None) -> None:
     elif isinstance(content, str):
         typer.echo(content, nl=False)
     elif sys.stdout.isatty():
-        raise ArgumentError("A picture would fill the terminal with signs: give a file with --out.")
+        raise ArgumentError(
+            "This format would fill the terminal with signs: give a file with --out."
+        )
     else:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()

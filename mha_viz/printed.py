@@ -59,6 +59,15 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
     return facts
 
 
+def headline(record: AttentionRecord) -> str:
+    """What ran, and how large it is."""
+    layers, heads, queries, keys = record.pattern.shape
+    return (
+        f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
+        f"{heads} heads, {queries} queries x {keys} keys"
+    )
+
+
 def described(record: AttentionRecord) -> dict[str, Any]:
     """What programs want to know of a record besides its numbers."""
     names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
@@ -107,16 +116,21 @@ def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
 
 
-def grid(names: list[str], rows: list[list[str]], first_number: int) -> str:
-    """A table as text; columns from `first_number` on are numbers, set to the right."""
+def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: bool = False) -> str:
+    """A table as text; columns from `first_number` on are numbers, set to the right.
+
+    With `tight`, columns stand close, and the last one is text again.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text as Plain
 
-    table = Table(box=box.SIMPLE_HEAD)
+    close: dict[str, Any] = {"padding": (0, 0), "collapse_padding": True, "pad_edge": False}
+    table = Table(box=box.SIMPLE_HEAD, **(close if tight else {}))
     for i, name in enumerate(names):
-        right = i >= first_number or name == "#"
+        text = i < first_number or (tight and i == len(names) - 1)
+        right = name == "#" or not text
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
@@ -151,20 +165,31 @@ def head_json(record: AttentionRecord, layer: int, head: int) -> str:
     return json.dumps(shown, indent=2) + "\n"
 
 
-REPORT_COLUMNS = (  # of the table; the other formats hold everything
-    "entropy", "distance", "confidence", "previous_token", "first_token", "induction",
-    "output_share",
-)  # fmt: skip
+REPORT_COLUMNS = {  # of the table, with short names; the other formats hold everything
+    "entropy": "\nentropy", "distance": "\ndistance", "previous_token": "previous\ntoken",
+    "self_token": "same\nplace", "first_token": "first\ntoken", "induction": "\ninduction",
+    "output_share": "output\nshare",
+}  # fmt: skip
+BASELINE_NAMES = {
+    "uniform": "uniform attention",
+    "offset": "always the token before",
+    "random": "random weights, mean",
+}
 
 
-def report(table: DataFrame, kind: ReportFormat) -> str | bytes:
+def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str | bytes:
     """The report of all heads: a table to read, or all of its columns for programs."""
     if kind is ReportFormat.table:
-        return _report_table(table)
+        return f"{headline(record)}\n\n{_report_table(table)}"
     if kind is ReportFormat.csv:
         return table.to_csv(index=False, lineterminator="\n")
     if kind is ReportFormat.json:
-        rows = json.loads(table.to_json(orient="records", double_precision=9))
+        import pandas as pd
+
+        rows = [
+            {str(key): None if pd.isna(value) else value for key, value in row.items()}
+            for row in table.to_dict("records")
+        ]
         return json.dumps({"notes": table.attrs["notes"], "heads": rows}, indent=2) + "\n"
     file = io.BytesIO()
     table.to_parquet(file, index=False)
@@ -173,20 +198,26 @@ def report(table: DataFrame, kind: ReportFormat) -> str | bytes:
 
 def _report_table(table: DataFrame) -> str:
     """A line per head: its main scores, its nearest twin and its labels; baselines below."""
-    from mha_viz.core.metrics import METRICS
-    from mha_viz.plots.theme import format_number
+    import pandas as pd
 
-    shown = [key for key in REPORT_COLUMNS if key in table]
+    shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
     rows = [
-        [f"L{row.layer} H{row.head}", str(row.labels or ""), str(row.twin or ""),
-         *(format_number(getattr(row, key)) for key in shown)]
-        for row in table.itertuples()
+        [f"L{row['layer']} H{row['head']}", *(_short(row[key]) for key in shown),
+         "–" if pd.isna(row["twin"]) else row["twin"], row["labels"]]
+        for row in table.to_dict("records")
     ]  # fmt: skip
-    for name, title in (("uniform", "uniform attention"), ("offset", "always the token before"),
-                        ("random", "random weights (mean)")):  # fmt: skip
+    for name, title in BASELINE_NAMES.items():
         known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
         if known:
-            numbers = [format_number(known[key]) if key in known else "" for key in shown]
-            rows.append([f"({title})", "", "", *numbers])
-    names = ["head", "labels", "nearest twin", *(METRICS[key].title for key in shown)]
-    return grid(names, rows, 3)
+            numbers = [_short(known[key]) if key in known else "" for key in shown]
+            rows.append(["", *numbers, "", f"({title})"])
+    drawn = grid(["\nhead", *shown.values(), "nearest\ntwin", "\nlabels"], rows, 1, tight=True)
+    return (
+        f"{drawn}\nEntropy in nats, distance in tokens, the rest are shares of 1. In brackets: "
+        "what heads that\nhave learned nothing score on this text. Twin: the smallest Hellinger "
+        "distance of weights.\nEvery metric and why a head has its label: --format csv\n"
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if value == value else "–"  # NaN is not defined

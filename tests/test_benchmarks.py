@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+import mha_viz as mv
 from benchmarks import __main__ as command
-from benchmarks import measure, trace
+from benchmarks import measure, memory, report, trace
 
 TINY = dict(num_hidden_layers=2, num_attention_heads=3, hidden_size=12, intermediate_size=7)
 
@@ -15,6 +16,41 @@ def test_trace_measures_every_way_at_every_length() -> None:
     assert [r.measure.split(", ")[-1] for r in results] == ["5 tokens"] * 3 + ["32 tokens"] * 3
     assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results)
     assert [r.aim for r in results if r.aim] == ["at most 1.00"]
+
+
+def test_report_measures_every_way_and_its_double_loops() -> None:
+    results = report.measure(lengths=(5,), repeats=2, **TINY)
+    assert [r.measure for r in results] == [f"{name}, 5 tokens" for name in (
+        "report", "of it every head", "of that W_O W_Oᵀ", "of that effective rank",
+        "of it four matrices", "`jensen_shannon`, all pairs", "`coverage`, all layers",
+        "four matrices", "`jensen_shannon`, all pairs",
+    )]  # fmt: skip
+    assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results[:7])
+    assert all("scaled up" in r.beside and "times faster" in r.ratio for r in results[7:])
+    assert not any(r.aim for r in results)  # aims are of 128 tokens
+
+
+def test_the_double_loops_compute_what_is_measured() -> None:
+    model = trace.traced_model(**TINY)
+    record = model.trace(trace.text(7), keep=("pattern", "z"))
+    a, b = (record.pattern.flatten(0, 1)[i].numpy() for i in (1, 4))
+    z_a, z_b = (record.kept("z").flatten(0, 1)[i].numpy() for i in (1, 4))
+    measures = ("hellinger", "correlation", "redundancy", "cka")
+    ours = [float(mv.head_similarity(record, name)[1, 4]) for name in measures]
+    assert report._four(a, b, z_a, z_b) == pytest.approx(ours, abs=1e-4)
+    divergence = float(mv.head_similarity(record, "jensen_shannon")[1, 4])
+    assert report._clark(a, b) == pytest.approx(divergence, rel=0.02, abs=1e-6)  # smoothed
+
+
+def test_peak_memory_is_of_what_was_done_last() -> None:
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("no /proc/self/clear_refs")
+    memory.forget_peak()
+    before = memory.status("VmRSS")
+    block = bytearray(50 * memory.MIB)
+    assert memory.status("VmHWM") - before > 0.9 * len(block)
+    with pytest.raises(measure.Skipped):
+        memory.status("VmNothing")
 
 
 def test_tables_go_between_their_markers(tmp_path: Path) -> None:

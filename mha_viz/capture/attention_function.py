@@ -5,7 +5,9 @@ Knows transformers' attention interface and our core; must not know files, text 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +26,53 @@ _UNSUPPORTED = ("s_aux", "sinks", "alibi")
 
 
 Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
+# Replaces what some heads give: layer, z, pattern (which may be written to), value and what was
+# added to the scores -> z, pattern; each (batch, head, ...). `capture/intervention.py` makes them.
+HeadChange = Callable[
+    [int, Tensor, Tensor | None, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
+]
+
+
+@dataclass
+class HeadsUnder:
+    """Gates and a change for one part's heads, where no probe can be handed down.
+
+    transformers' `generate` refuses arguments that it does not know, and calls the layers once for
+    every token. A layer's number is therefore counted among the calls of its part's own modules.
+
+    Args:
+        gates: (layer, head) factors on z, or None.
+        change: what replaces heads, or None.
+        modules: the attention modules of the part, in call order; a shared one comes repeatedly.
+        note: what a record of the run should say of it.
+    """
+
+    gates: Tensor | None
+    change: HeadChange | None
+    modules: Sequence[nn.Module]
+    note: str = ""
+    calls: int = 0
+
+    def next_layer(self, module: nn.Module) -> int | None:
+        """The number of the layer that this call is; None where it is of another part."""
+        if not any(module is own for own in self.modules):
+            return None
+        self.calls += 1
+        return (self.calls - 1) % len(self.modules)
+
+
+# A context variable is seen by the thread that set it and by no other.
+_UNDER: ContextVar[HeadsUnder | None] = ContextVar("mha_viz_heads_under", default=None)
+
+
+@contextmanager
+def heads_under(under: HeadsUnder | None) -> Iterator[None]:
+    """What this thread runs in here, it runs under these gates and this change."""
+    token = _UNDER.set(under)
+    try:
+        yield
+    finally:
+        _UNDER.reset(token)
 
 
 class EverythingKept(Exception):
@@ -47,6 +96,7 @@ class Probe:
             compute of them is not computed.
         gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
             order; None leaves every head as it is.
+        intervention: what replaces some heads' z or pattern; gates scale what it leaves.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -54,6 +104,7 @@ class Probe:
     n_layers: int = 0
     stop: bool = False
     gates: Tensor | None = None
+    intervention: HeadChange | None = None
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
@@ -126,6 +177,7 @@ def _attend(
     bias = attention_mask if position_bias is None else _sum(position_bias, attention_mask)
     probe = mha_probe
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
+    layer, gates, change = _changes(module, probe)
     z, pattern = attention(
         query,
         key,
@@ -135,12 +187,28 @@ def _attend(
         softcap=softcap,
         dropout=dropout,
         need_pattern=probe is not None and "pattern" in probe.keep,
-        gates=None if probe is None else probe.layer_gates(),
+        gates=gates if change is None else None,
         out=None if probe is None or query.requires_grad else probe.room(query, key),
     )
+    if change is not None:
+        z, pattern = change(layer, z, pattern, value, bias)
+        z = z if gates is None else z * gates.to(z.dtype)[..., None, None]
     if probe is not None:
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
+
+
+def _changes(
+    module: nn.Module, probe: Probe | None
+) -> tuple[int, Tensor | None, HeadChange | None]:
+    """Which layer this is, and what is to happen to its heads: by the probe, else by the thread."""
+    if probe is not None and not (probe.gates is None and probe.intervention is None):
+        return len(probe.modules), probe.layer_gates(), probe.intervention
+    under = _UNDER.get()
+    layer = None if under is None else under.next_layer(module)
+    if under is None or layer is None:
+        return 0, None, None
+    return layer, None if under.gates is None else under.gates[layer], under.change
 
 
 def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:

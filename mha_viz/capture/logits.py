@@ -25,6 +25,8 @@ def objective(network: PreTrainedModel) -> Objective | None:
     name = type(network).__name__
     if name.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
+    if name == "ElectraForPreTraining":
+        return None  # it tells replaced tokens from true ones
     return "masked" if name.endswith(("ForMaskedLM", "ForPreTraining")) else None
 
 
@@ -36,15 +38,41 @@ def logits(
     Gradients flow where torch records them (to `probe.gates`); call it in inference mode else.
 
     Raises:
-        AttentionUnavailableError: the checkpoint has no prediction head.
+        AttentionUnavailableError: the checkpoint has no prediction head, or its family does not
+            hand a probe down to our attention function.
     """
-    if objective(network) is None:
-        raise AttentionUnavailableError(
-            f"This checkpoint is a {type(network).__name__}: it has no head that predicts tokens. "
-            "Load one saved with its language-model head (…ForCausalLM, …ForMaskedLM)."
-        )
+    check_predicts(network)
     inputs = _inputs(network, texts, pad)
     if probe is not None:
         inputs["mha_probe"] = probe
-    found: Tensor = network(**inputs).logits
-    return found
+    output = network(**inputs)
+    if probe is not None and not probe.modules:
+        raise AttentionUnavailableError(
+            f"{type(network).__name__} did not call our attention function: its heads cannot be "
+            "changed here."
+        )
+    found: Tensor | None = getattr(output, "prediction_logits", None)
+    return output.logits if found is None else found
+
+
+def check_predicts(network: PreTrainedModel) -> Objective:
+    """`objective`, where there is one.
+
+    Raises:
+        AttentionUnavailableError: none; says what can be done with the checkpoint instead.
+    """
+    found = objective(network)
+    if found is not None:
+        return found
+    name = type(network).__name__
+    if network.config.is_encoder_decoder:
+        raise AttentionUnavailableError(
+            f"This checkpoint is an encoder-decoder ({name}); predictions are for causal and "
+            "masked language models. Its attention can be traced under gates: "
+            "model.trace(text, text_pair, gates=...)."
+        )
+    raise AttentionUnavailableError(
+        f"This checkpoint is a {name}: it has no head that predicts tokens. Load one saved with "
+        "its language-model head (…ForCausalLM, …ForMaskedLM); of this one the attention can be "
+        "traced under gates: model.trace(text, gates=...)."
+    )

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mha_viz.capture.attention_function import KEEPABLE
+from mha_viz.capture.attention_function import KEEPABLE, HeadsUnder, heads_under
 from mha_viz.capture.positions import longest_text
 from mha_viz.capture.projections import MATRICES, LayerProjections, float32, repeat_heads
 from mha_viz.capture.run import PARTS, Mechanism, OnLayer, Run, run, settle
@@ -22,6 +23,13 @@ from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord, Token
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
 
+if TYPE_CHECKING:
+    from mha_viz.capture.ablation import Ablation
+    from mha_viz.capture.generation import Generated
+    from mha_viz.capture.intervention import Intervention
+    from mha_viz.capture.prediction import Prediction
+
+Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decoder
 MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are truncated, and said to be
 _SAMPLE = "A short text, to see whether both ways agree."
 
@@ -100,6 +108,8 @@ class AttentionModel:
         part: str | None = None,
         keep: Sequence[str] = ("pattern", "z"),
         on_layer: OnLayer | None = None,
+        gates: Any = None,
+        intervention: Intervention | None = None,
     ) -> AttentionRecord:
         """Run one text and keep every head's attention.
 
@@ -110,17 +120,24 @@ class AttentionModel:
             keep: "pattern" and any of "z", "query", "key", "value".
             on_layer: called after each layer with the number done; raise in it to abandon. Not
                 called where `mechanism` is "eager".
+            gates: factors (layer, head) on the z of that part's heads, as in `predict`.
+            intervention: what happens to some heads, of its own `part`; the record shows it.
 
         Returns:
             AttentionRecord with float32 pattern (layer, head, query, key).
 
         Raises:
             TextError: empty text, or a pair for a model that takes one text.
-            ArgumentError: an unknown part or an unknown thing to keep.
+            ArgumentError: an unknown part, an unknown thing to keep, or such heads.
         """
+        from mha_viz.capture.head_changes import heads_of_part
+
         part = self.parts[0] if part is None else part
         self._check_part(part)
-        return self.trace_parts(text, text_pair, keep=keep, on_layer=on_layer, _only=part)[part]
+        texts = self._encode(text, text_pair)
+        under = heads_of_part(self, part, gates, intervention, texts)
+        left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, under=under)
+        return left[part]
 
     def trace_parts(
         self,
@@ -129,21 +146,31 @@ class AttentionModel:
         *,
         keep: Sequence[str] = ("pattern", "z"),
         on_layer: OnLayer | None = None,
-        _only: str | None = None,
     ) -> dict[str, AttentionRecord]:
         """As `trace`, for all parts at once: encoder, decoder and cross attention.
 
         In cross attention the queries are the decoder's tokens and the keys the encoder's.
         """
+        return self.trace_encoded(*self._encode(text, text_pair), keep=keep, on_layer=on_layer)
+
+    def trace_encoded(
+        self,
+        source: Encoded,
+        target: Encoded | None = None,
+        *,
+        keep: Sequence[str] = ("pattern", "z"),
+        on_layer: OnLayer | None = None,
+        only: str | None = None,
+        under: HeadsUnder | None = None,
+    ) -> dict[str, AttentionRecord]:
+        """As `trace_parts`, for texts that are tokens already, with heads `under` a change."""
         self._check_keep(keep)
-        source, target = self._encode(text, text_pair)
-        targets = None if target is None else [target]
-        runs = self._run([source], targets, keep, on_layer)
-        return {
-            part: self._record(part, runs[part], 0, source, target)
-            for part in runs
-            if _only in (None, part)
-        }
+        with heads_under(under):
+            runs = self._run([source], None if target is None else [target], keep, on_layer)
+        notes = (under.note,) if under is not None and under.note else ()
+        parts = [part for part in runs if only in (None, part)]
+        texts = (source, target)
+        return {part: self._record(part, runs[part], 0, texts, notes) for part in parts}
 
     def trace_batch(
         self, texts: Sequence[str], *, keep: Sequence[str] = ("pattern", "z")
@@ -159,7 +186,29 @@ class AttentionModel:
             raise ArgumentError("trace_batch needs at least one text.")
         encoded = [self._encode(text, None)[0] for text in texts]
         left = self._run(encoded, None, keep)["self"]
-        return [self._record("self", left, i, item, None) for i, item in enumerate(encoded)]
+        return [self._record("self", left, i, (item, None)) for i, item in enumerate(encoded)]
+
+    # -- what it says, and with heads changed ----------------------------------------------------
+
+    def predict(self, text: str, gates: Any = None, **options: Any) -> Prediction:
+        """The next token, or the one at [MASK]: see `mha_viz.capture.prediction.predict`."""
+        from mha_viz.capture.prediction import predict
+
+        return predict(self, text, gates, **options)
+
+    def ablate(
+        self, text: str, heads: Sequence[Sequence[int]], how: str = "zero", **options: Any
+    ) -> Ablation:
+        """Predictions with heads changed or not: see `mha_viz.capture.ablation.ablate`."""
+        from mha_viz.capture.ablation import ablate
+
+        return ablate(self, text, heads, how, **options)
+
+    def generate(self, text: str, gates: Any = None, **options: Any) -> Generated:
+        """How a causal model goes on: see `mha_viz.capture.generation.generate`."""
+        from mha_viz.capture.generation import generate
+
+        return generate(self, text, gates, **options)
 
     def attention_weights(self, layer: int, part: str | None = None) -> AttentionWeights:
         """One layer's W_Q, W_K, W_V, W_O and biases, split by heads (views, not copies).
@@ -169,7 +218,7 @@ class AttentionModel:
             AttentionUnavailableError: the family computes its attention by itself.
             NotKeptError: the family's layout is not known.
         """
-        layers = self._layers(part)
+        layers = self.layers(part)
         if not 0 <= layer < len(layers):
             raise ArgumentError(f"layer must lie in 0..{len(layers) - 1}, got {layer}.")
         return layers[layer].all()
@@ -193,7 +242,7 @@ class AttentionModel:
         """
         if name not in MATRICES:
             raise ArgumentError(f"name must be one of {', '.join(MATRICES)}, got {name!r}.")
-        return tuple(layer.for_query_heads(name) for layer in self._layers(part))
+        return tuple(layer.for_query_heads(name) for layer in self.layers(part))
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -221,8 +270,8 @@ class AttentionModel:
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
 
-    def _layers(self, part: str | None) -> list[LayerProjections]:
-        """The projections of each layer of a part."""
+    def layers(self, part: str | None = None) -> list[LayerProjections]:
+        """The attention module and the projections of each layer of a part, in call order."""
         part = self.parts[0] if part is None else part
         self._check_part(part)
         if self.mechanism != "ours":
@@ -233,9 +282,8 @@ class AttentionModel:
 
     def _check_part(self, part: str) -> None:
         if part not in self.parts:
-            raise ArgumentError(
-                f"{self.name} has the part(s) {', '.join(self.parts)}, got {part!r}."
-            )
+            known = ", ".join(self.parts)
+            raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
 
     def _check_keep(self, keep: Sequence[str]) -> None:
         unknown = [name for name in keep if name not in KEEPABLE]
@@ -244,7 +292,7 @@ class AttentionModel:
                 f'keep must hold "pattern" and may hold {", ".join(KEEPABLE[1:])}; got {keep!r}.'
             )
 
-    def _encode(self, text: str, text_pair: str | None) -> tuple[Encoded, Encoded | None]:
+    def _encode(self, text: str, text_pair: str | None) -> Texts:
         if len(self.parts) == 1:
             encoded = encode(self.tokenizer, text, text_pair, max_length=self.n_ctx)
             target = None
@@ -295,8 +343,9 @@ class AttentionModel:
         )
 
     def _record(
-        self, part: str, left: Run, row: int, source: Encoded, target: Encoded | None
+        self, part: str, left: Run, row: int, texts: Texts, notes: tuple[str, ...] = ()
     ) -> AttentionRecord:
+        source, target = texts
         queries = source if part in ("self", "encoder") or target is None else target
         keys = target if part == "decoder" and target is not None else source
         n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
@@ -322,7 +371,7 @@ class AttentionModel:
             text=source.text,
             text_pair=source.text_pair if target is None else target.text_pair,
             causal=self.causal if part == "self" else part == "decoder",
-            notes=self.notes + self._cuts(source, target),
+            notes=self.notes + self._cuts(source, target) + notes,
         )
 
     def _cuts(self, *texts: Encoded | None) -> tuple[str, ...]:

@@ -108,10 +108,11 @@ def _dots(
     heads: NDArray[np.intp],
     labels: list[str],
 ) -> dict[str, Any]:
-    pairs = heads[where].tolist()
+    pairs = heads[where]
     return dict(
-        x=x[where].astype(np.float32), y=y[where].astype(np.float32), customdata=pairs,
-        text=[f"{labels[i]} and {labels[j]}" for i, j in pairs],
+        x=x[where].astype(np.float32), y=y[where].astype(np.float32),
+        customdata=pairs.astype(np.int16),
+        text=[f"{labels[i]} and {labels[j]}" for i, j in pairs.tolist()],
     )  # fmt: skip
 
 

@@ -218,7 +218,7 @@ def _add_head_cells(
     ):
         rows, columns = np.nonzero(where)
         if rows.size:
-            heads: Any = np.stack((rows, columns), axis=1).tolist()
+            heads = np.stack((rows, columns), axis=1)
             figure.add_scatter(**cells.clickable(rows, columns, heads, shown, template))
 
 

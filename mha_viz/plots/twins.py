@@ -173,7 +173,7 @@ def _add_cells(
     ):
         rows, columns = np.nonzero(where)
         if rows.size:
-            heads = np.array(order)[np.stack((rows, columns), axis=1)].tolist()
+            heads = np.array(order)[np.stack((rows, columns), axis=1)]
             shown = None if where is missing else values[where]
             figure.add_scatter(**cells.clickable(rows, columns, heads, shown, template))
 

@@ -12,8 +12,7 @@ from mha_viz.capture.report import Report
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.card import report_card
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import look, reporting, state
-from mha_viz.ui.compare import words
+from mha_viz.ui import look, reporting, state, words
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
@@ -22,7 +21,7 @@ def card(scene: Scene) -> None:
     """Is this head unusual, and by what? Measured on all tokens, whatever is left out above."""
     view = state.current()
     report = reporting.report(scene, view)
-    _labels(report)
+    labels(report)
     place = (view.layer, view.head)
     figure = report_card(
         {key: values.numpy() for key, values in report.scores.items()},
@@ -41,6 +40,8 @@ def card(scene: Scene) -> None:
         "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
         "this head, ticks are heads that have learned nothing. Far from the crowd is unusual; far "
         "from the ticks was learned."
+        + " Measured on all tokens."
+        * (view.words or view.no_special or view.no_first)
     )
     with st.expander("In numbers and words"):
         st.dataframe(_table(report, place), hide_index=True, width="stretch")
@@ -49,7 +50,8 @@ def card(scene: Scene) -> None:
     reporting.offer_random(view)
 
 
-def _labels(report: Report) -> None:
+def labels(report: Report) -> None:
+    """What kind of head the chosen one is, and why."""
     view = state.current()
     found = report.labels[view.layer][view.head]
     if not found:

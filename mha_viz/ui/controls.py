@@ -219,10 +219,14 @@ def section_picker() -> None:
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
     """Two heads; the second may be of another model with `other` (layers, heads)."""
     layers_b, heads_b = other or (n_layers, n_heads)
+    pickers = (
+        ("layer", n_layers, "First layer"),
+        ("head", n_heads, "First head"),
+        ("layer_b", layers_b, "Second layer"),
+        ("head_b", heads_b, "Second head"),
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for name, size, label in (("layer", n_layers, "First: layer"), ("head", n_heads, "head"),
-                                  ("layer_b", layers_b, "Second: layer"),
-                                  ("head_b", heads_b, "head")):  # fmt: skip
+        for name, size, label in pickers:
             letter = "L" if name.startswith("layer") else "H"
             state.bound(
                 name, st.selectbox, label, list(range(size)), width=120,
@@ -236,14 +240,16 @@ def open_in_explore() -> None:
         st.switch_page(st.session_state.pages["explore"])
 
 
+def other_models() -> list[str]:
+    """What may stand beside the model; "" is the model itself."""
+    typed, asked = st.session_state.get("typed_models", ()), state.current().model_b
+    linked = [asked] if asked in state.folders() else []
+    return ["", *dict.fromkeys((*(info.name for info in list_models()), *typed, *linked))]
+
+
 def other_side() -> None:
     """A second text, a second model, or neither: then two heads of one run are compared."""
-    view = state.current()
     models = {info.name: info for info in list_models()}
-    known = ["", *dict.fromkeys((*models, *st.session_state.get("typed_models", ())))]
-    if view.model_b not in known:
-        state.tell(f"The model {view.model_b!r} that the link names is not on this machine.")
-        state.change(model_b="")
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
         state.bound(
@@ -252,7 +258,7 @@ def other_side() -> None:
         )  # fmt: skip
     with columns[1]:
         state.bound(
-            "model_b", st.selectbox, "Other model", known, also=_same_head,
+            "model_b", st.selectbox, "Other model", other_models(), also=_same_head,
             format_func=lambda name: _describe(name, models.get(name)) if name else "The same",
         )  # fmt: skip
 

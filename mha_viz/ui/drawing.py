@@ -13,7 +13,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import grid_payload
-from mha_viz.ui import controls, exports, memory, reporting, state
+from mha_viz.ui import controls, exports, memory, reporting, state, words
 from mha_viz.ui.card import card
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.head_pictures import PICTURES, in_words
@@ -77,9 +77,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     st.caption(
         f"{layers} layers × {n_heads} heads · {size} · computed in {1000 * scene.seconds:.0f} ms"
     )
-    for note in record.notes:
-        if note.startswith("The text was cut"):
-            st.warning(plain(note), icon=":material/content_cut:")
+    words.cut_off(record)
     if record.removed_mass is not None:
         view = state.current()
         mean = float(record.removed_mass.mean())
@@ -106,7 +104,7 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
         state.change(layer=chosen[0], head=chosen[1], query=-1, key=-1)
     with st.expander("All heads as a table"):
         st.dataframe(
-            facts_table(scene), hide_index=True,
+            facts_table(scene), hide_index=True, placeholder=words.UNDEFINED,
             column_config={c: st.column_config.NumberColumn(format="%.4f")
                            for c in (METRICS[key].title for key in scene.facts)},
         )  # fmt: skip

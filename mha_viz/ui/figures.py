@@ -101,7 +101,9 @@ def _table(shown: _Shown) -> None:
     with st.expander("As a table", on_change="rerun", key=f"{shown.key}-table") as expander:
         if expander.open:
             counted = isinstance(shown.table.index, pd.RangeIndex)
-            st.dataframe(shown.table, hide_index=counted, key=f"{shown.key}-rows")
+            st.dataframe(
+                shown.table, hide_index=counted, key=f"{shown.key}-rows", placeholder="not defined"
+            )
 
 
 def _export(shown: _Shown) -> None:

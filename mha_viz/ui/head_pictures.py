@@ -204,6 +204,8 @@ def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
     top = strongest_pairs(record, view.layer, view.head, 1).iloc[0]
+    if top.Weight == 0:
+        return f"{head_name(view.layer, view.head)} attends to nothing on this text."
     return (
         f"In {head_name(view.layer, view.head)} the largest weight is {format_weight(top.Weight)}, "
         f"from “{top.Looks}” to “{top['at']}”."

@@ -6,12 +6,14 @@ Knows streamlit and our exception tree.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import streamlit as st
 
 from mha_viz.errors import MhaVizError
+from mha_viz.ui import state
 
 log = logging.getLogger("mha_viz")
 
@@ -33,13 +35,22 @@ def shown() -> Iterator[None]:
             f"Something went wrong that should not have ({type(error).__name__}). Your text is "
             "still there; the server's log says more."
         )
+    state.settle()
     st.error(plain(message), icon=":material/error:")
     st.stop()
 
 
 def plain(text: str) -> str:
-    """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons."""
-    return "".join("\\" + char if char in _MARKDOWN else char for char in text)
+    """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons.
+
+    Addresses, :names: and arrows are looked for when the backslashes are gone: a word joiner,
+    which nobody sees, keeps those apart.
+    """
+    parted = _READ_LATE.sub("\\g<0>\u2060", text)
+    return "".join("\\" + char if char in _MARKDOWN else char for char in parted)
 
 
+_READ_LATE = re.compile(
+    r"https?:(?=/)|www(?=\.)|\w(?=@)|:(?=\w[^\s:]*:)|[<>~-](?=[-=>])", re.IGNORECASE
+)
 _MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")

@@ -5,6 +5,7 @@ Knows the controls and the scene; must not import torch before the page is there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     from mha_viz.ui.scene import Scene
 
 
-def picked() -> Scene:
-    """The controls of a page's top, and the text run through the model; ends the run on errors."""
+def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
+    """The controls of a page's top, and the text run through the model; ends the run on errors.
+
+    `fit` brings the rest of the view back to what there is, before it is said what is not.
+    """
+    state.follow()
     with st.sidebar:
         st.header("mha_viz", anchor=False)
         controls.model_picker()
@@ -33,6 +38,8 @@ def picked() -> Scene:
             drawing.model_facts(model)
         scene: Scene = drawing.compute(state.current(), model)
         drawing.fit_head(scene)
+        if fit is not None:
+            fit(scene)
     with warnings:
         for problem in state.problems():
             st.warning(messages.plain(problem), icon=":material/link_off:")

@@ -5,6 +5,9 @@ Knows scenes, reports and the cache; draws nothing but the offer to compute what
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
@@ -18,6 +21,7 @@ from mha_viz.ui import memory
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
 
+T = TypeVar("T")
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
 
 
@@ -41,7 +45,7 @@ def report(scene: Scene, view: View) -> Report:
             random_induction=memory.induction(*which, part, True) if wanted else None,
         )
 
-    return memory.cache().get((scene.key, "report", wanted), make, lambda made: 100_000)
+    return remembered(scene, "report", wanted, make=make)
 
 
 def small(view: View) -> bool:
@@ -66,13 +70,27 @@ def offer_random(view: View) -> None:
     )  # fmt: skip
 
 
+def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
+    """What follows from the scene alone, made once; a click on another head finds it here.
+
+    Args:
+        what: tells it from all else that is made of this scene.
+        size: about how many bytes it has.
+    """
+
+    def wait() -> T:
+        with st.spinner("Comparing heads …"):
+            return make()
+
+    return memory.cache().get((scene.key, *what), wait, lambda made: size)
+
+
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
-    """`head_similarity` of the scene's record, computed once: (layer * head, layer * head)."""
-    return memory.cache().get(
-        (scene.key, "pairs", measure),
-        lambda: head_similarity(scene.record, measure).numpy(),
-        lambda matrix: int(matrix.nbytes),
-    )
+    """`head_similarity` of the scene's record: (layer * head, layer * head)."""
+    return remembered(
+        scene, "pairs", measure, size=4 * scene.head_count**2,
+        make=lambda: head_similarity(scene.record, measure).numpy(),
+    )  # fmt: skip
 
 
 def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
@@ -82,7 +100,8 @@ def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
 
     def make() -> NDArray[np.float32] | None:
         try:
-            return parameter_similarity(model, space, part=view.part).cpu().numpy()
+            with st.spinner("Comparing weights …"):
+                return parameter_similarity(model, space, part=view.part).cpu().numpy()
         except (NotKeptError, AttentionUnavailableError):
             return None
 

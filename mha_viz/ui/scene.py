@@ -44,6 +44,11 @@ class Scene:
     def has_special(self) -> bool:
         return any(token.is_special for token in self.record.key_tokens)
 
+    @property
+    def head_count(self) -> int:
+        """Heads of all layers together."""
+        return self.record.n_layers * self.record.n_heads
+
 
 def compute(view: View, model: AttentionModel) -> Scene:
     """Run the view's text, or find it among the recent ones."""
@@ -59,7 +64,7 @@ def compute(view: View, model: AttentionModel) -> Scene:
     scene = memory.cache().get(
         key,
         lambda: _trace(key, model, view.text, pair, view.part),
-        lambda scene: _size(scene.record),
+        lambda scene: size(scene.record),
     )
     st.session_state.scene = scene
     return scene
@@ -67,12 +72,18 @@ def compute(view: View, model: AttentionModel) -> Scene:
 
 def other(view: View, model: AttentionModel) -> Scene:
     """As `compute`, for a second text or model beside the first."""
-    key = (model.name, view.device, view.dtype, view.part, view.text, None)
-    return memory.cache().get(
+    pair = view.pair if view.pair.strip() else None
+    key = (model.name, view.device, view.dtype, view.part, view.text, pair)
+    held = st.session_state.get("other_scene")
+    if isinstance(held, Scene) and held.key == key:
+        return held
+    scene = memory.cache().get(
         key,
-        lambda: _trace(key, model, view.text, None, view.part),
-        lambda scene: _size(scene.record),
+        lambda: _trace(key, model, view.text, pair, view.part),
+        lambda scene: size(scene.record),
     )
+    st.session_state.other_scene = scene
+    return scene
 
 
 def shown(scene: Scene, view: View) -> AttentionRecord:
@@ -87,7 +98,7 @@ def shown(scene: Scene, view: View) -> AttentionRecord:
             record = record.without_first()
         return record.without_special() if view.no_special else record
 
-    return memory.cache().get((scene.key, options), derive, _size)
+    return memory.cache().get((scene.key, options), derive, size)
 
 
 def fit_head(scene: Scene) -> tuple[int, int]:
@@ -140,6 +151,7 @@ def _offer_again() -> None:
     st.stop()
 
 
-def _size(record: AttentionRecord) -> int:
+def size(record: AttentionRecord) -> int:
+    """Bytes that the record holds."""
     tensors = (record.pattern, record.z, record.query, record.key, record.value)
     return sum(t.numel() * t.element_size() for t in tensors if t is not None)

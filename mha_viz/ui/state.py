@@ -24,7 +24,10 @@ SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
 MEASURES = ("hellinger", "jensen_shannon", "correlation", "redundancy", "cka")
 SPACES = ("W_Q", "W_K", "W_V", "W_O", "W_QK", "W_OV")
 ORDERS = ("layer", "cluster")
-TEXTS = ("text", "pair", "text_b")
+TEXTS = ("text", "pair", "text_b", "source")
+HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")
+METHODS = ("ablation", "gradient")
+MAX_OFF = 2_500
 T = TypeVar("T")
 
 
@@ -49,6 +52,12 @@ class View:
         layer_b, head_b: the second head of a pair.
         text_b, model_b: the other side of two texts or two models; "" is the same one.
         space: the parameters, or products of them, whose likeness is shown.
+        upto: the layer that rollout and flow lead to; -1 is the last one.
+        off: heads that the Intervene page changes. how: what is done to them, with `factor`
+            where they are scaled and `source`, a second text, where they are patched.
+        place: the token whose prediction is shown; -1 is the last one, or the first mask.
+        target, against: tokens whose probability is followed; "" is the likeliest, and none.
+        method: how importance is found.
     """
 
     model: str = "tiny-bert"
@@ -81,6 +90,15 @@ class View:
     text_b: str = ""
     model_b: str = ""
     space: str = "W_QK"
+    upto: int = -1
+    off: tuple[tuple[int, int], ...] = ()
+    how: str = "zero"
+    factor: float = 0.5
+    source: str = ""
+    place: int = -1
+    target: str = ""
+    against: str = ""
+    method: str = "ablation"
 
 
 DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
@@ -161,9 +179,16 @@ def _amount(raw: str) -> float:
     return value
 
 
-def _heads(raw: str) -> tuple[tuple[int, int], ...]:
+def _factor(raw: str) -> float:
+    value = float(raw)
+    if not -10.0 <= value <= 10.0:
+        raise ValueError
+    return value
+
+
+def _heads(raw: str, most: int = MAX_HEADS) -> tuple[tuple[int, int], ...]:
     index = _number(0, 9_999)
-    pairs = [part.split(".") for part in raw.split(",")][:MAX_HEADS] if raw else []
+    pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
     return tuple((index(layer), index(head)) for layer, head in pairs)
 
 
@@ -216,6 +241,15 @@ _READ: dict[str, Callable[[str], Any]] = {
     "text_b": _text,
     "model_b": _model,
     "space": _one_of(SPACES),
+    "upto": _number(-1, 9_999),
+    "off": lambda raw: _heads(raw, MAX_OFF),
+    "how": _one_of(HOWS),
+    "factor": _factor,
+    "source": _text,
+    "place": _number(-1, 9_999),
+    "target": lambda raw: raw[:100],
+    "against": lambda raw: raw[:100],
+    "method": _one_of(METHODS),
 }
 
 
@@ -225,12 +259,29 @@ _READ: dict[str, Callable[[str], Any]] = {
 def current() -> View:
     """The session's view; on its first run, what the URL asks for."""
     if "view" not in st.session_state:
-        params = {name: st.query_params[name] for name in st.query_params}
-        view, problems = from_params(params, folders())
-        st.session_state.view, st.session_state.problems = view, problems
+        st.session_state.view, st.session_state.problems = from_params(_address(), folders())
     view = st.session_state.view
     assert isinstance(view, View)
     return view
+
+
+def follow() -> None:
+    """Take the address's view where Back or Forward led to it; for the start of a page's run.
+
+    A page that is opened from another has no parameters and keeps the view. Where something was
+    chosen since the address was last written, the address is only late.
+    """
+    params, late = _address(), st.session_state.pop("changed", False)
+    if "view" not in st.session_state or late or params in ({}, st.session_state.get("published")):
+        return
+    view, st.session_state.problems = from_params(params, folders())
+    if "text" not in params:  # it was too long for a link
+        view = replace(view, text=st.session_state.view.text)
+    st.session_state.view = view
+
+
+def _address() -> dict[str, str]:
+    return {name: st.query_params[name] for name in st.query_params}
 
 
 @st.cache_resource(show_spinner=False)
@@ -252,14 +303,22 @@ def tell(problem: str) -> None:
 def change(**values: Any) -> View:
     """Replace parts of the view."""
     st.session_state.view = replace(current(), **values)
+    st.session_state.changed = True
     return current()
 
 
 def publish() -> None:
     """Write the view into the URL, where it is not there yet."""
     params = to_params(current())
-    if params != {name: st.query_params[name] for name in st.query_params}:
+    if params != _address():
         st.query_params.from_dict(params)
+    st.session_state.published = params
+    settle()
+
+
+def settle() -> None:
+    """The address says all that was chosen, or as much of it as can be shown."""
+    st.session_state.changed = False
 
 
 def bound(

@@ -15,7 +15,8 @@ VIEW = View(
     words=True, no_special=True, no_first=True, show="lines", mass=0.35, query=2, key=5,
     device="cpu", dtype="bfloat16", section="sides", metric="distance", measure="cka",
     order="cluster", clusters=7, layer_b=2, head_b=9, text_b="other", model_b="tiny-gpt2",
-    space="W_V",
+    space="W_V", upto=2, off=((1, 2), (3, 4)), how="scale", factor=-1.5, source="third", place=4,
+    target="cat", against="dog", method="gradient",
 )  # fmt: skip
 
 
@@ -40,7 +41,9 @@ def test_a_default_view_is_a_short_link():
         ("only", "a b"), ("part", "both"), ("query", "-2"), ("device", "tpu"),
         ("dtype", "int8"), ("section", "all"), ("metric", "a b"), ("measure", "l2"),
         ("order", ""), ("clusters", "0"), ("clusters", "99"), ("layer_b", "x"),
-        ("model_b", "/etc/passwd"), ("space", "W_X"), ("key", "1" * 5000),
+        ("model_b", "/etc/passwd"), ("space", "W_X"),
+        ("off", "1"), ("how", "explode"), ("factor", "inf"), ("place", "-3"), ("method", "magic"),
+        ("key", "1" * 5000),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

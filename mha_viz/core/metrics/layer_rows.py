@@ -24,7 +24,7 @@ ROWS = (
         range=(0.0, None),
         direction="higher means the heads write in different directions",
         meaning="The directions all heads of the layer write in, over the sum of each head's own.",
-        formula=r"\frac{\mathrm{erank}([z_1 W_{O,1}; \dots; z_H W_{O,H}])}"
+        formula=r"\frac{\mathrm{erank}([z_1 W_{O,1}; \dots; z_{n_h} W_{O,n_h}])}"
         r"{\sum_i \mathrm{erank}(z_i W_{O,i})}",
         source="after Roy and Vetterli 2007",
         function=coverage_ratio,
@@ -63,7 +63,7 @@ ROWS = (
         range=(0.0, None),
         direction="higher means the heads agree on a place of its own for each token",
         meaning="What a place looked at tells about the token looking, if the head is not named.",
-        formula=r"C\Big(\frac{1}{H}\sum_i A^i\Big)",
+        formula=r"C\Big(\frac{1}{n_h}\sum_i A^i\Big)",
         source="Shannon 1948",
         function=capacity_pooled,
         of="layer",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui import state
+from mha_viz.core.metrics import METRICS
+from mha_viz.ui import controls, state, words
 from mha_viz.ui.compare import alike, diversity, flow, layers, sides, twins
 from mha_viz.ui.messages import shown
 from mha_viz.ui.scene import Scene
@@ -22,9 +23,24 @@ _SECTIONS = {
 }
 
 
+def fit(scene: Scene) -> None:
+    """What a link asks for and this scene does not have, brought back to what there is."""
+    view, record = state.current(), scene.record
+    if view.metric not in METRICS:
+        state.tell(f"There is no metric {view.metric!r}. Showing {METRICS['entropy'].title}.")
+        state.change(metric="entropy")
+    if view.model_b not in controls.other_models():
+        state.tell(f"The model {view.model_b!r} that the link names is not on this machine.")
+        state.change(model_b="")
+    of_first = view.section != "sides" or not state.current().model_b
+    if of_first and (view.layer_b >= record.n_layers or view.head_b >= record.n_heads):
+        state.tell(words.no_such_head(record, view.layer_b, view.head_b))
+        state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
+
+
 def draw(scene: Scene) -> None:
     """The chosen section."""
-    _fit_second_head(scene)
+    words.cut_off(scene.record)
     _section(scene)
 
 
@@ -34,11 +50,3 @@ def _section(scene: Scene) -> None:
     with shown():
         _SECTIONS[state.current().section](scene)
         state.publish()
-
-
-def _fit_second_head(scene: Scene) -> None:
-    """The second head of a pair, brought back to one that exists (another model may have more)."""
-    view, record = state.current(), scene.record
-    if view.model_b or (view.layer_b < record.n_layers and view.head_b < record.n_heads):
-        return
-    state.change(layer_b=0, head_b=min(1, record.n_heads - 1))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import streamlit as st
+from numpy.typing import NDArray
 
 from mha_viz.plots.alike import pair_scatter
-from mha_viz.ui import controls, figures, look, reporting, state
-from mha_viz.ui.compare import words
-from mha_viz.ui.compare.pair import pair
+from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui.compare.pair import chosen_pair
 from mha_viz.ui.scene import Scene
 
 OUTPUT_NAMES = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
@@ -21,42 +21,67 @@ def draw(scene: Scene) -> None:
     if scene.record.z is None:
         st.info("This family does not show what its heads write, only where they look.")
         return
-    if scene.record.n_layers * scene.record.n_heads < 2:
-        st.info("There is one head only: it has nothing to be compared with.")
+    if scene.head_count < 2:
+        st.info(words.ONE_HEAD)
         return
-    outputs = st.segmented_control(
-        "Likeness of outputs", list(OUTPUT_NAMES), default="cka", key="ask_outputs",
-        format_func=OUTPUT_NAMES.__getitem__,
-    ) or "cka"  # fmt: skip
-    i, j = np.triu_indices(scene.record.n_layers * scene.record.n_heads, 1)
-    looks = 1 - reporting.likeness(scene, "hellinger")[i, j]
-    does = reporting.likeness(scene, outputs)[i, j]
+    with st.container(horizontal=True, gap="medium"):
+        outputs = st.segmented_control(
+            "Likeness of outputs", list(OUTPUT_NAMES), default="cka", key="ask_outputs",
+            format_func=OUTPUT_NAMES.__getitem__,
+        ) or "cka"  # fmt: skip
+        state.bound(
+            "space", st.segmented_control, "Likeness of parameters, as colour",
+            list(state.SPACES), wrap=True,
+        )  # fmt: skip
     space = state.current().space
+    table = reporting.remembered(
+        scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
+    )
+    if table["Do alike"].notna().any():
+        _scatter(scene, table, outputs)
+        _odd(scene, table)
+    else:
+        st.info(_why_not(scene, outputs))
+    chosen_pair(scene)
+
+
+def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
+    """A row for each pair of heads, whichever is chosen."""
+    i, j = _indices(scene)
+    names = np.array(words.names(scene))
+    table = pd.DataFrame({
+        "Head": names[i],
+        "Other": names[j],
+        "Look alike": 1 - reporting.likeness(scene, "hellinger")[i, j],
+        "Do alike": reporting.likeness(scene, outputs)[i, j],
+    })  # fmt: skip
     matrix = reporting.parameter_likeness(state.current(), space)
-    weights = None if matrix is None else np.abs(matrix[i, j])
-    pairs, names = np.stack([i, j], axis=1), words.names(scene)
+    return table if matrix is None else table.assign(**{f"|cos| {space}": np.abs(matrix[i, j])})
+
+
+def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(scene.head_count, 1)
+
+
+def _scatter(scene: Scene, table: pd.DataFrame, outputs: str) -> None:
+    space = state.current().space
+    weights = table.get(f"|cos| {space}")
     figure = pair_scatter(
-        looks, does, pairs, names, x_title="look alike: 1 − Hellinger distance of weights",
-        y_title=f"do alike: {OUTPUT_NAMES[outputs]}", colour=weights,
-        colour_title="" if weights is None else f"|cos| of {space}", n_heads=scene.record.n_heads,
-        selected=_selected(scene), dark=look.dark(),
-    )  # fmt: skip
-    table = pd.DataFrame(
-        {"Head": [names[k] for k in i], "Other": [names[k] for k in j], "Look alike": looks,
-         "Do alike": does, **({} if weights is None else {f"|cos| {space}": weights})}
+        table["Look alike"].to_numpy(), table["Do alike"].to_numpy(),
+        np.stack(_indices(scene), axis=1), words.names(scene),
+        x_title="look alike: 1 − Hellinger distance", y_title=f"do alike: {OUTPUT_NAMES[outputs]}",
+        colour=None if weights is None else weights.to_numpy(),
+        colour_title="" if weights is None else f"|cos| of {space}",
+        n_heads=scene.record.n_heads, selected=_selected(scene), dark=look.dark(),
     )  # fmt: skip
     figures.show(
-        figure, key="alike", name="pairs", on_click=lambda found: words.choose_pair(found, scene),
-        table=table, caption=words.settings(scene, OUTPUT_NAMES[outputs]),
+        figure, key="alike", name="Pairs of heads that look alike or do alike",
+        on_click=lambda clicked: words.choose_pair(clicked, scene), table=table,
+        caption=words.settings(scene, OUTPUT_NAMES[outputs]),
         how_to_read="Each dot is a pair of heads. Bottom right: they look at the same tokens and "
         "write different things. Top left: they write the same and look elsewhere. Click one to "
         "see both. One text is a small sample of what two heads may share.",
     )  # fmt: skip
-    state.bound("space", st.segmented_control, "Parameters", list(state.SPACES), wrap=True)
-    _odd(table)
-    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
-    view = state.current()
-    pair(scene, (view.layer, view.head), (view.layer_b, view.head_b))
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
@@ -66,15 +91,27 @@ def _selected(scene: Scene) -> tuple[int, int] | None:
     return None if i == j else (min(i, j), max(i, j))
 
 
-def _odd(table: pd.DataFrame) -> None:
+def _odd(scene: Scene, table: pd.DataFrame) -> None:
     """The pairs that stand out most, on either side."""
-    gap = table["Look alike"] - table["Do alike"]
-    known = table[gap.notna()]
+    gap = (table["Look alike"] - table["Do alike"]).dropna()
+    pairs = np.stack(_indices(scene), axis=1)
     sides = (
-        ("Look alike, do different things", known.loc[gap.dropna().nlargest(N_ODD).index]),
-        ("Do alike, look at different tokens", known.loc[gap.dropna().nsmallest(N_ODD).index]),
+        ("Look alike, do different things", "odd_look", gap[gap > 0].nlargest(N_ODD).index),
+        ("Do alike, look at different tokens", "odd_do", gap[gap < 0].nsmallest(N_ODD).index),
     )
-    for column, (title, rows) in zip(st.columns(2), sides, strict=True):
+    for column, (title, key, rows) in zip(st.columns(2), sides, strict=True):
         with column:
             st.markdown(f"**{title}**")
-            st.dataframe(rows, hide_index=True, width="stretch")
+            if len(rows):
+                words.choosable(table.loc[rows], pairs[rows], scene, key=key)
+            else:
+                st.markdown("No pair of heads on this text.")
+
+
+def _why_not(scene: Scene, outputs: str) -> str:
+    reason = (
+        "what heads write does not vary over one token. Type a longer text"
+        if len(scene.record.tokens) < 2
+        else "what heads write does not vary on this text"
+    )
+    return f"{OUTPUT_NAMES[outputs]}: not defined for any two heads, because {reason}."

@@ -13,8 +13,7 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.plots.layers import layer_lines
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, state
-from mha_viz.ui.compare import words
+from mha_viz.ui import figures, look, memory, state, words
 from mha_viz.ui.scene import Scene
 
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
@@ -32,7 +31,7 @@ def draw(scene: Scene) -> None:
 
 
 def _parameters(scene: Scene) -> None:
-    lines = _diversities()
+    lines = _diversities(scene)
     if lines is None:
         st.info("Where this family keeps W_Q, W_K, W_V and W_O is not known: no diversity of them.")
         return
@@ -57,20 +56,22 @@ def _chance(scene: Scene) -> dict[str, np.ndarray]:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _of_model(name: str, device: str, dtype: str, part: str) -> dict[str, np.ndarray] | None:
+def _of_model(
+    name: str, device: str, dtype: str, part: str, n_layers: int
+) -> dict[str, np.ndarray] | None:
     model = memory.model(name, device, dtype)
     try:
         return {
-            matrix: np.array([diversity(model, i, matrix, part) for i in range(model.n_layers)])
+            matrix: np.array([diversity(model, i, matrix, part) for i in range(n_layers)])
             for matrix in MATRICES
         }
     except (NotKeptError, AttentionUnavailableError):
         return None
 
 
-def _diversities() -> dict[str, np.ndarray] | None:
+def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
     view = state.current()
-    return _of_model(view.model, view.device, view.dtype, view.part)
+    return _of_model(view.model, view.device, view.dtype, view.part, scene.record.n_layers)
 
 
 def _capacity(scene: Scene) -> None:
@@ -107,7 +108,7 @@ def _show(
 ) -> None:  # fmt: skip
     table = pd.DataFrame(lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
-        layer_lines(lines, title, unit, dark=look.dark()), key=key, name=key,
+        layer_lines(lines, title, unit, dark=look.dark()), key=key, name=title,
         table=table.reset_index(names="Layer"), caption=words.settings(scene, title),
         how_to_read=how_to_read,
     )  # fmt: skip

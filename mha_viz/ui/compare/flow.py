@@ -10,8 +10,7 @@ from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.ui import figures, look, state
-from mha_viz.ui.compare import words
+from mha_viz.ui import figures, look, state, words
 from mha_viz.ui.scene import Scene
 
 
@@ -22,15 +21,18 @@ def draw(scene: Scene) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers = list(range(record.n_layers))
-    state.bound("layer", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format)
+    if state.current().upto not in layers:
+        state.change(upto=layers[-1])
+    state.bound("upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format)
     view = state.current()
-    rollout = attention_rollout(record.pattern[: view.layer + 1])[-1].numpy()
+    rollout = attention_rollout(record.pattern[: view.upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
             rollout, record.labels, record.key_labels, scale=view.scale, dark=look.dark(),
-            title=f"Rollout from the input to layer {view.layer}",
+            title=f"Rollout from the input to layer {view.upto}",
         ),
-        key="rollout", name="rollout", caption=words.settings(scene, f"up to L{view.layer}"),
+        key="rollout", name="Attention rollout",
+        caption=words.settings(scene, f"up to L{view.upto}"),
         table=pd.DataFrame(rollout, columns=_numbered(record.key_labels),
                            index=_numbered(record.labels)).reset_index(names="token"),
         how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
@@ -52,14 +54,15 @@ def _flow(scene: Scene, rollout: np.ndarray) -> None:
     query = state.current().query
     lines = {"rollout": rollout[query]}
     try:
-        found = attention_flow(record.pattern[: view.layer + 1], query).numpy()
+        found = attention_flow(record.pattern[: view.upto + 1], query).numpy()
         lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
     except ArgumentError as error:
         st.info(f"Attention flow is left out: {error}")
     figures.show(
-        token_bars(lines, record.labels, "share", dark=look.dark()), key="flow", name="flow",
+        token_bars(lines, record.labels, "share", dark=look.dark()), key="flow",
+        name="Into one token",
         table=pd.DataFrame({"Token": _numbered(record.labels), **lines}),
-        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{view.layer}"),
+        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{view.upto}"),
         how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
         "stand beside the rollout (Abnar & Zuidema 2020).",
     )  # fmt: skip

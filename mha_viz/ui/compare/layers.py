@@ -10,8 +10,7 @@ from mha_viz.capture.report import Report
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, reporting, state
-from mha_viz.ui.compare import words
+from mha_viz.ui import figures, look, reporting, state, words
 from mha_viz.ui.compare.pair import one_head
 from mha_viz.ui.scene import Scene
 
@@ -19,8 +18,13 @@ from mha_viz.ui.scene import Scene
 def draw(scene: Scene) -> None:
     """A metric by layer; a click on a head opens it below."""
     report = reporting.report(scene, state.current())
-    if state.current().metric not in report.scores:
-        state.change(metric=next(iter(report.scores)))
+    asked = state.current().metric
+    if asked not in report.scores:
+        now = state.change(metric=next(iter(report.scores))).metric
+        st.info(
+            f"{METRICS[asked].title} has no meaning for this model and text. Showing "
+            f"{METRICS[now].title}."
+        )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
             "metric", st.selectbox, "Metric", list(report.scores), width=280,
@@ -31,18 +35,19 @@ def draw(scene: Scene) -> None:
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
     figure = by_layer(
-        values, metric.title, metric.unit, selected=(view.layer, view.head), dark=look.dark(),
+        values, metric.title, words.unit_of(view.metric), dark=look.dark(),
+        selected=(view.layer, view.head),
         baselines=words.baseline_values(report.baselines.get(view.metric)),
     )  # fmt: skip
     figures.show(
-        figure, key="by_layer", name=f"{view.metric}_by_layer", on_click=words.choose,
+        figure, key="by_layer", name=f"{metric.title} by layer", on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title),
         how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
         "Dashed lines are what heads that have learned nothing give on this text: only what "
         "stands clear of them says something about this model. Another text gives other numbers.",
     )  # fmt: skip
-    one_head(scene, (view.layer, view.head))
+    one_head(scene, report)
     _kinds(scene, report)
 
 
@@ -53,6 +58,8 @@ def _extremes(values: np.ndarray) -> str:
     means = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan
                       for row in values])  # fmt: skip
     low, high = int(np.nanargmin(means)), int(np.nanargmax(means))
+    if means[low] == means[high]:
+        return f"The same on average in every layer ({format_number(means[low])})."
     return (
         f"Lowest on average in layer {low} ({format_number(means[low])}), highest in layer {high} "
         f"({format_number(means[high])})."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 import torch
 
+from mha_viz.capture.report import Report
 from mha_viz.core.measure import PAIR_MEASURES
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
@@ -16,28 +16,44 @@ from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import controls, figures, look, reporting, state
-from mha_viz.ui.compare import words
+from mha_viz.ui import controls, figures, look, reporting, state, words
+from mha_viz.ui.card import labels
+from mha_viz.ui.head_pictures import in_words
+from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
 Place = tuple[int, int]
 
 
-def one_head(scene: Scene, place: Place) -> None:
-    """The chosen head's weights, and the way to all about it."""
+def one_head(scene: Scene, report: Report) -> None:
+    """The chosen head's weights and labels, and the way to all about it."""
+    view = state.current()
+    place = (view.layer, view.head)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(head_name(*place), anchor=False)
         controls.open_in_explore()
-    _heatmap(scene.record, place, key="chosen")
+    picture, facts = st.columns([3, 2], gap="medium")
+    with picture:
+        _heatmap(scene.record, place, key="chosen")
+    with facts:
+        st.markdown(plain(in_words(scene.record)))
+        labels(report)
+
+
+def chosen_pair(scene: Scene) -> None:
+    """The two chosen heads, and controls to choose others."""
+    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
+    view = state.current()
+    pair(scene, (view.layer, view.head), (view.layer_b, view.head_b))
 
 
 def pair(scene: Scene, a: Place, b: Place) -> None:
     """Both heads' weights and their difference, and every number between the two."""
     st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     record = scene.record
-    both_heatmaps((record, a), (record, b))
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     names = (head_name(*a), head_name(*b))
+    both_heatmaps((record, a), (record, b), names=names)
     left, right = st.columns(2)
     with left:
         figures.show(
@@ -45,7 +61,7 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
                 one, two, record.labels, record.key_labels, names=names, dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
             ),
-            key="difference", name="difference",
+            key="difference", name="Difference of two heads",
             table=pd.DataFrame(two - one, columns=_numbered(record.key_labels),
                                index=_numbered(record.labels)).reset_index(names="query"),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
@@ -56,11 +72,13 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
     changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
 
 
-def both_heatmaps(*sides: tuple[AttentionRecord, Place]) -> None:
+def both_heatmaps(*sides: tuple[AttentionRecord, Place], names: tuple[str, str]) -> None:
     """The weights on either side, each with its own tokens."""
-    for column, (record, place), key in zip(st.columns(2), sides, ("a", "b"), strict=True):
+    for column, (record, place), key, name in zip(
+        st.columns(2), sides, ("a", "b"), names, strict=True
+    ):
         with column:
-            _heatmap(record, place, key=key)
+            _heatmap(record, place, key=key, title=name)
 
 
 def changes(
@@ -73,16 +91,17 @@ def changes(
         columns=["Metric", *names, "Difference"],
     )
     figures.show(
-        metric_change(rows, names=names, dark=look.dark()), key="changes", name="metrics",
-        table=table, caption=words.settings(scene, f"{names[0]} and {names[1]}"),
+        metric_change(rows, names=names, dark=look.dark()), key="changes",
+        name="Metrics of two heads", table=table,
+        caption=words.settings(scene, f"{names[0]} and {names[1]}"),
         how_to_read="Each row has a scale of its own; the numbers are at its ends.",
     )  # fmt: skip
 
 
-def _heatmap(record: AttentionRecord, place: Place, *, key: str) -> None:
+def _heatmap(record: AttentionRecord, place: Place, *, key: str, title: str = "") -> None:
     figure = head_heatmap(
         record.head(*place).numpy(), record.labels, record.key_labels,
-        title=head_name(*place), scale=state.current().scale, dark=look.dark(), side=460,
+        title=title or head_name(*place), scale=state.current().scale, dark=look.dark(), side=460,
     )  # fmt: skip
     st.plotly_chart(
         figure, theme=None, key=f"heatmap_{key}", config={"displaylogo": False},
@@ -111,11 +130,3 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
 def _numbered(labels: tuple[str, ...]) -> list[str]:
     """Labels repeat; a table's columns may not."""
     return [f"{i}:{label}" for i, label in enumerate(labels)]
-
-
-def strongest(matrix: np.ndarray, n: int) -> list[tuple[int, int]]:
-    """The n pairs i < j with the smallest numbers; what is not defined is left out."""
-    i, j = np.triu_indices(len(matrix), 1)
-    values = np.where(np.isfinite(matrix[i, j]), matrix[i, j], np.inf)
-    best = np.argsort(values, kind="stable")[:n]
-    return [(int(i[k]), int(j[k])) for k in best if np.isfinite(values[k])]

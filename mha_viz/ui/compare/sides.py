@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import streamlit as st
-import torch
 
 from mha_viz.core.alignment import align, aligned, pattern_change
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.plots.labels import head_name
-from mha_viz.ui import controls, figures, look, memory, scene, state
-from mha_viz.ui.compare import words
-from mha_viz.ui.compare.pair import both_heatmaps, changes, pair
-from mha_viz.ui.scene import Scene
+from mha_viz.ui import controls, figures, look, memory, reporting, scene, state, words
+from mha_viz.ui.compare.pair import both_heatmaps, changes, chosen_pair
+from mha_viz.ui.messages import plain
+from mha_viz.ui.scene import Facts, Scene
 
 Pairs = list[tuple[int | None, int | None]]
+
+
+class _Runs(NamedTuple):
+    """Two runs on common axes, whichever heads are chosen.
+
+    Args:
+        a, b: as they are compared: of two models, words are what both have.
+        pairs: the alignment of their tokens.
+        facts_a, facts_b: metric -> (layer, head). change: (layer, head), where heads agree.
+    """
+
+    a: AttentionRecord
+    b: AttentionRecord
+    pairs: Pairs
+    facts_a: Facts
+    facts_b: Facts
+    change: np.ndarray | None
 
 
 def draw(first: Scene) -> None:
@@ -26,113 +44,141 @@ def draw(first: Scene) -> None:
     controls.other_side()
     view = state.current()
     if not view.text_b.strip() and view.model_b in ("", view.model):
-        controls.pair_pickers(first.record.n_layers, first.record.n_heads)
-        view = state.current()
-        pair(first, (view.layer, view.head), (view.layer_b, view.head_b))
+        chosen_pair(first)
         return
     second = _second()
-    size = (second.record.n_layers, second.record.n_heads)
-    state.change(
-        layer_b=min(view.layer_b, size[0] - 1), head_b=min(view.head_b, size[1] - 1)
+    record = second.record
+    words.cut_off(record)
+    if view.layer_b >= record.n_layers or view.head_b >= record.n_heads:
+        st.info(plain(words.no_such_head(record, view.layer_b, view.head_b)))
+        state.change(layer_b=0, head_b=0)
+    controls.pair_pickers(
+        first.record.n_layers, first.record.n_heads, (record.n_layers, record.n_heads)
+    )
+    if first.record.is_cross or record.is_cross:
+        st.info("Cross attention has two texts of its own; choose another part to compare.")
+        return
+    runs = reporting.remembered(
+        first, "sides", second.key, make=lambda: _align(first, second),
+        size=2 * scene.size(first.record),
     )  # fmt: skip
-    controls.pair_pickers(first.record.n_layers, first.record.n_heads, size)
-    _runs(first, second)
+    _draw(first, runs)
 
 
 def _second() -> Scene:
     """The other text through the other model, or through the same one."""
     view = state.current()
+    name = view.model_b or view.model
+    model = memory.model(name, view.device, view.dtype)
+    part = view.part if view.part in model.parts else model.parts[0]
+    # A pair belongs to its text; a decoder's text stays what it is beside another encoder's.
+    same = not view.text_b.strip() or len(model.parts) > 1
+    pair = view.pair if same and model.accepts_pair else ""
     text = view.text_b if view.text_b.strip() else view.text
-    other = replace(view, model=view.model_b or view.model, text=text, pair="", part="self")
-    model = memory.model(other.model, other.device, other.dtype)
-    return scene.other(replace(other, part=model.parts[0]), model)
+    return scene.other(replace(view, model=name, text=text, pair=pair, part=part), model)
 
 
-def _runs(first: Scene, second: Scene) -> None:
-    """Both heads, their difference on common axes, every metric, and which heads changed most."""
+def _align(first: Scene, second: Scene) -> _Runs:
     a, b = first.record, second.record
-    if a.is_cross or b.is_cross:
-        st.info("Cross attention has two texts of its own; choose another part to compare.")
-        return
-    if a.model != b.model:  # other tokens: words are what both have
+    facts_a, facts_b = first.facts, second.facts
+    apart = a.model != b.model
+    if apart:
         a, b = a.merge_words(), b.merge_words()
+        facts_a, facts_b = (
+            {key: values.numpy() for key, values in measure(record).items()} for record in (a, b)
+        )
+    pairs = align(a.labels, b.labels, ignore_case=apart)
+    same = a.pattern.shape[:2] == b.pattern.shape[:2]
+    change = pattern_change(a.pattern, b.pattern, pairs).numpy() if same else None
+    return _Runs(a, b, pairs, facts_a, facts_b, change)
+
+
+def _draw(first: Scene, runs: _Runs) -> None:
+    """Both heads, their difference on common axes, every metric, and which heads changed most."""
     view = state.current()
-    places = ((view.layer, view.head), (view.layer_b, view.head_b))
-    names = (_name(a, places[0], "A"), _name(b, places[1], "B"))
-    pairs = align(a.labels, b.labels, ignore_case=a.model != b.model)
-    st.subheader(f"{names[0]} and {names[1]}", anchor=False)
-    both_heatmaps((a, places[0]), (b, places[1]))
-    _difference(a, b, pairs, places, names, first)
-    one, two = (measure(r) for r in (a, b))
+    a, b = (view.layer, view.head), (view.layer_b, view.head_b)
+    names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
+    st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
+    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+    both_heatmaps((runs.a, a), (runs.b, b), names=names)
+    _difference(first, runs, (a, b), names)
     values = {
-        key: (float(one[key][places[0]]), float(two[key][places[1]])) for key in one if key in two
+        key: (float(facts[a]), float(runs.facts_b[key][b]))
+        for key, facts in runs.facts_a.items()
+        if key in runs.facts_b
     }
     changes(first, values, names)
-    _most_changed(a, b, pairs, first)
+    _most_changed(first, runs)
+
+
+def _about(record: AttentionRecord) -> str:
+    unit = "words" if record.merged else "tokens"
+    return f"{record.model} on “{record.text[:100]}”, {len(record.tokens)} {unit}"
+
+
+def _settings(first: Scene, runs: _Runs) -> str:
+    """Both sides, for the files."""
+    return words.settings(first, f"A; B: {runs.b.model} · {runs.b.text[:200]}")
 
 
 def _difference(
-    a: AttentionRecord,
-    b: AttentionRecord,
-    pairs: Pairs,
-    places: tuple[tuple[int, int], tuple[int, int]],
-    names: tuple[str, str],
-    first: Scene,
+    first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...], names: tuple[str, str]
 ) -> None:
-    left = aligned(a.head(*places[0]), [i for i, _ in pairs])
-    right = aligned(b.head(*places[1]), [j for _, j in pairs])
-    labels = [_label(a, b, i, j) for i, j in pairs]
+    left = aligned(runs.a.head(*places[0]), [i for i, _ in runs.pairs])
+    right = aligned(runs.b.head(*places[1]), [j for _, j in runs.pairs])
+    labels = [_label(runs, i, j) for i, j in runs.pairs]
     figure = difference_heatmap(
         left, right, labels, labels, names=names, title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
     )  # fmt: skip
     numbered = [f"{i}:{label}" for i, label in enumerate(labels)]
     table = pd.DataFrame(right - left, columns=numbered, index=numbered)
-    same = sum(i is not None and j is not None for i, j in pairs)
+    same = sum(i is not None and j is not None for i, j in runs.pairs)
     figures.show(
-        figure, key="sides", name="difference", table=table.reset_index(names="query"),
-        caption=words.settings(first, f"beside {b.model} · {b.text[:200]}"),
-        how_to_read=f"{same} of {len(pairs)} places stand in both texts (least edits); a place "
-        "that only one text has is marked. Weights sum to 1 over all keys of a text, so a longer "
-        "text has smaller weights: compare where they lie before how large they are.",
+        figure, key="sides", name="Difference of both sides",
+        table=table.reset_index(names="query"), caption=_settings(first, runs),
+        how_to_read=f"{same} of {len(runs.pairs)} places stand in both texts (least edits; “a / b” "
+        "is b in place of a); a place that only one text has is hatched. Weights sum to 1 over all "
+        "keys of a text, so a longer text has smaller weights: compare where they lie before how "
+        "large they are.",
     )  # fmt: skip
 
 
-def _most_changed(a: AttentionRecord, b: AttentionRecord, pairs: Pairs, first: Scene) -> None:
+def _most_changed(first: Scene, runs: _Runs) -> None:
     st.markdown("**Which heads changed most**")
-    if a.pattern.shape[:2] != b.pattern.shape[:2]:
-        st.info(
-            f"{a.model} has {a.n_layers} layers of {a.n_heads} heads and {b.model} {b.n_layers} "
-            f"of {b.n_heads}: a head of one has no counterpart in the other. Choose any two above."
-        )
+    a, b, change = runs.a, runs.b, runs.change
+    if change is None:
+        st.info(plain(
+            f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
+            "counterpart in the other. Choose any two above."
+        ))  # fmt: skip
         return
-    change = pattern_change(a.pattern, b.pattern, pairs)
-    if not torch.isfinite(change).any():
+    if not np.isfinite(change).any():
         st.info("The two texts have no token in common, so that no row can be compared.")
         return
-    values = change.numpy()
+    view = state.current()
     note = (
         " The two models were trained apart: head numbers agree by chance only."
         if a.model != b.model else ""
     )  # fmt: skip
     figures.show(
-        head_changes(values, dark=look.dark()), key="most_changed", name="changes",
-        on_click=words.choose_on_both_sides,
-        table=words.head_values(first, {"Change": values}).sort_values("Change", ascending=False),
-        caption=words.settings(first, f"beside {b.model} · {b.text[:200]}"),
+        head_changes(change, selected=(view.layer, view.head), dark=look.dark()),
+        key="most_changed", name="Which heads changed most", on_click=words.choose_on_both_sides,
+        table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
+        caption=_settings(first, runs),
         how_to_read="Share of a row’s weight that lies elsewhere in the other text (total "
         f"variation), averaged over the tokens that both have. Click a head to see it.{note}",
     )  # fmt: skip
 
 
-def _name(record: AttentionRecord, place: tuple[int, int], side: str) -> str:
-    return f"{side}: {record.model} {head_name(*place)}"
+def _size(record: AttentionRecord) -> str:
+    return f"{record.n_layers} × {record.n_heads} heads"
 
 
-def _label(a: AttentionRecord, b: AttentionRecord, i: int | None, j: int | None) -> str:
+def _label(runs: _Runs, i: int | None, j: int | None) -> str:
     """The token, or both where one stands for the other."""
-    one = None if i is None else a.labels[i]
-    two = None if j is None else b.labels[j]
+    one = None if i is None else runs.a.labels[i]
+    two = None if j is None else runs.b.labels[j]
     if one is None or two is None:
         return one or two or ""
     return one if one.casefold() == two.casefold() else f"{one} / {two}"

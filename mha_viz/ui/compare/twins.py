@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -12,9 +14,8 @@ from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_o
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.twins import similarity_matrix
-from mha_viz.ui import controls, figures, look, reporting, state
-from mha_viz.ui.compare import words
-from mha_viz.ui.compare.pair import pair
+from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui.compare.pair import chosen_pair
 from mha_viz.ui.scene import Scene
 
 NOT_TO_CONCLUDE = {
@@ -26,26 +27,60 @@ NOT_TO_CONCLUDE = {
 }
 
 
+class _Found(NamedTuple):
+    """What a matrix of heads says, whichever head is chosen.
+
+    Args:
+        apart: the measure as a distance, 0 is the same.
+        places, explained: of `classical_mds`. nearest: of `nearest_twins`.
+    """
+
+    matrix: np.ndarray
+    apart: np.ndarray
+    clustering: Clustering
+    places: np.ndarray
+    explained: float
+    nearest: pd.DataFrame
+
+
 def draw(scene: Scene) -> None:
-    """The matrix, the map, nearest twins, clusters; a click opens the pair."""
+    """The matrix and the map; below, the pair that a click opens, nearest twins and clusters."""
     _controls(scene)
     view = state.current()
-    matrix = reporting.likeness(scene, view.measure)
-    apart = 1 - np.abs(matrix) if view.measure in LIKENESS else matrix
-    if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
+    found = reporting.remembered(
+        scene, "twins", view.measure, view.order,
+        make=lambda: _find(scene, view.measure, view.order),
+    )  # fmt: skip
+    if found is None:
         st.info(_why_not(scene, view.measure))
+        if scene.head_count > 1:
+            chosen_pair(scene)
         return
-    clustering = head_order(np.clip(apart, 0.0, None), by=view.order)
-    groups = clustering.labels(view.clusters)
-    _matrix(scene, matrix, clustering)
-    pair(scene, (view.layer, view.head), (view.layer_b, view.head_b))
-    left, right = st.columns(2, gap="medium")
+    groups = found.clustering.labels(view.clusters)
+    left, right = st.columns([3, 2], gap="medium")
     with left:
-        _map(scene, apart, groups)
+        _matrix(scene, found)
     with right:
-        _twins(scene, apart)
-    _clusters(scene, groups)
-    _cover(scene, 1 - apart)
+        _map(scene, found, groups)
+    chosen, nearest, clusters = st.tabs(["The chosen pair", "Nearest twins", "Clusters"])
+    with chosen:
+        chosen_pair(scene)
+    with nearest:
+        _twins(scene, found.nearest)
+    with clusters:
+        _clusters(scene, groups)
+        _cover(scene, found.apart)
+
+
+def _find(scene: Scene, measure: str, order: str) -> _Found | None:
+    """None where the measure is not defined for any two heads."""
+    matrix = reporting.likeness(scene, measure)
+    apart = np.clip(1 - np.abs(matrix) if measure in LIKENESS else matrix, 0.0, None)
+    if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
+        return None
+    clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
+    nearest = nearest_twins(apart, scene.record.n_heads)
+    return _Found(matrix, apart, clustering, *classical_mds(apart), nearest)
 
 
 def _controls(scene: Scene) -> None:
@@ -64,98 +99,98 @@ def _controls(scene: Scene) -> None:
         state.bound(
             "clusters", st.slider, "Clusters", min_value=1, max_value=state.MAX_CLUSTERS, width=200
         )
-    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
 
 
-def _matrix(scene: Scene, matrix: np.ndarray, clustering: Clustering) -> None:
+def _matrix(scene: Scene, found: _Found) -> None:
     view = state.current()
-    metric = METRICS[view.measure]
-    names = words.names(scene)
+    metric, names = METRICS[view.measure], words.names(scene)
     figure = similarity_matrix(
-        matrix, names, clustering, n_heads=scene.record.n_heads, title=metric.title,
-        unit=metric.unit, range=_span(view.measure), diverging=view.measure == "correlation",
-        clusters=view.clusters, selected=(view.layer, view.head), dark=look.dark(),
+        found.matrix, names, found.clustering, n_heads=scene.record.n_heads, title=metric.title,
+        unit=words.unit_of(view.measure), range=_span(view.measure),
+        diverging=view.measure == "correlation", clusters=view.clusters,
+        selected=(view.layer, view.head), dark=look.dark(),
     )  # fmt: skip
     figures.show(
-        figure, key="twins", name=f"{view.measure}_heads",
-        on_click=lambda found: words.choose_pair(found, scene),
-        table=pd.DataFrame(matrix, columns=names, index=names).reset_index(names="Head"),
+        figure, key="twins", name=f"{metric.title} of heads",
+        on_click=lambda clicked: words.choose_pair(clicked, scene),
+        table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
         f"below. {NOT_TO_CONCLUDE[view.measure]}",
     )  # fmt: skip
 
 
-def _map(scene: Scene, apart: np.ndarray, groups: np.ndarray) -> None:
+def _map(scene: Scene, found: _Found, groups: np.ndarray) -> None:
     view = state.current()
-    places, explained = classical_mds(np.clip(apart, 0.0, None))
     figure = head_map(
-        places, words.names(scene), scene.record.n_heads, explained=explained,
+        found.places, words.names(scene), scene.record.n_heads, explained=found.explained,
         clusters=groups if view.order == "cluster" else None, selected=(view.layer, view.head),
         dark=look.dark(),
     )  # fmt: skip
-    figures.show(
-        figure, key="map", name=f"{view.measure}_map",
-        on_click=words.choose,
-        table=pd.DataFrame({"Head": words.names(scene), "x": places[:, 0], "y": places[:, 1]}),
-        caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
-        how_to_read="Heads that are near each other are alike, as far as two dimensions can show "
-        f"it: they keep {explained:.0%} of the distances’ spread. The axes mean nothing.",
-    )  # fmt: skip
-
-
-def _twins(scene: Scene, apart: np.ndarray) -> None:
-    found = nearest_twins(np.clip(apart, 0.0, None), scene.record.n_heads)
-    known = found.dropna().sort_values("distance", kind="stable")
-    table = pd.DataFrame(
-        {
-            "Head": [head_name(i, j) for i, j in zip(known.layer, known["head"], strict=True)],
-            "Nearest": [
-                head_name(i, j) for i, j in zip(known.twin_layer, known.twin_head, strict=True)
-            ],
-            "Distance": known.distance,
-        }
+    kept = (
+        f"Two dimensions keep {found.explained:.0%} of the distances’ spread."
+        if np.isfinite(found.explained)
+        else "By this measure all heads are the same on this text: they lie in one place."
     )
-    st.markdown("**Nearest twin of every head**")
-    st.dataframe(
-        table, hide_index=True, height=420, width="stretch",
-        column_config={"Distance": st.column_config.NumberColumn(format="%.4f")},
+    x, y = found.places.T
+    figures.show(
+        figure, key="map", name=f"Map of heads by {METRICS[view.measure].title}",
+        on_click=words.choose,
+        table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
+        caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
+        how_to_read=f"Heads that are near each other are alike. {kept} The axes mean nothing. "
+        "Click a head to choose it.",
     )  # fmt: skip
-    st.caption("0 is the same. Click a column to sort by it. " + _missing(len(found) - len(known)))
 
 
-def _missing(n: int) -> str:
-    return f"{n} heads have no twin: the measure is not defined for them." if n else ""
+def _twins(scene: Scene, found: pd.DataFrame) -> None:
+    known = found.dropna().sort_values("distance", kind="stable")
+    heads = known.index.to_numpy()
+    twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
+    names = np.array(words.names(scene))
+    table = pd.DataFrame(
+        {"Head": names[heads], "Nearest": names[twins], "Distance": known.distance.to_numpy()}
+    )
+    words.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
+    missing = len(found) - len(known)
+    st.caption(
+        "0 is the same. Choose a row to see the pair; click a column’s name to sort by it. "
+        + (f"{missing} heads have no twin: the measure is not defined for them." * bool(missing))
+    )
 
 
 def _clusters(scene: Scene, groups: np.ndarray) -> None:
     names = np.array(words.names(scene))
     rows = [(int(k) + 1, int((groups == k).sum()), ", ".join(names[groups == k]))
             for k in np.unique(groups[groups >= 0])]  # fmt: skip
-    st.markdown("**Clusters** (average linkage, cut into as many groups as the slider says)")
     st.dataframe(
         pd.DataFrame(rows, columns=["Cluster", "Heads", "Which"]), hide_index=True, width="stretch"
     )
+    st.caption(
+        "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
+        "the same."
+    )
 
 
-def _cover(scene: Scene, likeness: np.ndarray) -> None:
-    k = min(state.current().clusters, len(likeness))
-    cover = covering_heads(likeness, k)
+def _cover(scene: Scene, apart: np.ndarray) -> None:
+    view = state.current()
+    likeness = 1 - apart / _span(view.measure)[1]
+    cover = covering_heads(likeness, min(view.clusters, len(likeness)))
     named = [head_name(*words.place(i, scene)) for i in cover.heads]
     steps = ", ".join(
         f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)
     )
-    st.markdown(f"**{k} heads that cover what all do:** {steps}")
+    st.markdown(f"**{len(named)} heads that cover what all do:** {steps}")
     st.caption(
         "Chosen one after the other, each the head that makes the rest look most like their "
         "nearest chosen one (facility location, at least 63 % of the best choice). The share is "
-        f"the mean likeness covered so far, in {METRICS[state.current().measure].title}."
+        f"the mean likeness covered so far, in {METRICS[view.measure].title}."
     )
 
 
 def _why_not(scene: Scene, measure: str) -> str:
-    if scene.record.n_layers * scene.record.n_heads < 2:
-        return "There is one head only: it has nothing to be compared with."
+    if scene.head_count < 2:
+        return words.ONE_HEAD
     if len(scene.record.tokens) < 2 and measure in LIKENESS:
         return (
             f"{METRICS[measure].title} is not defined on a text of one token: what heads write "

@@ -11,7 +11,7 @@ def page() -> None:
     """The Compare page."""
     look.page_style()
     st.title("Compare heads", anchor=False)
-    scene = picking.picked()
+    scene = picking.picked(lambda scene: memory.late("mha_viz.ui.compare").fit(scene))
     controls.section_picker()
     memory.late("mha_viz.ui.compare").draw(scene)
     state.publish()

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.metrics import METRICS, Baseline
+from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
 from mha_viz.ui import state
+from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
 BASELINE_NAMES = {
@@ -22,6 +25,8 @@ BASELINE_NAMES = {
     "offset": "always the token before",
     "random": "random weights",
 }
+UNDEFINED = "not defined"  # what tables show for NaN
+ONE_HEAD = "There is one head only: it has nothing to be compared with."
 
 
 def names(scene: Scene) -> list[str]:
@@ -33,6 +38,14 @@ def names(scene: Scene) -> list[str]:
 def place(index: int, scene: Scene) -> tuple[int, int]:
     """(layer, head) of a head by its number."""
     return divmod(int(index), scene.record.n_heads)
+
+
+def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
+    """What a link asked for in vain."""
+    return (
+        f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
+        f"heads 0–{record.n_heads - 1}. Showing another one."
+    )
 
 
 def settings(scene: Scene, *more: str) -> str:
@@ -61,6 +74,32 @@ def unit_of(key: str) -> str:
     """The unit behind a metric's title; "" for shares and plain numbers."""
     unit = METRICS[key].unit
     return unit if unit in ("nats", "tokens", "keys") else ""
+
+
+def cut_off(record: AttentionRecord) -> None:
+    """Says where only the beginning of a text is measured."""
+    for note in record.notes:
+        if note.startswith("The text was cut"):
+            st.warning(plain(note), icon=":material/content_cut:")
+
+
+def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
+    """A table with a pair of heads in each row; to choose a row is to choose the pair."""
+
+    def take() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        if rows and 0 <= rows[0] < len(pairs):
+            choose_pair(pairs[rows[0]].tolist(), scene)
+
+    st.dataframe(
+        table, hide_index=True, width="stretch", placeholder=UNDEFINED, key=key,
+        on_select=take, selection_mode="single-row",
+        column_config={
+            str(name): st.column_config.NumberColumn(format="%.4f")
+            for name in table
+            if pd.api.types.is_float_dtype(table[name])
+        },
+    )  # fmt: skip
 
 
 def choose(found: Any) -> None:

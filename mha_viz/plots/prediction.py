@@ -1,0 +1,252 @@
+"""What a model predicts before and after a change: the likeliest tokens, and each token of a text.
+
+Knows plotly and arrays. Must not know what was changed.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import cells, theme
+from mha_viz.plots.frame import as_numbers, heading, legend, quantity, stays, with_unit
+from mha_viz.plots.labels import clean, clean_all, plotly_text
+
+_ROW = 34  # pixels that a token's pair of bars takes
+_TOKEN = 15  # letters of a token beside its bars; hover shows more
+_LINE = 56.0  # letters that a line of cells holds: on a phone, about six pixels each
+_PAD = 1.8  # and what a cell adds to its label
+_LABEL = 14  # letters of a label in a cell
+_CELL = 32  # pixels that a line of cells takes
+_FONT = 11
+
+
+def before_after(
+    labels: Sequence[str],
+    before: Num[NDArray | Tensor, " token"],  # type: ignore[type-arg]
+    after: Num[NDArray | Tensor, " token"],  # type: ignore[type-arg]
+    *,
+    names: tuple[str, str] = ("before", "after"),
+    target: str | int | None = None,
+    title: str = "",
+    dark: bool = False,
+) -> go.Figure:
+    """Probabilities before and after as a pair of bars per token, with the change written beside.
+
+    The likeliest before is on top. The change is in percentage points. Hover tells both
+    probabilities. A probability that is not defined (NaN) has no bar, and its row says so.
+
+    Args:
+        labels: one per token; any text, also twice the same; never read as markup.
+        before, after: (token,), probabilities in [0, 1] of the same tokens, which need not be all.
+        names: what the two are called.
+        target: a token to mark: its label (the first one of that name) or its index. A label
+            that is not among them marks nothing.
+        title: what is predicted, where that is not said around the figure.
+
+    Raises:
+        ShapeError: not one label and one probability of each kind per token, or no token.
+        ArgumentError: an index that no token has.
+    """
+    first, second = as_numbers(before, 1, "before (token)"), as_numbers(after, 1, "after (token)")
+    if not len(first) == len(second) == len(labels):
+        raise ShapeError(
+            f"One label, one before, one after each: got {len(labels)}, {first.shape}, "
+            f"{second.shape}."
+        )
+    marked = _place_of(target, labels)
+    order = np.argsort(-first, kind="stable")  # NaN goes to the end
+    first, second = first[order], second[order]
+    texts = [plotly_text(clean(labels[i], 60)) for i in order.tolist()]
+    called = [plotly_text(clean(name, 40)) for name in names]
+    hovers = [
+        f"<b>{text}</b><br>" + "<br>".join(
+            f"{name}: <b>{quantity(value, '')}</b>"
+            for name, value in zip(called, pair, strict=True)
+        ) + f"<br>change {_points(pair[1] - pair[0])}"
+        for text, *pair in zip(texts, first.tolist(), second.tolist(), strict=True)
+    ]  # fmt: skip
+    figure = go.Figure()
+    colours = (theme.muted(dark), theme.qualitative(dark)[0])
+    for values, name, colour, place in zip(
+        (first, second), called, colours, (-0.19, 0.19), strict=True
+    ):
+        figure.add_bar(
+            x=values, y=np.arange(len(values)) + place, orientation="h", width=0.34, name=name,
+            hovertext=hovers, hoverinfo="text", marker=dict(color=colour, line=dict(width=0)),
+            textposition="none",
+        )  # fmt: skip
+    figure.add_scatter(**_changes(first, second, dark))
+    rows = [_row_name(labels[i], i == marked, dark) for i in order.tolist()]
+    notes = ["pp: percentage points."]
+    if marked is not None:
+        notes.append(f"▸ The token that is followed: {clean(labels[marked], 30)}")
+    highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
+    return _in_bars(figure, rows, highest, heading(title, notes, dark), dark)
+
+
+def _place_of(target: str | int | None, labels: Sequence[str]) -> int | None:
+    if isinstance(target, str):
+        return next((i for i, label in enumerate(labels) if label == target), None)
+    if target is not None and not 0 <= target < len(labels):
+        raise ArgumentError(f"There is no token {target} among {len(labels)}.")
+    return target
+
+
+def _points(change: float) -> str:
+    """A change of probability as it is written: "−4.2 pp"."""
+    if change != change:
+        return "not defined"
+    points = 100 * change
+    text = f"{points:+.1f}" if abs(points) >= 0.05 or points == 0 else f"{points:+.1g}"
+    return (text if points else "0").replace("-", "−") + " pp"
+
+
+def _changes(before: NDArray[np.float64], after: NDArray[np.float64], dark: bool) -> dict[str, Any]:
+    ends = np.nan_to_num(np.fmax(before, after))
+    return dict(
+        x=ends, y=np.arange(len(ends)), mode="text", textposition="middle right", hoverinfo="skip",
+        text=[f" {_points(float(change))}" for change in after - before], cliponaxis=False,
+        textfont=dict(size=12, color=theme.ink(dark)), showlegend=False,
+    )  # fmt: skip
+
+
+def _row_name(label: str, marked: bool, dark: bool) -> str:
+    text = plotly_text(clean(label, _TOKEN))
+    return f'<b style="color:{theme.accent(dark)}">▸ {text}</b>' if marked else text
+
+
+def _in_bars(
+    figure: go.Figure, rows: list[str], highest: float, head: tuple[Any, int], dark: bool
+) -> go.Figure:
+    text, top = head
+    figure.update_layout(theme.layout(dark))
+    return figure.update_layout(
+        title=text, height=top + _ROW * len(rows) + 78, margin=dict(l=8, r=8, t=top, b=70),
+        barmode="overlay", hovermode="closest", dragmode=False, legend=legend(dark),
+        xaxis=dict(
+            range=[0, 1.3 * highest], tickformat=".3~p", nticks=5, zeroline=False, fixedrange=True,
+            title=dict(text="probability", font=dict(size=12), standoff=4),
+        ),
+        yaxis=dict(
+            range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=rows,
+            showgrid=False, zeroline=False, showline=False, fixedrange=True,
+            ticks="outside", ticklen=5, tickcolor="rgba(0,0,0,0)",
+            tickfont=dict(size=12.5),
+        ),
+    )  # fmt: skip
+
+
+def token_strip(
+    labels: Sequence[str],
+    change: Num[NDArray | Tensor, " token"] | Sequence[float | None],  # type: ignore[type-arg]
+    title: str,
+    unit: str,
+    *,
+    dark: bool = False,
+) -> go.Figure:
+    """A text in reading order, each token a cell as wide as its label, coloured by a signed number.
+
+    Colours are symmetric around 0. Lines break after what fits a phone. A token whose number is
+    not defined (NaN, None: a first token has no loss) is grey and hatched. Hover tells the token,
+    its position and the exact number. customdata of each cell is [position].
+
+    Args:
+        labels: one per token; any text, also twice the same; never read as markup.
+        change: (token,), any signed quantity.
+        title, unit: what the number is, and what it is counted in.
+
+    Raises:
+        ShapeError: not one label per number, or no token.
+    """
+    values = as_numbers(change, 1, "change (token)")
+    texts = clean_all(labels, len(values), "tokens")
+    shown = [clean(text, _LABEL) for text in texts]
+    lines, starts, widths = _flow([_width(text) for text in shown])
+    missing = np.isnan(values)
+    scale = cells.colours_of(values, True, None, dark)
+    figure = go.Figure()
+    for where in (~missing, missing):
+        if not where.any():
+            continue
+        at = np.flatnonzero(where).tolist()
+        figure.add_bar(
+            x=widths[where] - 0.3, base=starts[where], y=lines[where], orientation="h", width=0.86,
+            text=[plotly_text(shown[i]) for i in at], textposition="inside", textangle=0,
+            insidetextanchor="middle", constraintext="inside", cliponaxis=False,
+            textfont=dict(size=_FONT, color=[_ink_on(values[i], scale, dark) for i in at]),
+            hovertext=[_hover(texts[i], i, values[i], unit) for i in at], hoverinfo="text",
+            customdata=[[i] for i in at], **stays(1),
+            marker=_cell_look(values[where], scale, dark),
+        )  # fmt: skip
+    notes = []
+    if missing.any():
+        notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
+    text, top = heading(with_unit(title, unit), notes, dark)
+    hidden = dict(visible=False, fixedrange=True)
+    count = int(lines[-1]) + 1
+    figure.update_layout(theme.layout(dark))
+    return figure.update_layout(
+        title=text, height=top + cells.BAR + _CELL * count + 8, showlegend=False,
+        margin=dict(l=6, r=6, t=top + cells.BAR, b=8), hovermode="closest", dragmode=False,
+        barmode="overlay", xaxis=dict(hidden, range=[0, _LINE]),
+        yaxis=dict(hidden, range=[count - 0.5, -0.5]),
+    )  # fmt: skip
+
+
+def _width(text: str) -> float:
+    """About how many letters wide a label is: those of East Asia take two, marks take none."""
+    letters = sum(
+        0.0 if unicodedata.combining(char) else 1.9
+        if unicodedata.east_asian_width(char) in "WF" else 1.0 for char in text
+    )  # fmt: skip
+    return max(letters, 1.4) + _PAD
+
+
+def _flow(
+    widths: Sequence[float],
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Line, start and width of each cell, in order; a line ends where the next would not fit."""
+    line, place = 0, 0.0
+    lines, starts = [], []
+    for width in widths:
+        if place and place + width > _LINE:
+            line, place = line + 1, 0.0
+        lines.append(line)
+        starts.append(place)
+        place += width
+    return np.array(lines, dtype=np.intp), np.array(starts), np.array(widths)
+
+
+def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -> dict[str, Any]:
+    look: dict[str, Any] = dict(opacity=1, line=dict(width=1, color=theme.gridline(dark)))
+    if np.isnan(values).any():
+        hatch = dict(shape="/", fgcolor=theme.hatch(dark), size=7, solidity=0.12)
+        return look | dict(color=theme.missing(dark), pattern=hatch)
+    return look | dict(
+        color=values.astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
+        colorscale=scale["colorscale"], colorbar=cells.colour_bar(dark), showscale=True,
+    )  # fmt: skip
+
+
+def _ink_on(value: float, scale: dict[str, Any], dark: bool) -> str:
+    """Dark letters on a light cell, light ones on a dark cell."""
+    if value != value:
+        return theme.ink(dark)
+    place = (value - scale["zmin"]) / (scale["zmax"] - scale["zmin"])
+    red, green, blue = theme.rgb(theme.mix(theme.diverging(dark), float(place)))
+    return theme.INK_LIGHT if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else theme.INK_DARK
+
+
+def _hover(text: str, position: int, value: float, unit: str) -> str:
+    number = quantity(value, unit)
+    sign = "+" if value > 0 else ""
+    return f"{plotly_text(text)} · token {position}<br><b>{sign}{number}</b>"

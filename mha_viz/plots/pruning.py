@@ -1,0 +1,273 @@
+"""What is left of a model when heads go: loss against the share of heads, one head off at random.
+
+Knows plotly and arrays. Must not know in which order heads were taken away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.frame import (
+    DASHES,
+    SYMBOLS,
+    as_numbers,
+    heading,
+    legend,
+    missing_note,
+    quantity,
+    stays,
+    with_unit,
+)
+from mha_viz.plots.labels import clean, head_name, plotly_text
+
+QUANTILES = (0.05, 0.5, 0.95)
+_DRAWS = 0.2  # how far the draws reach below the histogram, in heights of it
+_OPACITY = 0.5
+
+
+def pruning_curves(
+    curves: Mapping[str, tuple[Any, Any]],
+    band: tuple[Any, Any, Any] | None,
+    unpruned: SupportsFloat,
+    *,
+    title: str,
+    unit: str = "nats per token",
+    band_name: str = "at random",
+    dark: bool = False,
+) -> go.Figure:
+    """Loss against the share of heads that are left, all of them at the left; random as a band.
+
+    Colour, dash and marker tell the curves apart; a dotted line is the loss with all heads. Hover
+    tells the exact share and loss. Points that are not defined (NaN) leave gaps.
+
+    Args:
+        curves: (share_left (point,), loss (point,)) by name, shares in [0, 1].
+        band: (share_left (point,), low (point,), high (point,)) of random pruning, if known.
+        unpruned: the loss with all heads.
+        title: what is drawn; `unit`: what the loss is counted in.
+        band_name: what the band is ("at random, 95 % of 20 draws").
+
+    Raises:
+        ArgumentError: neither a curve nor a band.
+        ShapeError: shares and losses of different lengths.
+    """
+    if not curves and band is None:
+        raise ArgumentError("There is no curve to draw.")
+    figure = go.Figure()
+    if band is not None:
+        _add_band(figure, _points(band, band_name), band_name, unit, dark)
+    level = float(unpruned)
+    figure.add_scatter(
+        x=np.linspace(1, 0, 21), y=[level] * 21, mode="lines", hoverinfo="text",
+        line=dict(width=1.5, dash="dot", color=theme.ink(dark)),
+        name=f"all heads: {quantity(level, '')}",
+        hovertext=f"all heads: <b>{quantity(level, unit)}</b>",
+    )  # fmt: skip
+    for i, (name, given) in enumerate(curves.items()):
+        share, loss = _points(given, name)
+        label, colour = plotly_text(clean(name, 40)), theme.qualitative(dark)[i % 8]
+        few = len(share) <= 40
+        figure.add_scatter(
+            x=share, y=loss, name=label, mode="lines+markers" if few else "lines",
+            line=dict(width=2.2, dash=DASHES[i % len(DASHES)], color=colour), connectgaps=False,
+            marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour), hoverinfo="text",
+            hovertext=[
+                f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, unit)}</b>"
+                for s, v in zip(share.tolist(), loss.tolist(), strict=True)
+            ],
+        )  # fmt: skip
+    text, top = heading(title, [], dark)
+    figure.update_layout(theme.layout(dark))
+    return figure.update_layout(
+        title=text, height=top + 340 + 16 * len(figure.data), margin=dict(l=8, r=12, t=top, b=8),
+        hovermode="closest", dragmode=False, showlegend=True,
+        legend=dict(legend(dark), traceorder="normal"),
+        xaxis=dict(
+            range=[1.02, -0.02], tickformat=".0%", nticks=6, zeroline=False, fixedrange=True,
+            title=dict(text="heads left", font=dict(size=12), standoff=6),
+        ),
+        yaxis=dict(_axis("loss", unit), zeroline=False, fixedrange=True),
+    )  # fmt: skip
+
+
+def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
+    """Arrays of one length, from all heads left to the fewest."""
+    arrays = [as_numbers(values, 1, f"{clean(name, 40)} (point)") for values in given]
+    if len({len(values) for values in arrays}) != 1:
+        sizes = [len(values) for values in arrays]
+        raise ShapeError(f"{clean(name, 40)}: as many shares as losses, but got {sizes}.")
+    order = np.argsort(-arrays[0], kind="stable")
+    return [values[order] for values in arrays]
+
+
+def _add_band(
+    figure: go.Figure, points: list[NDArray[np.float64]], name: str, unit: str, dark: bool
+) -> None:
+    share, low, high = points
+    red, green, blue = theme.rgb(theme.muted(dark))
+    label = plotly_text(clean(name, 60))
+    hovers = [
+        f"{label}<br>{100 * s:.4g} % of heads left<br>"
+        f"<b>{quantity(a, '')}</b> to <b>{quantity(b, unit)}</b>"
+        for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
+    ]
+    edge = dict(width=0.8, color=theme.muted(dark))
+    for values, more in (
+        (low, dict(showlegend=False)),
+        (high, dict(fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.22)")),
+    ):
+        figure.add_scatter(
+            x=share, y=values, mode="lines", line=edge, name=label, hovertext=hovers,
+            hoverinfo="text", **more,
+        )  # fmt: skip
+
+
+def change_distribution(
+    values: Num[NDArray | Tensor, " draw"],  # type: ignore[type-arg]
+    title: str,
+    unit: str,
+    *,
+    heads: Sequence[tuple[int, int]] | None = None,
+    quantiles: Sequence[SupportsFloat] = QUANTILES,
+    dark: bool = False,
+) -> go.Figure:
+    """How a change is spread over many draws: a histogram, every draw below it, quantiles as lines.
+
+    Draws without a value (NaN) are left out and counted. Hover tells how many draws a bar holds
+    and the exact value of each draw.
+
+    Args:
+        values: (draw,), the change in each draw.
+        title, unit: what changed, and what it is counted in.
+        heads: (layer, head) that each draw switched off; named on hover, and customdata of the
+            draws is then [layer, head].
+        quantiles: shares in [0, 1] that are marked; 0.5 is called the median.
+
+    Raises:
+        ShapeError: no draw, or not one head per draw.
+        ArgumentError: no draw has a value, or a quantile outside of [0, 1].
+    """
+    numbers = as_numbers(values, 1, "values (draw)")
+    shares = [float(share) for share in quantiles]
+    if heads is not None and len(heads) != len(numbers):
+        raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
+    if any(not 0 <= share <= 1 for share in shares):
+        raise ArgumentError(f"Quantiles are shares from 0 to 1; got {shares}.")
+    known = np.isfinite(numbers)
+    if not known.any():
+        raise ArgumentError("No draw has a value, so there is nothing to draw.")
+    figure = go.Figure()
+    most = _add_histogram(figure, numbers[known], unit, dark)
+    _add_draws(figure, numbers, heads, most, unit, dark)
+    found = _add_quantiles(figure, numbers[known], shares, most, dark)
+    above = float((numbers[known] > 0).mean())
+    notes = [f"{found}.", f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0."]
+    notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
+    text, top = heading(title, notes, dark)
+    figure.update_layout(theme.layout(dark))
+    return figure.update_layout(
+        title=text, height=top + 334, margin=dict(l=8, r=14, t=top + 34, b=8), showlegend=False,
+        hovermode="closest", dragmode=False, bargap=0,
+        xaxis=dict(_axis("change", unit), fixedrange=True),
+        yaxis=dict(
+            _axis("draws", ""), range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most),
+            zeroline=False, fixedrange=True,
+        ),
+    )  # fmt: skip
+
+
+def _add_histogram(figure: go.Figure, known: NDArray[np.float64], unit: str, dark: bool) -> int:
+    """Bars of equal width with exact counts; the largest count comes back."""
+    bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
+    counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
+    ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+    figure.add_bar(
+        x=(edges[:-1] + edges[1:]) / 2, y=counts, width=np.diff(edges), hoverinfo="text",
+        hovertext=[
+            f"{quantity(a, '')} to {quantity(b, unit)}<br><b>{count:,}</b> of {len(known):,} draws"
+            for a, b, count in ends
+        ],
+        marker=dict(
+            color=theme.qualitative(dark)[0], opacity=0.75,
+            line=dict(width=1, color=theme.paper(dark)),
+        ),
+    )  # fmt: skip
+    return int(counts.max())
+
+
+def _add_draws(
+    figure: go.Figure,
+    values: NDArray[np.float64],
+    heads: Sequence[tuple[int, int]] | None,
+    most: int,
+    unit: str,
+    dark: bool,
+) -> None:
+    """Every draw as a short upright stroke below the bars."""
+    at = np.flatnonzero(np.isfinite(values)).tolist()
+    names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
+    more: dict[str, Any] = {}
+    if heads is not None:
+        more = dict(customdata=[[int(layer), int(head)] for layer, head in (heads[i] for i in at)])
+    figure.add_scatter(
+        x=values[at], y=np.full(len(at), -_DRAWS * most / 2), mode="markers", hoverinfo="text",
+        hovertext=[
+            f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
+            for i, name in zip(at, names, strict=True)
+        ],
+        marker=dict(
+            symbol="line-ns-open", size=16, color=theme.muted(dark), opacity=_OPACITY,
+            line=dict(width=1.5),
+        ),
+        **stays(_OPACITY), **more,
+    )  # fmt: skip
+
+
+def _add_quantiles(
+    figure: go.Figure, known: NDArray[np.float64], shares: list[float], most: int, dark: bool
+) -> str:
+    """A line for each quantile; what they are, in words."""
+    said = []
+    for i, share in enumerate(sorted(shares)):
+        value = float(np.quantile(known, share))
+        name = "median" if share == 0.5 else f"{100 * share:.4g} %"
+        said.append(f"{name} {theme.format_number(value)}")
+        figure.add_scatter(
+            x=[value] * 12, y=np.linspace(-_DRAWS * most, most, 12), mode="lines",
+            line=dict(
+                width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash"
+            ),
+            hoverinfo="text", hovertext=f"{name} of the draws: <b>{theme.format_number(value)}</b>",
+        )  # fmt: skip
+        figure.add_annotation(
+            x=value, y=1, yref="paper", yanchor="bottom", showarrow=False, text=name,
+            font=dict(size=11, color=theme.accent(dark)),
+            xanchor="right" if share < 0.5 else "left", yshift=13 * (i % 2),
+        )  # fmt: skip
+    return ", ".join(said) or "No quantile is marked"
+
+
+def _counts(most: int) -> list[int]:
+    """A few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
+    step = max(1, round(most / 4))
+    if step > 10:
+        step = 5 * round(step / 5)
+    return list(range(0, most + 1, step))
+
+
+def _axis(title: str, unit: str) -> dict[str, Any]:
+    return dict(
+        zeroline=True, showline=False, nticks=7,
+        title=dict(
+            text=plotly_text(clean(with_unit(title, unit), 44)), font=dict(size=12), standoff=6
+        ),
+    )  # fmt: skip

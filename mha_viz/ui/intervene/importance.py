@@ -1,0 +1,161 @@
+"""How much every head matters, one at a time, over several texts, and what goes with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.capture.importance import HeadImportance, agreement, head_importance
+from mha_viz.core.metrics import METRICS
+from mha_viz.plots.importance import head_scatter, importance_map
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, memory, reporting, state, words
+from mha_viz.ui.examples import EXAMPLES
+from mha_viz.ui.messages import plain, shown
+from mha_viz.ui.scene import Scene
+from mha_viz.ui.state import View
+
+METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
+UNIT = "nats per token"
+MAX_TEXTS = 32
+REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
+
+
+def known(scene: Scene, method: str) -> HeadImportance | None:
+    """What has been measured for the present model and texts, or None."""
+    found = st.session_state.get("measured_importance", {}).get(
+        _key(state.current(), method, texts(scene))
+    )
+    return found if isinstance(found, HeadImportance) else None
+
+
+def texts(scene: Scene) -> tuple[str, ...]:
+    """The texts that importance and pruning are measured over: this one, and more."""
+    more = st.session_state.get("more_texts")
+    lines = default_texts() if more is None else more.splitlines()
+    found = dict.fromkeys([scene.record.text, *(line.strip() for line in lines if line.strip())])
+    return tuple(found)[:MAX_TEXTS]
+
+
+def default_texts() -> list[str]:
+    """The examples: enough for an interval."""
+    return list(dict.fromkeys(example.text for example in EXAMPLES))
+
+
+@st.fragment
+def draw(scene: Scene) -> None:
+    """Texts, a button for each method, the map, and importance beside other scores."""
+    with shown():
+        st.subheader("Which heads matter", anchor=False)
+        _texts()
+        state.bound(
+            "method", st.segmented_control, "Method", list(state.METHODS),
+            format_func={"ablation": "Each head off, one at a time",
+                         "gradient": "Gradient of the loss"}.__getitem__,
+        )  # fmt: skip
+        _measure(scene)
+        found = known(scene, state.current().method)
+        if found is not None:
+            _map(scene, found)
+            _beside(scene, found)
+        state.publish()
+
+
+def _texts() -> None:
+    with st.expander("Measured over this sentence and these texts (one a line)"):
+        st.session_state.setdefault("ask_more", "\n".join(default_texts()))
+
+        def take() -> None:
+            st.session_state.more_texts = st.session_state.ask_more
+
+        st.text_area(
+            "Texts", key="ask_more", height=180, on_change=take, label_visibility="collapsed",
+            max_chars=20_000, help=f"At most {MAX_TEXTS}.",
+        )  # fmt: skip
+
+
+def _measure(scene: Scene) -> None:
+    """The button, and the work with its progress; another click or text ends it."""
+    view, chosen = state.current(), texts(scene)
+    if known(scene, view.method) is None:
+        st.caption(f"{len(chosen)} texts. An interval over them shows how far they agree.")
+    if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
+        return
+    model = memory.model(view.model, view.device, view.dtype)
+    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
+    stop.button("Stop", key="stop_measuring")
+
+    def on_progress(done: int, total: int) -> None:
+        # Drawing is where Streamlit ends a run that another click has overtaken.
+        bar.progress(min(done / max(total, 1), 1.0), f"{done:,} of {total:,}")
+
+    found = head_importance(model, list(chosen), view.method, on_progress)  # type: ignore[arg-type]
+    bar.empty()
+    stop.empty()
+    st.session_state.setdefault("measured_importance", {})[_key(view, view.method, chosen)] = found
+    st.rerun()  # the switches above take their colours from it
+
+
+def _key(view: View, method: str, chosen: tuple[str, ...]) -> tuple[object, ...]:
+    return (view.model, view.device, view.dtype, method, chosen)
+
+
+def _map(scene: Scene, found: HeadImportance) -> None:
+    view = state.current()
+    several = found.n_texts > 1
+    figures.show(
+        importance_map(
+            found.mean.numpy(), f"{METHOD_NAMES[found.method]}", UNIT,
+            low=found.low.numpy() if several else None,
+            high=found.high.numpy() if several else None,
+            selected=(view.layer, view.head), dark=look.dark(),
+        ),
+        key="importance", name=METHOD_NAMES[found.method].capitalize(), on_click=words.choose,
+        table=found.table(), caption=words.settings(scene, f"{found.n_texts} texts"),
+        how_to_read="By ablation: how much the loss rises with the head off; below 0 the model "
+        "predicts these texts better without it. By gradient: how steeply the loss answers to "
+        "turning the head down a little. Hover shows the 95 % interval over texts.",
+    )  # fmt: skip
+    for note in found.notes:
+        st.caption(plain(note))
+    both = [known(scene, method) for method in state.METHODS]
+    if both[0] is not None and both[1] is not None:
+        rho, n = agreement(both[0], both[1])
+        st.markdown(f"The two methods rank {n} heads with Spearman’s ρ = **{format_number(rho)}**.")
+
+
+def _beside(scene: Scene, found: HeadImportance) -> None:
+    """Are redundant heads unimportant? Importance beside redundancy, or any metric."""
+    report = reporting.report(scene, state.current())
+    choices = [REDUNDANCY, *report.scores]
+    chosen = st.selectbox(
+        "Importance beside", choices, key="ask_beside", width=320,
+        format_func=lambda k: "Redundancy: CKA with the nearest twin" if k == REDUNDANCY
+        else METRICS[k].title,
+    )  # fmt: skip
+    values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
+    title = "CKA with the nearest twin" if chosen == REDUNDANCY else METRICS[chosen].title
+    importance = found.mean.numpy()
+    view = state.current()
+    figures.show(
+        head_scatter(
+            values, importance, title, f"{METHOD_NAMES[found.method]} ({UNIT})",
+            selected=(view.layer, view.head), dark=look.dark(),
+        ),
+        key="beside", name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
+        table=words.head_values(scene, {title: values, "Importance": importance}),
+        caption=words.settings(scene, f"{found.n_texts} texts"), on_click=words.choose,
+        how_to_read="Each dot is a head. If redundant heads were unimportant, dots would fall from "
+        "the left to the right. The score is of this text, importance over all texts; a rank "
+        "correlation over few heads may arise by chance.",
+    )  # fmt: skip
+
+
+def _redundancy(scene: Scene) -> np.ndarray:
+    """Each head's likeness to the head most like it: (layer, head)."""
+    matrix = reporting.likeness(scene, "cka").copy()
+    np.fill_diagonal(matrix, np.nan)
+    with np.errstate(invalid="ignore"):
+        best = np.where(np.isnan(matrix).all(axis=1), np.nan, np.nanmax(
+            np.where(np.isnan(matrix), -1.0, matrix), axis=1))  # fmt: skip
+    return best.reshape(scene.record.n_layers, scene.record.n_heads)

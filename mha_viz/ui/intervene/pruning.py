@@ -1,0 +1,133 @@
+"""How many heads can go: the pruning curve, and one random head off many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.pruning import Order, PruningCurve, Robustness, pruning_curve, robustness
+from mha_viz.plots.pruning import change_distribution, pruning_curves
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, memory, state, words
+from mha_viz.ui.intervene.importance import UNIT, texts
+from mha_viz.ui.messages import plain, shown
+from mha_viz.ui.scene import Scene
+
+ORDERS: dict[Order, str] = {
+    "ablation": "least important first (ablation)",
+    "gradient": "least important first (gradient)",
+    "redundancy": "most redundant first",
+    "random": "at random",
+}
+N_SEEDS = 5
+N_DRAWS = 100
+Found = tuple[dict[Order, PruningCurve], Robustness]
+
+
+@st.fragment
+def draw(scene: Scene) -> None:
+    """A button, the curves, and the distribution."""
+    with shown():
+        st.subheader("How many heads can go", anchor=False)
+        found = _measured(scene)
+        if found is None:
+            st.caption(
+                "Takes heads away one after the other, in four orders, and follows the loss over "
+                "the texts above. Takes about as long as measuring importance a few times."
+            )
+            return
+        curves, draws = found
+        _curves(scene, curves)
+        _draws(scene, draws)
+
+
+def _measured(scene: Scene) -> Found | None:
+    """What has been measured for the present model and texts; measured where the button says."""
+    view, chosen = state.current(), texts(scene)
+    key = (view.model, view.device, view.dtype, chosen)
+    held: dict[Any, Found] = st.session_state.setdefault("measured_pruning", {})
+    if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
+        model = memory.model(view.model, view.device, view.dtype)
+        bar, stop = st.progress(0.0, "Pruning …"), st.empty()
+        stop.button("Stop", key="stop_pruning")
+        # Drawing the bar is where Streamlit ends a run that another click has overtaken.
+        held[key] = _work(model, list(chosen), lambda share, what: bar.progress(share, what))
+        bar.empty()
+        stop.empty()
+    return held.get(key)
+
+
+def _work(model: AttentionModel, chosen: list[str], tell: Callable[[float, str], object]) -> Found:
+    parts = len(ORDERS) + 1
+
+    def telling(part: int, what: str) -> Callable[[int, int], None]:
+        return lambda done, total: void(
+            tell((part + min(done / max(total, 1), 1.0)) / parts, f"{what} …")
+        )
+
+    curves = {
+        order: pruning_curve(
+            model, chosen, order, n_seeds=N_SEEDS, on_progress=telling(i, f"Pruning {name}")
+        )
+        for i, (order, name) in enumerate(ORDERS.items())
+    }
+    n_draws = min(N_DRAWS, model.n_layers * model.n_heads)
+    draws = robustness(
+        model, chosen, n_draws, on_progress=telling(len(ORDERS), "One random head off")
+    )
+    return curves, draws
+
+
+def void(_: object) -> None:
+    """A callback gives nothing back."""
+
+
+def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
+    random = curves["random"]
+    lines = {
+        ORDERS[order]: (curve.share_left.numpy(), curve.loss.numpy())
+        for order, curve in curves.items() if order != "random"
+    }  # fmt: skip
+    band = (random.share_left.numpy(), random.lowest.numpy(), random.highest.numpy())
+    tables = [curve.table().assign(order=order) for order, curve in curves.items()]
+    figures.show(
+        pruning_curves(
+            lines, band, float(random.loss[0]), title="Loss while heads are taken away",
+            band_name=f"at random ({N_SEEDS} orders)", dark=look.dark(),
+        ),
+        key="pruning", name="Pruning curves", table=pd.concat(tables, ignore_index=True),
+        caption=words.settings(scene, f"{random.n_texts} texts"),
+        how_to_read="From left to right fewer heads are left. A curve below the band takes heads "
+        "away better than chance. The order was found on the same texts that the loss is of, "
+        "which flatters it; nothing is trained again in between.",
+    )  # fmt: skip
+
+
+def _draws(scene: Scene, found: Robustness) -> None:
+    numbers = found.summary()
+    heads = [(int(i), int(j)) for i, j in found.heads.tolist()]
+    changes = found.change.mean(1).numpy()
+    figures.show(
+        change_distribution(
+            changes, "Change in loss with one random head off", UNIT, heads=heads, dark=look.dark()
+        ),
+        key="draws", name="One random head off", on_click=words.choose,
+        table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
+        caption=words.settings(scene, f"{len(heads)} draws"),
+        how_to_read=f"Each stroke is a head; {numbers['unharmed']:.0%} change the loss by less "
+        f"than {found.tolerance:g} {UNIT}.",
+    )  # fmt: skip
+    extra = format_number(numbers["extra"])
+    st.markdown(
+        "**“If one head fails, others compensate.”** If so, two heads off together cost more than "
+        f"the sum of either alone. Here a pair costs {extra} {UNIT} beyond that sum on average "
+        f"(95 % interval {format_number(numbers['extra_low'])} to "
+        f"{format_number(numbers['extra_high'])}); {numbers['compensating']:.0%} of "
+        f"{len(found.pairs)} pairs cost clearly more, {numbers['overlapping']:.0%} clearly less."
+    )
+    for note in dict.fromkeys(found.notes):
+        st.caption(plain(note))

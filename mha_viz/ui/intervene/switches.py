@@ -1,0 +1,160 @@
+"""Which heads are changed and how: the grid of switches, presets, undo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.plots.labels import head_name
+from mha_viz.ui import reporting, state
+from mha_viz.ui.components.head_switches import head_switches
+from mha_viz.ui.intervene import importance
+from mha_viz.ui.scene import Scene
+from mha_viz.ui.state import View
+
+Heads = tuple[tuple[int, int], ...]
+HOW_NAMES = {
+    "zero": "Off (zero)",
+    "scale": "Scaled",
+    "mean": "Mean over positions",
+    "uniform": "Uniform attention",
+    "patch_z": "Output of another text",
+    "patch_pattern": "Weights of another text",
+}
+HOW_HELP = {
+    "zero": "What the head writes is replaced by nothing.",
+    "scale": "What the head writes is multiplied by the factor.",
+    "mean": "What the head writes is replaced, at each position, by its mean over this text.",
+    "uniform": "The head looks at all keys that it may see alike.",
+    "patch_z": "What the head writes is taken from another text with as many tokens.",
+    "patch_pattern": "The head's weights are taken from another text with as many tokens.",
+}
+LEAST = 8  # heads of the preset of the least important
+STEPS = 50  # that undo goes back
+
+
+def draw(scene: Scene) -> None:
+    """The switches; a change is written into the view."""
+    _fit(scene)
+    _how()
+    _presets(scene)
+    view = state.current()
+    values = importance.known(scene, view.method)
+    changed = head_switches(
+        scene.record.n_layers, scene.record.n_heads, off=view.off,
+        value=None if values is None else values.mean.numpy(),
+        value_name=importance.METHOD_NAMES[view.method], key="switches",
+    )  # fmt: skip
+    if changed is not None and changed != view.off:
+        put(changed)
+    st.caption(_in_words(state.current()))
+
+
+def put(off: Iterable[tuple[int, int]]) -> None:
+    """Change which heads are off, and remember what was."""
+    past: list[Heads] = st.session_state.setdefault("past", [])
+    past.append(state.current().off)
+    del past[:-STEPS]
+    state.change(off=tuple(sorted(set(off))))
+
+
+def _undo() -> None:
+    if st.session_state.get("past"):
+        state.change(off=st.session_state.past.pop())
+
+
+def _fit(scene: Scene) -> None:
+    """Heads that this model does not have are dropped, and that is said."""
+    view, record = state.current(), scene.record
+    kept = tuple((i, j) for i, j in view.off if i < record.n_layers and j < record.n_heads)
+    if kept != view.off:
+        state.change(off=kept)
+        st.info(f"Heads that {record.model} does not have were left out.")
+
+
+def _how() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.bound(
+            "how", st.selectbox, "What is done to them", list(state.HOWS), width=240,
+            format_func=HOW_NAMES.__getitem__,
+        )  # fmt: skip
+        how = state.current().how
+        if how == "scale":
+            state.bound(
+                "factor", st.number_input, "Factor", min_value=-10.0, max_value=10.0, step=0.1,
+                width=120,
+            )  # fmt: skip
+        if how.startswith("patch"):
+            state.bound(
+                "source", st.text_input, "Taken from", placeholder="a text with as many tokens",
+                width=380,
+            )  # fmt: skip
+    st.caption(HOW_HELP[state.current().how])
+
+
+def _presets(scene: Scene) -> None:
+    found = presets(scene, state.current())
+
+    def take() -> None:
+        chosen = st.session_state.ask_preset
+        if chosen in found:
+            put(found[chosen])
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.session_state.ask_preset = None
+        st.selectbox(
+            "Switch off", list(found), index=None, key="ask_preset", on_change=take, width=300,
+            placeholder="a group of heads",
+        )  # fmt: skip
+        st.button("Undo", icon=":material/undo:", on_click=_undo,
+                  disabled=not st.session_state.get("past"), key="undo")  # fmt: skip
+        st.button("All on", icon=":material/restart_alt:", on_click=put, args=((),),
+                  disabled=not state.current().off, key="all_on")  # fmt: skip
+
+
+def presets(scene: Scene, view: View) -> dict[str, Heads]:
+    """Groups of heads by name; those that have none are left out."""
+    labels = reporting.report(scene, view).labels
+    groups: dict[str, Heads] = {}
+    for key, title in (("previous_token", "previous-token heads"), ("induction", "induction heads"),
+                       ("first_token", "sinks"), ("separator", "separator heads"),
+                       ("duplicate", "same-token heads"), ("broad", "broad heads")):  # fmt: skip
+        held = tuple(
+            (i, j) for i, row in enumerate(labels) for j, found in enumerate(row)
+            if any(one.label.key == key for one in found)
+        )  # fmt: skip
+        if held:
+            groups[f"all {title} ({len(held)})"] = held
+    groups |= _twin_group(scene, view)
+    values = importance.known(scene, view.method)
+    if values is not None:
+        order = np.argsort(values.mean.numpy(), axis=None, kind="stable")[:LEAST]
+        groups[f"the {len(order)} least important"] = tuple(
+            divmod(int(i), scene.record.n_heads) for i in order
+        )
+    groups[f"all of layer {view.layer}"] = tuple(
+        (view.layer, j) for j in range(scene.record.n_heads)
+    )
+    return groups
+
+
+def _twin_group(scene: Scene, view: View) -> dict[str, Heads]:
+    """The chosen head's nearest others by weights."""
+    heads = scene.record.n_heads
+    apart = reporting.likeness(scene, "hellinger")
+    me = view.layer * heads + view.head
+    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:3]
+    if not others:
+        return {}
+    name = f"the {len(others)} nearest twins of {head_name(view.layer, view.head)}"
+    return {name: tuple(divmod(int(i), heads) for i in others)}
+
+
+def _in_words(view: View) -> str:
+    if not view.off:
+        return "All heads are on. Click a tile, drag over several, or click a layer’s name."
+    names = ", ".join(head_name(*head) for head in view.off[:12])
+    more = f" and {len(view.off) - 12} more" if len(view.off) > 12 else ""
+    return f"{len(view.off)} changed: {names}{more}."

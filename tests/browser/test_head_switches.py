@@ -1,0 +1,312 @@
+"""The head switches in a real Chromium, inside a small app of their own."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from mha_viz.plots import theme
+from tests.browser.conftest import ROOT, _running, _shown
+from tests.browser.demo_switches import importance
+
+Show = Callable[..., Page]
+Wait = Callable[[Page], None]
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture(scope="module")
+def switches_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("switches") / "switches.log"
+    with _running("tests/browser/demo_switches.py", log, PYTHONPATH=str(ROOT)) as url:
+        yield url
+
+
+@pytest.fixture
+def show(browser: Browser, switches_url: str) -> Iterator[Show]:
+    with _shown(browser, switches_url) as show:
+        yield show
+
+
+def tile(page: Page, layer: int, head: int) -> Locator:
+    return page.locator(f'.head-switches .tile[aria-label^="L{layer} H{head},"]')
+
+
+def off(page: Page) -> list[str]:
+    """What the grid shows: "L0 H1" for each tile that is crossed out."""
+    tiles = page.locator(".head-switches .tile.off")
+    labels = tiles.evaluate_all("tiles => tiles.map((tile) => tile.ariaLabel)")
+    assert all(", off" in label for label in labels)
+    checked = page.locator('.head-switches .tile[aria-checked="false"]').count()
+    assert checked == len(labels)
+    return [label.split(",")[0] for label in labels]
+
+
+def heard(page: Page, text: str, events: int) -> None:
+    expect(page.get_by_text(f"python: [{text}] events {events} ")).to_be_visible()
+
+
+def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
+    box = tile(page, layer, head).bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_click_shows_at_once_and_comes_back_once(show: Show, wait_idle: Wait) -> None:
+    page = show("slow=1")
+    assert off(page) == []
+    tile(page, 3, 4).click()
+    assert off(page) == ["L3 H4"]
+    heard(page, "3.4", 1)
+    wait_idle(page)
+    assert off(page) == ["L3 H4"]
+    page.get_by_role("button", name="Run again").click()
+    heard(page, "3.4", 1)
+    expect(page.get_by_text("now False")).to_be_visible()
+    tile(page, 0, 0).click()
+    heard(page, "0.0 3.4", 2)
+    tile(page, 3, 4).click()
+    heard(page, "0.0", 3)
+    expect(page.get_by_text("app runs 1")).to_be_visible()
+
+
+def test_fast_clicks_are_sent_together_and_none_is_lost(show: Show, wait_idle: Wait) -> None:
+    page = show("layers=6&heads=10")
+    heads = [(i % 6, (3 * i) % 10) for i in range(30)]
+    for layer, head in heads:
+        page.mouse.click(*middle(page, layer, head))
+    want = " ".join(f"{layer}.{head}" for layer, head in sorted(heads))
+    expect(page.get_by_text(f"python: [{want}]")).to_be_visible()
+    wait_idle(page)
+    assert len(off(page)) == 30
+    events = page.get_by_text("python: ").inner_text().split("events ")[1]
+    assert int(events.split()[0]) < 20
+
+
+def test_clicks_during_a_slow_run_are_not_undone_by_it(show: Show, wait_idle: Wait) -> None:
+    page = show("slow=0.7")
+    places = [(0, i) for i in range(8)]
+    for layer, head in places:
+        tile(page, layer, head).click()
+        page.wait_for_timeout(230)
+        assert len(off(page)) == head + 1
+    expect(page.get_by_text("python: [0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7]")).to_be_visible()
+    wait_idle(page)
+    assert len(off(page)) == 8
+
+
+def test_there_and_back_says_nothing(show: Show) -> None:
+    page = show()
+    tile(page, 1, 1).dblclick()
+    page.wait_for_timeout(400)
+    heard(page, "", 0)
+
+
+def test_a_drag_sets_all_to_what_the_first_became(show: Show) -> None:
+    page = show()
+    tile(page, 1, 3).click()
+    heard(page, "1.3", 1)
+    page.mouse.move(*middle(page, 1, 1))
+    page.mouse.down()
+    page.mouse.move(*middle(page, 1, 5))  # one jump: what lies between is meant, too
+    page.wait_for_timeout(400)
+    heard(page, "1.3", 1)  # nothing is said while the drag goes on
+    page.mouse.move(*middle(page, 3, 5), steps=4)
+    assert len(off(page)) == 7
+    page.mouse.up()
+    heard(page, "1.1 1.2 1.3 1.4 1.5 2.5 3.5", 2)
+    page.mouse.move(*middle(page, 1, 5))
+    page.mouse.down()
+    page.mouse.move(*middle(page, 1, 2), steps=3)
+    page.mouse.move(5, 5)
+    page.mouse.up()
+    heard(page, "1.1 2.5 3.5", 3)
+
+
+def test_names_switch_rows_and_columns(show: Show) -> None:
+    page = show("layers=3&heads=4")
+    tile(page, 1, 2).click()
+    page.get_by_role("button", name="Layer 1: 1 of 4 heads off").click()
+    assert off(page) == [f"L1 H{head}" for head in range(4)]
+    page.get_by_role("button", name="Head 3: 1 of 3 layers off").click()
+    heard(page, "0.3 1.0 1.1 1.2 1.3 2.3", 1)
+    page.get_by_role("button", name="Layer 1: 4 of 4 heads off").click()
+    heard(page, "0.3 2.3", 2)
+
+
+def test_keyboard(show: Show) -> None:
+    page = show()
+    tile(page, 0, 0).focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("""() => {
+        const { activeElement } = document.activeElement.shadowRoot;
+        return activeElement.ariaLabel;
+    }""").startswith("L1 H1, on, importance ")
+    ring = tile(page, 1, 1).evaluate("e => getComputedStyle(e).outlineStyle")
+    assert ring == "solid"
+    page.keyboard.press("Space")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    heard(page, "1.1 1.7", 1)
+    expect(page.locator(".head-switches .tip")).to_have_text(
+        tile(page, 1, 7).get_attribute("aria-label") or ""
+    )
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+Space")
+    heard(page, "1.1 1.7 " + " ".join(f"2.{head}" for head in range(8)), 2)
+    page.keyboard.press("Shift+Space")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")  # the layer's name
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7", 3)
+    page.keyboard.press("Escape")
+    expect(page.locator(".head-switches .tip")).to_be_hidden()
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")  # leaves the grid: one stop, and nothing waits any longer
+    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7 3.7", 4)
+
+
+def test_what_python_changes_is_shown(show: Show, wait_idle: Wait) -> None:
+    page = show()
+    page.get_by_role("button", name="Preset").click()
+    expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "false")
+    assert off(page) == ["L0 H2", "L1 H1"]
+    tile(page, 1, 1).click()
+    heard(page, "0.2", 1)
+    wait_idle(page)
+    page.get_by_role("button", name="Reset", exact=True).click()
+    expect(tile(page, 0, 2)).to_have_attribute("aria-checked", "true")
+    tile(page, 2, 2).click()
+    heard(page, "2.2", 2)
+    wait_idle(page)
+    page.get_by_role(
+        "button", name="Reset", exact=True
+    ).click()  # Python passes [] again, as it did before
+    expect(tile(page, 2, 2)).to_have_attribute("aria-checked", "true")
+    # What is pressed right after a click comes after it.
+    tile(page, 3, 3).click()
+    page.get_by_role("button", name="Preset").click()
+    expect(page.get_by_text("python: [1.1 0.2]")).to_be_visible()
+    wait_idle(page)
+    assert off(page) == ["L0 H2", "L1 H1"]
+
+
+def test_a_change_that_python_does_not_keep_goes_with_the_next_run(
+    show: Show, wait_idle: Wait
+) -> None:
+    page = show("refuse=1")
+    tile(page, 1, 1).click()
+    heard(page, "", 1)
+    wait_idle(page)
+    page.get_by_role("button", name="Run again").click()
+    expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "true")
+
+
+def test_another_model(show: Show, wait_idle: Wait) -> None:
+    page = show()
+    tile(page, 0, 1).click()
+    heard(page, "0.1", 1)
+    page.get_by_text("Small").click()
+    expect(page.locator(".head-switches .tile")).to_have_count(6)
+    assert off(page) == ["L0 H1"]
+    tile(page, 1, 2).click()
+    heard(page, "0.1 1.2", 2)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_and_legend(show: Show, scheme: Any) -> None:
+    page = show("value=signed", color_scheme=scheme)
+    root = page.locator(".head-switches")
+    expect(root).to_have_attribute("data-theme", scheme)
+    values = importance(4, 8, "signed")
+    reach = np.abs(values).max()
+    for i, j in [*np.ndindex(4, 8)][::5]:
+        seen = tile(page, i, j).evaluate("e => getComputedStyle(e).backgroundColor")
+        rgb = [255 * float(part) for part in re.findall(r"[.0-9]+(?:e-\d+)?", seen)]
+        place = (values[i, j] / reach + 1) / 2
+        want = theme.rgb(theme.mix(theme.diverging(scheme == "dark"), place))
+        assert rgb == pytest.approx(want, abs=1)
+    ends = page.locator(".head-switches .end").all_text_contents()
+    assert ends == [f"-{reach:.4g}", f"{reach:.4g}"]
+    before = tile(page, 2, 2).evaluate("e => getComputedStyle(e).backgroundImage")
+    tile(page, 2, 2).click()
+    crossed = tile(page, 2, 2).evaluate("e => getComputedStyle(e).backgroundImage")
+    assert before == "none" and crossed.count("linear-gradient") == 2
+    expect(page.get_by_text("1 of 32 heads off")).to_be_visible()
+
+
+def test_values_are_named_and_missing_ones_too(show: Show) -> None:
+    page = show("value=gaps&name=<b>bold</b> $x$")
+    tip = page.locator(".head-switches .tip")
+    tile(page, 0, 1).hover()
+    expect(tip).to_have_text("L0 H1, on, <b>bold</b> $x$ 0.0123")
+    tile(page, 0, 2).hover()
+    expect(tip).to_have_text("L0 H2, on, <b>bold</b> $x$ not defined")
+    assert tile(page, 0, 2).evaluate("e => e.classList.contains('missing')")
+    expect(page.locator(".head-switches .legend")).to_contain_text("not defined")
+    assert page.locator(".head-switches b").count() == 0
+    page.get_by_text("app runs").hover()
+    expect(tip).to_be_hidden()
+    bare = show("value=none")
+    tile(bare, 0, 1).hover()
+    expect(bare.locator(".head-switches .tip")).to_have_text("L0 H1, on")
+    expect(bare.locator(".head-switches .ramp")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (48, 25)])
+def test_a_phone_scrolls_inside_the_box(show: Show, layers: int, heads: int) -> None:
+    page = show(f"layers={layers}&heads={heads}", **PHONE)
+    box = tile(page, 0, 0).bounding_box()
+    assert box and min(box["width"], box["height"]) >= 26
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    tile(page, layers - 1, heads - 1).scroll_into_view_if_needed()
+    tile(page, layers - 1, heads - 1).tap()
+    heard(page, f"{layers - 1}.{heads - 1}", 1)
+    name = page.locator(".head-switches .name.layer").first.bounding_box()
+    assert name and 0 <= name["x"] < 60  # names of layers stay in sight
+
+
+def touch(page: Page, kind: str, x: float, y: float) -> None:
+    points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
+    page.wait_for_timeout(20)
+    cdp = getattr(page, "mha_cdp", None) or page.context.new_cdp_session(page)
+    page.mha_cdp = cdp  # type: ignore[attr-defined]
+    cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def swipe(page: Page, start: tuple[float, float], end: tuple[float, float], hold: int = 0) -> None:
+    touch(page, "touchStart", *start)
+    page.wait_for_timeout(hold)
+    for i in range(1, 9):
+        touch(page, "touchMove", *(a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)))
+    touch(page, "touchEnd", *end)
+
+
+def test_a_finger_switches_across_and_scrolls_along(show: Show) -> None:
+    page = show("layers=12&heads=8", **PHONE | {"viewport": {"width": 390, "height": 640}})
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4))
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+    before = middle(page, 3, 3)
+    swipe(page, before, (before[0], before[1] - 150))
+    page.wait_for_timeout(400)
+    assert middle(page, 3, 3)[1] < before[1] - 80
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+
+
+def test_where_a_finger_scrolls_sideways_holding_switches(show: Show) -> None:
+    page = show("layers=4&heads=25", **PHONE)
+    left = "e => e.scrollLeft"
+    scroller = page.locator(".head-switches .scroller")
+    swipe(page, middle(page, 1, 7), middle(page, 1, 2))
+    page.wait_for_timeout(500)
+    assert scroller.evaluate(left) > 60
+    heard(page, "", 0)
+    scroller.evaluate("e => { e.scrollLeft = 0; }")
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4), hold=450)
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+    assert scroller.evaluate(left) == 0

@@ -1,0 +1,72 @@
+"""The Compare page as an app of its own, and what stands on it."""
+
+import json
+import re
+
+import pandas as pd
+from streamlit.testing.v1 import AppTest
+
+SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
+TEXT = "The old dog slept while the young cat watched the old dog."
+_NOT_A_NUMBER = re.compile(r"\b(nan|NaN|None|inf|Infinity)\b|<NA>")
+_WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")
+
+
+def _page() -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.ui import memory
+    from mha_viz.ui.pages import compare
+
+    memory.warm_up()
+    compare.page()
+
+
+def compare(*open_tables: str, **params: str) -> AppTest:
+    """The page under a link, with the tables of these figures open."""
+    app = AppTest.from_function(_page, default_timeout=120)
+    for name, value in params.items():
+        app.query_params[name] = value
+    for key in open_tables:
+        app.session_state[f"{key}-table"] = True
+    return app.run()
+
+
+def table(app: AppTest, *columns: str) -> pd.DataFrame:
+    """The table on the page that has all of these columns."""
+    found = [shown.value for shown in app.dataframe if set(columns) <= set(shown.value.columns)]
+    assert found, [list(shown.value.columns) for shown in app.dataframe]
+    return found[0]
+
+
+def figures(app: AppTest) -> list[dict]:
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def said(app: AppTest) -> str:
+    """All text on the page; what tables lack is shown in words of its own."""
+    kinds = ("title", "subheader", "markdown", "caption", "info", "warning", "error")
+    lines = [part.value for kind in kinds for part in getattr(app, kind)]
+    for shown in app.dataframe:
+        assert shown.proto.placeholder or not shown.value.isna().to_numpy().any(), shown.value
+        lines.append(shown.value.to_string(na_rep="·"))
+    lines += [shown.value.to_string(na_rep="·") for shown in app.table]
+    lines += [text for figure in figures(app) for text in _strings(figure)]
+    return "\n".join(lines)
+
+
+def _strings(part: object, key: str = "") -> list[str]:
+    """What a figure writes; its other strings are plotly's own words."""
+    if isinstance(part, dict):
+        return [s for k, v in part.items() for s in _strings(v, k)]
+    if isinstance(part, list):
+        return [s for v in part for s in _strings(v, key)]
+    return [part] if isinstance(part, str) and key in _WRITTEN else []
+
+
+def check(app: AppTest) -> str:
+    """The page came whole, and nothing on it reads like NaN; returns what it says."""
+    assert not app.exception and not app.error, [e.value for e in app.error]
+    text = said(app)
+    found = _NOT_A_NUMBER.search(text)
+    assert not found, text[max(0, found.start() - 80) : found.end() + 80]
+    return text

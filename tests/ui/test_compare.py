@@ -1,0 +1,225 @@
+"""The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.alignment import align, aligned, pattern_change
+from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
+from mha_viz.ui import state
+from mha_viz.ui.compare import diversity
+from tests.ui.compare_app import SECTIONS, TEXT, check, compare, said, table
+
+OTHER = "The old cat slept while a dog watched."
+MODELS = ("tiny-bert", "tiny-gpt2")
+NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request) -> mv.AttentionModel:
+    return mv.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def record(model) -> mv.AttentionRecord:
+    return model.trace(TEXT)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_is_drawn(name, section):
+    app = compare(model=name, text=TEXT, section=section)
+    check(app)
+    assert not app.warning and not app.info and app.get("plotly_chart")
+    assert app.segmented_control(key="ask_section").value == section
+
+
+@pytest.mark.parametrize("metric", ["entropy", "distance", "previous_token", "induction"])
+def test_layers_shows_the_report(model, record, metric):
+    app = compare("by_layer", model=model.name, text=TEXT, metric=metric, layer="2", head="5")
+    report = mv.head_report(record, model)
+    shown = table(app, "Head", METRICS[metric].title)
+    assert list(shown["Head"]) == NAMES
+    np.testing.assert_allclose(shown[METRICS[metric].title], report[metric], atol=1e-5)
+    kinds = table(app, "L0", "L3")
+    for title, row in kinds.iterrows():
+        labelled = report.labels.str.contains(title, regex=False)
+        assert list(row) == [int(labelled[report.layer == i].sum()) for i in range(4)], title
+    assert app.subheader[0].value == "L2 H5"
+
+
+@pytest.mark.parametrize("measure", state.MEASURES)
+@pytest.mark.parametrize("order", state.ORDERS)
+def test_twins_shows_the_similarity(model, record, measure, order):
+    app = compare(
+        "twins", "map", model=model.name, text=TEXT, section="twins", measure=measure, order=order
+    )
+    check(app)
+    expected = mv.head_similarity(record, measure).numpy()
+    shown = table(app, "Head", "L3 H7").set_index("Head")
+    assert list(shown.index) == list(shown.columns) == NAMES
+    np.testing.assert_allclose(shown, expected, atol=1e-5)
+    apart = expected if measure in ("hellinger", "jensen_shannon") else 1 - np.abs(expected)
+    np.fill_diagonal(apart, np.inf)
+    nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
+    np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
+    for head, twin in zip(range(32), nearest["Nearest"], strict=True):
+        assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
+    assert table(app, "Cluster", "Heads")["Heads"].sum() == 32
+    assert app.subheader[0].value == "L0 H0 and L0 H1"
+
+
+def test_alike_shows_all_pairs(model, record):
+    app = compare("alike", model=model.name, text=TEXT, section="alike", space="W_OV")
+    shown = table(app, "Look alike", "Do alike", "|cos| W_OV")
+    i, j = np.triu_indices(32, 1)
+    assert len(shown) == len(i)
+    for column, expected in {
+        "Look alike": 1 - mv.head_similarity(record, "hellinger").numpy(),
+        "Do alike": mv.head_similarity(record, "cka").numpy(),
+        "|cos| W_OV": np.abs(mv.parameter_similarity(model, "W_OV").numpy()),
+    }.items():
+        np.testing.assert_allclose(shown[column], expected[i, j], atol=1e-5)
+    odd = app.dataframe[1].value
+    gap = shown["Look alike"] - shown["Do alike"]
+    assert odd.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
+
+
+def test_the_pair_has_every_number_between_two_heads(model, record):
+    app = compare(
+        "difference", "changes", model=model.name, text=TEXT, section="sides",
+        layer="3", head="1", layer_b="1", head_b="6",
+    )  # fmt: skip
+    assert app.subheader[0].value == "L3 H1 and L1 H6"
+    a, b = 3 * 8 + 1, 8 + 6
+    between = app.table[0].value["between them"].str.strip()
+    for measure in state.MEASURES:
+        expected = float(mv.head_similarity(record, measure)[a, b])
+        assert float(between[METRICS[measure].title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
+    for space in state.SPACES:
+        expected = float(mv.parameter_similarity(model, space)[a, b])
+        assert float(between[f"cos of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
+    difference = table(app, "query").set_index("query")
+    change = (record.head(1, 6) - record.head(3, 1)).numpy()
+    np.testing.assert_allclose(difference, change, atol=1e-6)
+    metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
+    report = mv.head_report(record)
+    assert metrics.loc["Distance", "L3 H1"] == pytest.approx(report.distance[a], abs=1e-5)
+    assert metrics.loc["Distance", "L1 H6"] == pytest.approx(report.distance[b], abs=1e-5)
+
+
+def test_two_texts_are_aligned_by_their_edits(model, record):
+    app = compare(
+        "sides", "most_changed", model=model.name, text=TEXT, section="sides", text_b=OTHER,
+        layer="1", head="2", layer_b="1", head_b="2",
+    )  # fmt: skip
+    check(app)
+    other = model.trace(OTHER)
+    pairs = align(record.labels, other.labels)
+    left = aligned(record.head(1, 2), [i for i, _ in pairs])
+    right = aligned(other.head(1, 2), [j for _, j in pairs])
+    np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
+    change = pattern_change(record.pattern, other.pattern, pairs).numpy().ravel()
+    shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
+    np.testing.assert_allclose(shown, change, atol=1e-6)
+
+
+def test_two_models_are_compared_by_words():
+    app = compare("sides", "changes", text=TEXT, section="sides", model_b="tiny-gpt2", layer="2")
+    text = check(app)
+    bert, gpt2 = (mv.load(name).trace(TEXT).merge_words() for name in MODELS)
+    assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
+    assert "agree by chance only" in text.replace("\\", "")
+    metrics = table(app, "Metric", "A L2 H0", "B L0 H1").set_index("Metric")
+    assert metrics.loc["Entropy", "A L2 H0"] == pytest.approx(
+        float(mv.head_report(bert).entropy[16]), abs=1e-5
+    )
+
+
+def test_diversity_shows_each_layer(model, record):
+    app = compare(
+        "diversity", "capacity", "coverage", model=model.name, text=TEXT, section="diversity"
+    )
+    shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
+    for matrix in ("W_Q", "W_K", "W_V", "W_O"):
+        expected = [mv.diversity(model, layer, matrix) for layer in range(4)]
+        np.testing.assert_allclose(shown[matrix], expected, atol=1e-6)
+    total = capacity(record.pattern).total.numpy()
+    np.testing.assert_allclose(table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total,
+                               atol=1e-5)  # fmt: skip
+    together = coverage(record.z, record.W_O).together.numpy()
+    np.testing.assert_allclose(table(app, "heads together")["heads together"], together, rtol=1e-4)
+    statements = table(app, "Statement", "Left", "Right", "Here")
+    found = variance_statement(record.z, record.W_O)
+    assert len(statements) == 8
+    for layer, row in statements[:4].iterrows():
+        assert float(row["Left"]) == pytest.approx(float(found.of_sum[layer]), rel=2e-3)
+        assert float(row["Right"]) == pytest.approx(float(found.sum_of[layer]), rel=2e-3)
+        assert (row["Here"] == "holds") == (found.of_sum[layer] <= found.sum_of[layer])
+
+
+def test_chance_is_what_random_matrices_give():
+    app = compare("diversity", text=TEXT, section="diversity")
+    level = table(app, "independent random matrices")["independent random matrices"][0]
+    heads = np.random.default_rng(0).standard_normal((40, 256 * 32))
+    heads /= np.linalg.norm(heads, axis=1, keepdims=True)
+    cosines = np.abs(heads @ heads.T)[np.triu_indices(40, 1)]
+    assert level == pytest.approx(1 - cosines.mean(), abs=5e-4)
+
+
+@pytest.mark.parametrize("upto", [None, 1])
+def test_flow_shows_rollout_and_flow(model, record, upto):
+    link = {} if upto is None else {"upto": str(upto)}
+    app = compare("rollout", "flow", model=model.name, text=TEXT, section="flow", query="3", **link)
+    pattern = record.pattern if upto is None else record.pattern[: upto + 1]
+    rollout = attention_rollout(pattern)[-1].numpy()
+    np.testing.assert_allclose(table(app, "token").set_index("token"), rollout, atol=1e-6)
+    flow = attention_flow(pattern, 3).numpy()
+    shown = table(app, "Token", "rollout", "flow, as shares")
+    np.testing.assert_allclose(shown["rollout"], rollout[3], atol=1e-6)
+    np.testing.assert_allclose(shown["flow, as shares"], flow / flow.sum(), atol=1e-5)
+
+
+def test_a_statement_of_equality_needs_both_sides_near():
+    assert diversity._row("x", 0, 1.0, 2.0, True)[-1] == "holds"
+    assert diversity._row("x", 0, float("nan"), 2.0, False)[2] == "not defined"
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_another_head_computes_nothing_again(monkeypatch, section):
+    options = {"text": TEXT, "section": section, "measure": "jensen_shannon"}
+    app = compare(**options, **({"text_b": OTHER} if section == "sides" else {}))
+    calls = []
+    for path in (
+        "mha_viz.capture.model.AttentionModel.trace",
+        "mha_viz.ui.reporting.head_similarity",
+        "mha_viz.ui.reporting.parameter_similarity",
+        "mha_viz.ui.reporting.make_report",
+        "mha_viz.ui.compare.twins.head_order",
+        "mha_viz.ui.compare.twins.classical_mds",
+        "mha_viz.ui.compare.sides.align",
+        "mha_viz.ui.compare.sides.pattern_change",
+        "mha_viz.ui.compare.sides.measure",
+        "mha_viz.ui.compare.diversity.diversity",
+        "mha_viz.capture.induction.induction_scores",
+        "mha_viz.capture.random_twin.random_twin",
+    ):
+        monkeypatch.setattr(path, lambda *a, path=path, **k: calls.append(path))
+    if section in ("diversity", "flow"):  # these choose no head: the page runs again all the same
+        app.run()
+    elif section == "layers":
+        app.selectbox(key="ask_metric").select("distance").run()
+    else:
+        app.selectbox(key="ask_layer").select(2).run()
+        app.selectbox(key="ask_head_b").select(6).run()
+        assert "L2 H0 and L0 H6" in said(app)
+    check(app)
+    assert calls == []
+
+
+def test_tables_and_files_say_what_they_show():
+    for section in SECTIONS:
+        app = compare(text=TEXT, section=section)
+        names = [chart.proto.spec and chart.proto.alt for chart in app.get("plotly_chart")]
+        assert all(names) and not [name for name in names if "_" in name.split(".")[0]], names

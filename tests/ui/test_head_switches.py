@@ -1,0 +1,108 @@
+"""What the switches take from Python and from a browser that may send anything."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.ui.components import head_switches as module
+from mha_viz.ui.components.head_switches import _coloured, _script, _switched, head_switches
+
+
+def sent(off: Any, of: Any = (3, 4)) -> dict[str, Any]:
+    return {"id": "x", "of": list(of), "off": off}
+
+
+def test_a_set_comes_back_ordered_and_without_duplicates() -> None:
+    assert _switched(sent([[2, 3], [0, 1], [2, 3]]), 3, 4) == ((0, 1), (2, 3))
+    assert _switched(sent([]), 3, 4) == ()
+    every = [[layer, head] for layer in range(3) for head in range(4)]
+    assert len(_switched(sent(every), 3, 4) or ()) == 12
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        None, "0.1", 7, {"0": 1}, [3], ["ab"], [[0]], [[0, 1, 2]], [[0, "1"]], [[0, 1.0]],
+        [[True, False]], [[None, 0]], [[-1, 0]], [[3, 0]], [[0, 4]], [[0, 10**30]],
+        [[0, 0]] * 13, [[[0], [1]]], [{"layer": 0, "head": 1}],
+    ],
+)  # fmt: skip
+def test_anything_else_is_no_change(off: Any) -> None:
+    assert _switched(sent(off), 3, 4) is None
+
+
+@pytest.mark.parametrize("value", [None, [], "x", {}, sent([], of=(4, 3)), {"off": []}])
+def test_a_message_of_another_model_is_no_change(value: Any) -> None:
+    assert _switched(value, 3, 4) is None
+
+
+def test_colours_run_from_zero_or_symmetrically_around_it() -> None:
+    positive = _coloured(np.array([[0.5, 2.0], [np.nan, 1 / 3]]), (2, 2))
+    assert (positive["low"], positive["high"]) == (0.0, 2.0)
+    assert positive["numbers"] == [0.5, 2.0, None, 0.333333]
+    assert positive["dark"] == list(theme.SEQUENTIAL_DARK)
+    signed = _coloured(np.array([[-3.0, 2.0]]), (1, 2))
+    assert (signed["low"], signed["high"]) == (-3.0, 3.0)
+    assert signed["light"] == list(theme.DIVERGING_LIGHT)
+    for level in (0.0, np.nan, np.inf):
+        flat = _coloured(np.full((2, 2), level), (2, 2))
+        assert (flat["low"], flat["high"]) == (0.0, 1.0)
+
+
+def test_refusals() -> None:
+    with pytest.raises(ArgumentError):
+        head_switches(0, 4, off=[], key="a")
+    with pytest.raises(ArgumentError, match="L3 H0"):
+        head_switches(3, 4, off=[(0, 0), (3, 0)], key="a")
+    with pytest.raises(ArgumentError, match="L0 H9"):
+        head_switches(3, 4, off=[], selected=(0, 9), key="a")
+    with pytest.raises(ShapeError):
+        head_switches(3, 4, off=[], value=np.ones((4, 3)), key="a")
+
+
+def test_what_goes_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that answers a change passes the old set, and says that it is out of date."""
+    drawn: list[dict[str, Any]] = []
+    event: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+
+    def browser(*, key: str, data: dict[str, Any], on_switch_change: Any) -> dict[str, Any]:
+        drawn.append(data)
+        browser.hear = on_switch_change  # type: ignore[attr-defined]
+        return dict(event)
+
+    monkeypatch.setattr(module.st, "session_state", state)
+    monkeypatch.setattr(module, "_switches", browser)
+    assert head_switches(3, 4, off=[(2, 0), (0, 1), (2, 0)], value_name="x" * 500, key="k") is None
+    assert drawn[-1]["off"] == [[0, 1], [2, 0]] and len(drawn[-1]["name"]) <= 60
+    assert drawn[-1]["heard"] is None and not drawn[-1]["stale"] and drawn[-1]["value"] is None
+    event["switch"] = {"id": "first", "of": [3, 4], "off": [[1, 1]]}
+    state["k"] = event
+    browser.hear()  # type: ignore[attr-defined]
+    assert head_switches(3, 4, off=[(0, 1), (2, 0)], key="k") == ((1, 1),)
+    assert drawn[-1]["stale"] and drawn[-1]["heard"] == "first"
+    event.clear()
+    assert head_switches(3, 4, off=[(1, 1)], key="k") is None
+    assert drawn[-1]["heard"] == "first" and not drawn[-1]["stale"]
+    # A set of the page's own goes before what the browser sent at the same time.
+    event["switch"] = {"id": "second", "of": [3, 4], "off": [[0, 0]]}
+    state["k"] = event
+    browser.hear()  # type: ignore[attr-defined]
+    assert head_switches(3, 4, off=[(2, 2)], key="k") is None
+    assert not drawn[-1]["stale"] and drawn[-1]["heard"] == "second"
+    event.clear()
+    assert head_switches(3, 4, off=[(2, 2)], key="k") is None
+    assert not drawn[-1]["stale"]
+    for strange in (None, 3, {"switch": 3}, {"switch": {"id": [1]}}):
+        state["k"] = strange
+        browser.hear()  # type: ignore[attr-defined]
+        assert state["k-heard"]["id"] is None
+
+
+def test_the_script_is_one_module() -> None:
+    source = _script()
+    assert source.count("export") == source.count("export default") == 1
+    assert "\nimport " not in source and source.startswith("const PALETTE = {")
