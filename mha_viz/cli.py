@@ -12,14 +12,14 @@ import json
 import os
 import sys
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from mha_viz import __version__, printed
+from mha_viz import __version__, cli_interventions, printed
+from mha_viz.cli_common import AsJson, Model, Out, Pair, Part, Text, deliver, kind_of, read
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.printed import Format, ReportFormat
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from mha_viz.core.record import AttentionRecord
 
 FAILED, INTERRUPTED = 2, 130
-K = TypeVar("K", bound=StrEnum)
 
 
 class _Commands(TyperGroup):
@@ -56,13 +55,6 @@ app = typer.Typer(
     help="A microscope for attention heads.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
-
-Text = Annotated[str, typer.Argument(help="The text; - reads it from standard input.")]
-Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
-Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
-Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def _version(asked: bool) -> bool:
@@ -158,7 +150,7 @@ def show(
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = _kind(Format, format, out, Format.table)
+    kind = kind_of(Format, format, out, Format.table)
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
@@ -169,7 +161,7 @@ def show(
         record.head(*chosen)  # says which layers and heads there are
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
     if kind in (Format.html, Format.png, Format.svg):
-        _deliver(printed.drawn(record, chosen, kind), out)
+        deliver(printed.drawn(record, chosen, kind), out)
         return
     assert chosen is not None
     written = {
@@ -177,7 +169,7 @@ def show(
         Format.csv: printed.head_csv,
         Format.json: printed.head_json,
     }[kind]
-    _deliver(written(record, *chosen), out)
+    deliver(written(record, *chosen), out)
 
 
 @app.command()
@@ -204,7 +196,7 @@ def report(
 
     loaded = load(model)
     keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
-    record = loaded.trace(_read(text), pair, part=part, keep=keep)
+    record = loaded.trace(read(text), pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     if baseline:
         made = make(record, loaded)
@@ -214,8 +206,8 @@ def report(
         made = make(record, induction=induction_scores(loaded, part=record.part))
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
-    kind = _kind(ReportFormat, format, out, ReportFormat.table)
-    _deliver(printed.report(record, made.table(record), kind), out)
+    kind = kind_of(ReportFormat, format, out, ReportFormat.table)
+    deliver(printed.report(record, made.table(record), kind), out)
 
 
 @app.command()
@@ -238,41 +230,19 @@ def models(as_json: AsJson = False) -> None:
     )
 
 
+cli_interventions.add_to(app)
+
+
 # -- what the commands share ---------------------------------------------------------------------
 
 
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
     from mha_viz.capture.loading import load
 
-    record = load(model).trace(_read(text), pair, part=part, keep=("pattern",))
+    record = load(model).trace(read(text), pair, part=part, keep=("pattern",))
     for note in record.notes:
         typer.echo(f"note: {note}", err=True)
     return record
-
-
-def _read(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
-
-
-def _kind(known: type[K], asked: K | None, out: Path | None, otherwise: K) -> K:
-    """The format: as asked for, else as the file's name ends, else `otherwise`."""
-    ending = "" if out is None else out.suffix.lstrip(".").lower()
-    return asked or (known(ending) if ending in list(known) else otherwise)
-
-
-def _deliver(content: str | bytes, out: Path | None) -> None:
-    if out is not None:
-        out.write_bytes(content if isinstance(content, bytes) else content.encode())
-        typer.echo(f"wrote {out}", err=True)
-    elif isinstance(content, str):
-        typer.echo(content, nl=False)
-    elif sys.stdout.isatty():
-        raise ArgumentError(
-            "This format would fill the terminal with signs: give a file with --out."
-        )
-    else:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
 
 
 def main() -> None:

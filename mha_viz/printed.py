@@ -32,6 +32,14 @@ class Format(StrEnum):
     svg = "svg"
 
 
+class TableFormat(StrEnum):
+    """What commands can write whose result is a table."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
 class ReportFormat(StrEnum):
     """What `report` can write."""
 
@@ -221,3 +229,24 @@ def _report_table(table: DataFrame) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.3f}" if value == value else "–"  # NaN is not defined
+
+
+def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
+    """A table to read under its title, with single numbers above it; or CSV, or JSON with both."""
+    if kind is TableFormat.csv:
+        return found.to_csv(index=False, lineterminator="\n")
+    if kind is TableFormat.json:
+        rows = json.loads(found.to_json(orient="records", double_precision=12))
+        return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"
+    numbers = "".join(f"{key:<32} {_plain(value)}\n" for key, value in more.items())
+    names = [str(name) for name in found]
+    text = [name for name in names if found[name].dtype.kind not in "fiu"]
+    found = found[[*text, *(name for name in names if name not in text)]]
+    rows = [[_plain(value) for value in row] for row in found.itertuples(index=False)]
+    return f"{title}\n{numbers}\n" + grid([str(n) for n in found], rows, len(text))
+
+
+def _plain(value: object) -> str:
+    from mha_viz.plots.theme import format_number
+
+    return format_number(value) if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ from streamlit.web import cli as streamlit
 from typer.testing import CliRunner
 
 import mha_viz as mv
-from mha_viz import cli
+from mha_viz import cli, cli_common
 from mha_viz.capture import loading
 from mha_viz.capture.report import KEEP
 from tests.capture.families import build
@@ -149,7 +149,7 @@ def test_a_picture_does_not_go_to_a_terminal(monkeypatch):
     screen = Terminal(io.BytesIO())
     monkeypatch.setattr(cli.sys, "stdout", screen)
     with pytest.raises(mv.errors.ArgumentError, match="--out"):
-        cli._deliver(b"\x89PNG", None)
+        cli_common.deliver(b"\x89PNG", None)
     assert screen.buffer.getvalue() == b""
 
 

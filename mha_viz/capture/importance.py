@@ -92,7 +92,7 @@ class Agreement(NamedTuple):
 def head_importance(
     model: AttentionModel,
     texts: str | Sequence[str],
-    method: Method = "ablation",
+    method: Method | str = "ablation",
     on_progress: OnProgress | None = None,
     *,
     masked_share: float = MASKED_SHARE,
@@ -133,23 +133,23 @@ def head_importance(
     if method not in get_args(Method):
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
     asked = questions(model, texts, masked_share)
-    measured = _ablations if method == "ablation" else _gradients
-    values, loss = measured(model, asked, on_progress)
+    off = method == "ablation"
+    values, loss = (_ablations if off else _gradients)(model, asked, on_progress)
     mean, low, high = t_interval(values)
     return HeadImportance(
-        *(method, mean, low, high, values, loss),
+        *("ablation" if off else "gradient", mean, low, high, values, loss),
         n_tokens=int(asked.n_answers.sum()),
         notes=asked.notes + (ONE_TEXT,) * (len(values) == 1),
     )
 
 
 def agreement(
-    a: HeadImportance | Float[Tensor, "layer head"], b: HeadImportance | Float[Tensor, "layer head"]
+    a: HeadImportance | Float[Tensor, "..."], b: HeadImportance | Float[Tensor, "..."]
 ) -> Agreement:
     """Whether two measures put the heads in the same order: Spearman's rank correlation.
 
     Args:
-        a, b: importances, or any number for each head; heads with a NaN are left out.
+        a, b: importances, or (layer, head) of any measure; heads with a NaN are left out.
 
     Raises:
         ShapeError: of different models.
@@ -191,11 +191,11 @@ def _ablations(
 def _gradients(
     model: AttentionModel, asked: Questions, on_progress: OnProgress | None
 ) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
-    values = torch.zeros(asked.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
-    loss = torch.zeros(asked.n_texts, dtype=torch.float64)
     progress = Progress(on_progress, len(asked.rows))
     progress.again()
     with torch.inference_mode(False), torch.enable_grad():
+        values = torch.zeros(asked.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
+        loss = torch.zeros(asked.n_texts, dtype=torch.float64)
         for part in asked.parts(GRADIENT_TOKENS):
             prepared = Shortened(model, part)
             # Each row has gates of its own, so that one way back serves all rows.
@@ -211,8 +211,8 @@ def _gradients(
             values.index_add_(0, torch.tensor(part.text), slope.double().cpu())
             loss += found.detach().double().cpu()
             progress.add(len(part.rows))
-    n_answers = asked.n_answers
-    return (values / n_answers[:, None, None]).abs(), loss / n_answers
+        n_answers = asked.n_answers
+        return (values / n_answers[:, None, None]).abs(), loss / n_answers
 
 
 # -- passes that leave out what is known already -------------------------------------------------

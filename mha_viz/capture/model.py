@@ -26,6 +26,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 if TYPE_CHECKING:
     from mha_viz.capture.ablation import Ablation
     from mha_viz.capture.generation import Generated
+    from mha_viz.capture.importance import HeadImportance
     from mha_viz.capture.intervention import Intervention
     from mha_viz.capture.prediction import Prediction
 
@@ -203,6 +204,14 @@ class AttentionModel:
         from mha_viz.capture.ablation import ablate
 
         return ablate(self, text, heads, how, **options)
+
+    def head_importance(
+        self, texts: str | Sequence[str], method: Any = "ablation", on_progress: Any = None
+    ) -> HeadImportance:
+        """How much the loss depends on each head: see `mha_viz.capture.importance`."""
+        from mha_viz.capture.importance import head_importance
+
+        return head_importance(self, texts, method, on_progress)
 
     def generate(self, text: str, gates: Any = None, **options: Any) -> Generated:
         """How a causal model goes on: see `mha_viz.capture.generation.generate`."""

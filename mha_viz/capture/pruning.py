@@ -92,7 +92,7 @@ class PruningCurve:
 def pruning_curve(
     model: AttentionModel,
     texts: str | Sequence[str],
-    order: Order | HeadImportance | Heads = "ablation",
+    order: Order | str | HeadImportance | Heads = "ablation",
     *,
     steps: int = 16,
     n_seeds: int = 5,

@@ -6,7 +6,7 @@ Knows plotly and arrays. Must not know where the numbers came from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go

@@ -51,6 +51,6 @@ def plain(text: str) -> str:
 
 
 _READ_LATE = re.compile(
-    r"https?:(?=/)|www(?=\.)|\w(?=@)|:(?=\w[^\s:]*:)|[<>~-](?=[-=>])", re.IGNORECASE
+    r"https?:(?=/)|www(?=\.)|\w(?=@\w)|:(?=\w[^\s:]*:)|[<>~-](?=[-=>])", re.IGNORECASE
 )
 _MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")

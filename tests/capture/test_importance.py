@@ -141,20 +141,23 @@ def test_small_budgets_change_nothing(models, monkeypatch, budget):
 # -- by gradient ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["gpt2", "bert", "llama (wide)"])
-def test_the_gradient_is_that_of_finite_differences(name):
+@pytest.mark.parametrize(
+    ("name", "step", "tolerance"),
+    # Llama takes its norms in float32, whatever its weights are.
+    [("gpt2", 1e-5, 1e-8), ("bert", 1e-5, 1e-8), ("llama (wide)", 1e-2, 1e-4)],
+)
+def test_the_gradient_is_that_of_finite_differences(name, step, tolerance):
     model = predicting(name)
     model = AttentionModel(model.network.double(), model.tokenizer, name="double")
     found = head_importance(model, TEXTS, "gradient")
-    step = 1e-5
     gates = step * (1 - all_but_one(model))
     ones = torch.ones_like(gates, dtype=torch.float64)
     above, below = (losses(model, TEXTS, ones + sign * gates) for sign in (1, -1))
     slopes = ((above - below) / (2 * step)).T.reshape(found.values.shape).abs()
     assert slopes.max() > 1e-3
-    assert (found.values - slopes).abs().max() <= 1e-8
+    assert (found.values - slopes).abs().max() <= tolerance
     assert torch.equal(found.mean, found.values.mean(0)) and (found.values >= 0).all()
-    assert (found.loss - losses(model, TEXTS)).abs().max() <= 1e-10
+    assert (found.loss - losses(model, TEXTS)).abs().max() <= tolerance
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -240,21 +243,20 @@ def test_two_threads_do_not_mix(models):
 # -- what comes back -----------------------------------------------------------------------------
 
 
-def test_progress_is_told_and_may_stop(wide):
-    for method in ("ablation", "gradient"):
-        told = []
-        head_importance(wide, TEXTS, method, lambda *n: told.append(n))
-        total = 3 * (1 + 12) if method == "ablation" else 3
-        assert told[0] == (0, total) and told[-1] == (total, total)
-        assert [done for done, _ in told] == sorted(done for done, _ in told)
-        assert len(told) > 4
+@pytest.mark.parametrize(("method", "total"), [("ablation", 3 * (1 + 12)), ("gradient", 3)])
+def test_progress_is_told_and_may_stop(wide, method, total):
+    told = []
+    head_importance(wide, TEXTS, method, lambda *n: told.append(n))
+    assert told[0] == (0, total) and told[-1] == (total, total)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert len(told) > wide.n_layers
 
-        def stop(done, total):
-            if done:
-                raise KeyboardInterrupt
+    def stop(done, total):
+        if done:
+            raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            head_importance(wide, TEXTS, method, stop)
+    with pytest.raises(KeyboardInterrupt):
+        head_importance(wide, TEXTS, method, stop)
 
 
 @pytest.mark.parametrize("method", ["ablation", "gradient"])

@@ -32,7 +32,7 @@ def fit(scene: Scene) -> None:
     if view.model_b not in controls.other_models():
         state.tell(f"The model {view.model_b!r} that the link names is not on this machine.")
         state.change(model_b="")
-    of_first = view.section != "sides" or not state.current().model_b
+    of_first = view.section != "sides" or state.current().model_b in ("", view.model)
     if of_first and (view.layer_b >= record.n_layers or view.head_b >= record.n_heads):
         state.tell(words.no_such_head(record, view.layer_b, view.head_b))
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))

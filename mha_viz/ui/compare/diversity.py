@@ -135,7 +135,8 @@ def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
     rows = []
     for layer in range(record.n_layers):
         together, apart = float(variance.of_sum[layer]), float(variance.sum_of[layer])
-        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, together, apart, together <= apart))
+        holds = together <= apart if z.shape[-2] > 1 else None  # one token does not vary
+        rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, together, apart, holds))
     for layer in range(record.n_layers):
         left, right = float(norm.mean_square[layer]), float(norm.d_model[layer])
         holds = abs(left - right) <= CLOSE * right
@@ -144,9 +145,9 @@ def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
 
 
 def _row(
-    text: str, layer: int, left: float, right: float, holds: bool
+    text: str, layer: int, left: float, right: float, holds: bool | None
 ) -> tuple[str, str, str, str, str]:
-    verdict = "holds" if holds else "fails"
+    verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
     return (text, f"L{layer}", format_number(left), format_number(right), verdict)
 
 

@@ -85,6 +85,8 @@ def changes(
     scene: Scene, values: Mapping[str, tuple[float, float]], names: tuple[str, str]
 ) -> None:
     """Every metric on both sides."""
+    if names[0] == names[1]:  # a head beside itself; columns must differ
+        names = (f"{names[0]} (first)", f"{names[1]} (second)")
     rows = {METRICS[key].title: pair for key, pair in values.items()}
     table = pd.DataFrame(
         [(title, one, two, two - one) for title, (one, two) in rows.items()],

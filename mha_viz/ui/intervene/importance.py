@@ -89,7 +89,7 @@ def _measure(scene: Scene) -> None:
         # Drawing is where Streamlit ends a run that another click has overtaken.
         bar.progress(min(done / max(total, 1), 1.0), f"{done:,} of {total:,}")
 
-    found = head_importance(model, list(chosen), view.method, on_progress)  # type: ignore[arg-type]
+    found = head_importance(model, list(chosen), view.method, on_progress)
     bar.empty()
     stop.empty()
     st.session_state.setdefault("measured_importance", {})[_key(view, view.method, chosen)] = found

@@ -1,0 +1,299 @@
+"""Odd texts, models and links: a number with a meaning, or a plain word why there is none."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import transformers as tf
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.capture.model import AttentionModel
+from mha_viz.ui import state
+from tests.capture.checkpoints import WORDS, gpt2, save, spread
+from tests.capture.families import FAMILIES
+from tests.ui.compare_app import SECTIONS, check, compare, said, table
+
+APP = Path(__file__).parents[2] / "app.py"
+BERT = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
+HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: http://a.b [x](javascript:1) %{y}"
+
+
+def explore(**params: str) -> AppTest:
+    app = AppTest.from_file(str(APP), default_timeout=120)
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, str]:
+    """Folders of small models, as if somebody had typed them."""
+    folder = tmp_path_factory.mktemp("models")
+    one, two = (
+        tf.BertConfig(**BERT, hidden_size=8, num_hidden_layers=1, num_attention_heads=heads)
+        for heads in (1, 2)
+    )
+    deberta = tf.DebertaV2Config(
+        **BERT, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
+        relative_attention=True, pos_att_type="p2c|c2p",
+    )  # fmt: skip
+    save(spread(tf.BertForMaskedLM(one)), folder / "one")
+    save(spread(tf.BertForMaskedLM(two)), folder / "two")
+    save(spread(tf.DebertaV2ForMaskedLM(deberta)), folder / "deberta")
+    save(spread(tf.T5ForConditionalGeneration(FAMILIES["t5"][0])), folder / "t5", pairs=False)
+    save(spread(tf.LlamaForCausalLM(FAMILIES["llama"][0])), folder / "llama", pairs=False)
+    save(gpt2(), folder / "gpt2", pairs=False)
+    found = {path.name: str(path) for path in folder.iterdir()}
+    state.folders().update(found.values())
+    return found
+
+
+# -- texts -----------------------------------------------------------------------------------------
+
+TEXTS = {"one": "a", "two": "a cat", "equal": "the the the the", "hostile": HOSTILE,
+         "long": "the cat " * 700}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_any_text_in_every_section(model, section, text):
+    app = compare("by_layer", "twins", "map", "alike", "changes", "coverage", "flow",
+                  model=model, section=section, text=TEXTS[text])  # fmt: skip
+    check(app)
+    assert bool(app.warning) == (text == "long")
+    if text == "long":
+        assert "was cut to 128 tokens" in app.warning[0].value
+
+
+@pytest.mark.parametrize("measure", state.MEASURES)
+@pytest.mark.parametrize("text", ["one", "equal"])
+def test_twins_of_texts_that_say_little(measure, text):
+    app = compare("twins", model="tiny-gpt2", section="twins", measure=measure, text=TEXTS[text])
+    shown = check(app)
+    if text == "one" and measure == "cka":
+        assert "is not defined on a text of one token" in app.info[0].value
+        assert "not defined" in app.table[0].value.loc["Centred kernel alignment"].item()
+    elif text == "one" and measure in ("hellinger", "jensen_shannon"):
+        assert "all heads are the same on this text" in shown
+        assert (table(app, "Head", "L0 H0").set_index("Head") == 0).all(axis=None)
+
+
+def test_alike_without_outputs_that_vary_says_so():
+    app = compare(model="tiny-gpt2", section="alike", text="a")
+    assert "not defined for any two heads, because" in app.info[0].value
+    app.segmented_control(key="ask_outputs").set_value("redundancy").run()
+    check(app)
+    assert not app.info
+
+
+def test_layers_that_are_all_equal_have_no_lowest_and_highest():
+    app = compare(model="tiny-gpt2", text="a", metric="entropy")
+    assert "The same on average in every layer (0)." in said(app)
+
+
+def test_one_token_has_no_variance_to_state_anything_of():
+    app = compare(model="tiny-gpt2", text="a", section="diversity")
+    rows = table(app, "Statement", "Here")
+    assert set(rows["Here"][rows["Statement"].str.startswith("Var")]) == {"not defined"}
+
+
+@pytest.mark.parametrize("text", [t for t in TEXTS if t != "hostile"])
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_the_card_of_any_text(model, text):
+    app = explore(model=model, text=TEXTS[text])
+    check(app)
+    assert {"This head", "Rank", "What it means"} <= set(app.dataframe[-1].value.columns)
+
+
+@pytest.mark.parametrize("other", ["a", "zebra xylophone", "the " * 300, HOSTILE])
+def test_texts_of_different_lengths_and_nothing_in_common(other):
+    app = compare("sides", "changes", "most_changed", model="tiny-gpt2", section="sides",
+                  text="the cat sat on the mat", text_b=other)  # fmt: skip
+    check(app)
+    if other == "zebra xylophone":
+        shared = table(app, "Head", "Change")
+        assert shared["Change"].between(0, 1).all()
+
+
+def test_an_empty_other_text_is_said_and_the_page_stays():
+    app = compare(section="sides", text_b="\x00\x01")
+    assert not app.exception and "empty" in app.error[0].value
+    app.text_input(key="ask_text_b").input("a good one").run()
+    check(app)
+
+
+# -- records ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def blind(monkeypatch):
+    """The first head of every model attends to nothing."""
+    trace = AttentionModel.trace
+
+    def traced(self, *args, **options):
+        record = trace(self, *args, **options)
+        pattern = record.pattern.clone()
+        pattern[0, 0] = 0
+        z = record.z
+        if z is not None:
+            z = z.clone()
+            z[0, 0] = 0
+        return replace(record, pattern=pattern, z=z)
+
+    monkeypatch.setattr(AttentionModel, "trace", traced)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_head_that_attends_to_nothing(blind, section):
+    app = compare("twins", "alike", "changes", section=section, text="a blind head in every layer")
+    text = check(app)
+    if section == "layers":
+        assert "L0 H0 attends to nothing on this text" in text
+
+
+@pytest.mark.parametrize("measure", state.MEASURES)
+def test_a_head_that_attends_to_nothing_among_twins(blind, measure):
+    app = compare("twins", section="twins", measure=measure, order="cluster",
+                  text="a blind head in every measure")  # fmt: skip
+    check(app)
+    matrix = table(app, "Head", "L0 H0").set_index("Head")
+    lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()
+    if measure == "hellinger":
+        np.testing.assert_allclose(lonely, 1.0)
+    elif measure in ("correlation", "redundancy", "cka"):
+        assert np.isnan(lonely).all()  # shown as "not defined"
+        assert "Not defined for L0 H0" in said(app)
+
+
+def test_the_card_of_a_head_that_attends_to_nothing(blind):
+    app = explore(text="a blind head on a card")
+    assert "L0 H0 attends to nothing on this text" in check(app)
+
+
+def test_the_card_measures_all_tokens_and_says_so():
+    plain, left_out = (explore(text="the cat sat", no_special=flag) for flag in ("0", "1"))
+    assert "Measured on all tokens." not in said(plain)
+    assert "Measured on all tokens." in check(left_out)
+    assert plain.dataframe[-1].value.equals(left_out.dataframe[-1].value)
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_tokens_left_out_elsewhere_count_here(section):
+    link = {"section": section, "text": "the cat sat on the mat"}
+    one, two = compare(**link), compare(**link, no_special="1", no_first="1", words="1")
+    assert check(one) == check(two)
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+SENTENCE = "the cat sat on a mat"
+
+
+@pytest.mark.parametrize("name", ["one", "two", "deberta", "llama", "gpt2"])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_any_model_in_every_section(models, name, section):
+    check(compare("twins", "changes", model=models[name], text=SENTENCE, section=section))
+
+
+@pytest.mark.parametrize("name", ["one", "deberta", "llama"])
+def test_the_card_of_any_model(models, name):
+    check(explore(model=models[name], text=SENTENCE))
+
+
+def test_one_head_has_nothing_beside_it(models):
+    for section in ("twins", "alike"):
+        app = compare(model=models["one"], text=SENTENCE, section=section)
+        assert "There is one head only" in app.info[0].value
+    app = compare(model=models["one"], text=SENTENCE, section="diversity")
+    assert "diversity is not defined" in app.info[0].value
+    app = compare(model=models["one"], text=SENTENCE, section="sides")
+    assert app.subheader[0].value == "L0 H0 and L0 H0"
+
+
+def test_a_family_that_hides_its_outputs_says_so(models):
+    link = {"model": models["deberta"], "text": SENTENCE}
+    assert "does not show what its heads write" in compare(**link, section="alike").info[0].value
+    assert len(compare(**link, section="diversity").info) == 2
+    app = compare(**link, section="twins", measure="cka")
+    assert app.selectbox(key="ask_measure").value == "hellinger"
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_part_of_an_encoder_decoder(models, part, section):
+    link = {"model": models["t5"], "text": SENTENCE, "pair": "a cat ran", "part": part}
+    app = compare("diversity", **link, section=section)
+    check(app)
+    if section == "diversity":
+        layers = {"encoder": 2, "decoder": 3, "cross": 3}[part]
+        model = mv.load(models["t5"])
+        expected = [mv.diversity(model, i, "W_V", part) for i in range(layers)]
+        np.testing.assert_allclose(table(app, "Layer", "W_V")["W_V"], expected, atol=1e-6)
+    if part == "cross" and section == "flow":
+        assert "leads from one text to another" in app.info[0].value
+    if section == "sides":
+        app = compare(**link, section=section, text_b="a mat ran")
+        check(app)
+        assert bool(app.info) == (part == "cross")  # of the same part, so heads have counterparts
+        if part == "encoder":
+            app = compare("most_changed", **link, section=section, text_b="a mat ran")
+            assert len(table(app, "Head", "Change")) == 2 * 5
+
+
+@pytest.mark.parametrize("first", ["tiny-gpt2", "one", "t5", "deberta"])
+@pytest.mark.parametrize("second", ["tiny-bert", "one", "t5", "deberta", "llama"])
+def test_models_of_any_two_sizes_side_by_side(models, first, second):
+    link = {"model": models.get(first, first), "model_b": models.get(second, second)}
+    app = compare("sides", "changes", section="sides", text=SENTENCE, layer_b="99", **link)
+    text = check(app)
+    if first != second:
+        assert "There is no L99 H1" in text.replace("\\", "")
+        assert f"layers 0–{mv.load(link['model_b']).n_layers - 1}" in text
+    for name in ("ask_layer_b", "ask_head_b"):
+        assert app.selectbox(key=name).value == 0 or first == second
+
+
+# -- links -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ({"section": "nonsense"}, "section='nonsense' makes no sense"),
+        ({"section": "twins", "layer_b": "99"}, "There is no L99 H1"),
+        ({"section": "sides", "layer_b": "99", "model_b": "tiny-gpt2"}, "There is no L99 H1"),
+        ({"section": "twins", "layer_b": "3", "head_b": "9", "model_b": "tiny-gpt2"}, "L3 H9"),
+        ({"section": "sides", "model_b": "../../etc"}, "model_b='../../etc' makes no sense"),
+        ({"section": "sides", "model_b": "nobody/none"}, "'nobody/none' that the link names"),
+        ({"metric": "unknown"}, "There is no metric 'unknown'"),
+        ({"metric": "next_token", "model": "tiny-gpt2"}, "Next token has no meaning"),
+        ({"section": "twins", "clusters": "0"}, "clusters='0' makes no sense"),
+        ({"section": "twins", "measure": "l2"}, "measure='l2' makes no sense"),
+        ({"section": "alike", "space": "W_X"}, "space='W_X' makes no sense"),
+        ({"section": "flow", "upto": "77"}, None),
+        ({"section": "flow", "query": "500"}, None),
+    ],
+)
+def test_a_bad_link_says_so_and_shows_something(link, message):
+    app = compare(**link)
+    text = check(app).replace("\\", "")
+    if message:
+        assert message in text
+    assert app.get("plotly_chart")
+    app.text_input(key="ask_text").input("another text").run()  # what was wrong is forgotten
+    check(app)
+    assert not app.warning
+
+
+def test_plain_text_is_shown_as_it_is():
+    from mha_viz.ui.messages import plain
+
+    for text in ("http://a.b", "HTTPS://a.b", "www.a.b", "me@a.b", ":smile:", "->", "--"):
+        escaped = plain(text)
+        assert escaped.replace("\\", "").replace("\u2060", "") == text
+        assert "\u2060" in escaped
+    assert plain("a: b, c@ d - e www f") == re.sub(r"([:-])", r"\\\1", "a: b, c@ d - e www f")
