@@ -17,6 +17,7 @@ from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
     from mha_viz.capture.catalog import ModelInfo, list_models
+    from mha_viz.capture.intervention import Intervention
     from mha_viz.capture.loading import load
     from mha_viz.capture.model import AttentionModel
     from mha_viz.capture.parameters import diversity, parameter_similarity
@@ -48,6 +49,7 @@ _HOME = {
     "head_similarity": "mha_viz.core.measure",
     "parameter_similarity": "mha_viz.capture.parameters",
     "diversity": "mha_viz.capture.parameters",
+    "Intervention": "mha_viz.capture.intervention",
 }
 
 __all__ = [
@@ -55,6 +57,7 @@ __all__ = [
     "AttentionModel",
     "AttentionOutput",
     "AttentionRecord",
+    "Intervention",
     "MhaVizError",
     "ModelInfo",
     "MultiHeadAttention",

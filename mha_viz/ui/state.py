@@ -302,8 +302,10 @@ def tell(problem: str) -> None:
 
 def change(**values: Any) -> View:
     """Replace parts of the view."""
-    st.session_state.view = replace(current(), **values)
-    st.session_state.changed = True
+    before = current()
+    st.session_state.view = replace(before, **values)
+    if current() != before:
+        st.session_state.changed = True
     return current()
 
 

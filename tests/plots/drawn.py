@@ -28,6 +28,6 @@ def is_neutral(figure: go.Figure) -> bool:
 
 
 def clicked(figure: go.Figure) -> list[list[int]]:
-    """customdata of all points, which must be lists: a browser turns typed arrays into mappings."""
+    """customdata of all points: what the page makes of a click on them."""
     found = [trace.customdata for trace in figure.data if trace.customdata is not None]
     return [list(place) for points in found for place in points]

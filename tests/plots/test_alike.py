@@ -22,7 +22,6 @@ def test_every_pair_is_a_dot_with_its_numbers() -> None:
     figure = draw()
     across, within = figure.data
     for trace, same in ((across, False), (within, True)):
-        assert isinstance(trace.customdata[0], list)
         for place, x, y, text in zip(trace.customdata, trace.x, trace.y, trace.text, strict=True):
             i, j = place
             at = np.flatnonzero((place == PAIRS).all(axis=1))[0]

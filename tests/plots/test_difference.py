@@ -70,7 +70,6 @@ def test_heads_that_changed() -> None:
     assert sorted(clicked(figure)) == [[i, j] for i in range(3) for j in range(5)]
     for trace in figure.data:
         if trace.customdata is not None:
-            assert isinstance(trace.customdata[0], list)
             places = [tuple(place) for place in trace.customdata]
             assert places == list(zip(trace.y.tolist(), trace.x.tolist(), strict=True))
             if trace.marker.color is not None:

@@ -52,7 +52,7 @@ def test_a_click_names_both_heads() -> None:
     cells = points_over_cells(figure)
     assert len(cells) == 15 * 15
     for (row, column), (place, value) in cells.items():
-        assert isinstance(place, list) and place == [found.order[row], found.order[column]]
+        assert list(place) == [found.order[row], found.order[column]]
         if 6 in place:
             assert value is None  # said to be not defined, never 0
         else:

@@ -8,15 +8,22 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_viz.capture.logits import objective
+from mha_viz.capture.model import AttentionModel
 from mha_viz.ui import memory, state
 from mha_viz.ui.intervene import effect, importance, pruning, switches
-from mha_viz.ui.messages import shown
+from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 
 NO_HEAD = (
     "This checkpoint predicts no tokens: it has no language-model head, so there is no prediction "
     "to watch. Explore and Compare work with it; to intervene, load a checkpoint that was saved "
     "with its head (…ForMaskedLM, …ForCausalLM)."
+)
+TWO_STACKS = (
+    "This is an encoder-decoder. What it predicts depends on two texts and three kinds of heads; "
+    "this page switches the heads of one stack, so it is not offered here. Explore and Compare "
+    "work with it; to intervene, choose a masked or causal model such as tiny-bert or tiny-gpt2."
 )
 TELLS = """
 **What it tells.** A head whose removal changes the prediction was used for it, on this text. A head
@@ -34,12 +41,13 @@ def draw(scene: Scene) -> None:
     """Everything below the sentence."""
     view = state.current()
     model = memory.model(view.model, view.device, view.dtype)
-    if model.mechanism != "ours":
-        st.info("This family computes its attention by itself: its heads cannot be changed here.")
+    refusal = _refusal(model)
+    if refusal:
+        st.info(plain(refusal), icon=":material/block:")
         return
-    if objective(model.network) is None:
-        st.info(NO_HEAD)
-        return
+    for note in scene.record.notes:
+        if note.startswith("The text was cut"):
+            st.warning(plain(note), icon=":material/content_cut:")
     _now(scene)
     importance.draw(scene)
     pruning.draw(scene)
@@ -47,10 +55,24 @@ def draw(scene: Scene) -> None:
         st.markdown(TELLS)
 
 
+def _refusal(model: AttentionModel) -> str:
+    """Why heads of this model cannot be changed, and what to do with it; "" where they can."""
+    if model.mechanism != "ours":
+        return (
+            f"The {model.family} family computes its attention in a way of its own: its weights "
+            "are shown in Explore and Compare, but its heads cannot be changed here. Choose a "
+            "BERT, GPT-2 or Llama."
+        )
+    if model.network.config.is_encoder_decoder:
+        return TWO_STACKS
+    return "" if objective(model.network) is not None else NO_HEAD
+
+
 @st.fragment
 def _now(scene: Scene) -> None:
     """Switches and what they do; a switch reruns this and nothing else of the page."""
     with shown():
         switches.draw(scene)
-        effect.draw(scene)
+        with said():
+            effect.draw(scene)
         state.publish()

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.ablation import Ablation, ablate
-from mha_viz.capture.generation import generate
+from mha_viz.capture.ablation import Ablation, compare
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.logits import objective
-from mha_viz.capture.masking import mask_word_at
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.prediction import Prediction, predict
+from mha_viz.capture.vocabulary import id_of
 from mha_viz.plots.prediction import before_after, token_strip
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
+from mha_viz.ui.intervene import gaps, going_on
+from mha_viz.ui.intervene.going_on import told_apart
+from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
 
 TOP_K = 10
-MAX_NEW_TOKENS = 20
+_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # stands where no head is changed
 
 
 def draw(scene: Scene) -> None:
@@ -31,79 +32,71 @@ def draw(scene: Scene) -> None:
     view = state.current()
     model = memory.model(view.model, view.device, view.dtype)
     masked = objective(model.network) == "masked"
-    if masked and not _masks(scene, model):
-        _offer_masks(scene, model)
+    found = gaps.places(scene, model) if masked else None
+    if masked and not found:
+        gaps.offer(scene, model)
         return
-    _place(scene, _masks(scene, model) if masked else None)
-    if state.current().how.startswith("patch") and not view.source.strip():
+    _place(scene, found)
+    if view.off and view.how.startswith("patch") and not view.source.strip():
         st.info("Type the text that the heads’ outputs or weights are to be taken from.")
         return
-    found = _ablation(scene, model)
+    _show(scene, model, _ablation(scene, model))
+
+
+def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _bars(scene, found)
     with right:
         _numbers(found)
-    if not masked:
+    if found.before.objective == "causal":
         _losses(scene, found)
-        _goes_on(scene, model)
-
-
-def _masks(scene: Scene, model: AttentionModel) -> list[int]:
-    """Where the text has gaps."""
-    gap = model.tokenizer.mask_token_id
-    return [i for i, token in enumerate(scene.record.tokens) if token.id == gap]
+        with said():
+            going_on.draw(scene, model, intervention(state.current()))
 
 
 def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
-    """Two forward passes, found again as long as nothing changes."""
+    """Before and after; with all heads it is asked once for a text and a place."""
+    change = intervention(state.current())
+    before = _predicted(scene, model, None)
+    after = before if change is None else _predicted(scene, model, change)
+    target, against = _followed(model, before)
+    return compare(model, before, after, change or _NOTHING, target=target, against=against)
+
+
+def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None) -> Prediction:
+    """One forward pass, found again as long as nothing that it depends on changes."""
     view = state.current()
-    asked = (view.off, view.how, view.factor, view.source, view.place, view.target, view.against)
+    place = None if view.place < 0 else view.place
+    pair = view.pair if view.pair.strip() else None
     return memory.cache().get(
-        (scene.key, "ablation", asked),
-        lambda: ablate(
-            model, view.text, text_pair=view.pair if view.pair.strip() else None,
-            position=None if view.place < 0 else view.place, top_k=TOP_K,
-            target=view.target or None, against=view.against or None, **intervention(view),
-        ),
-        lambda made: 2 * made.before.log_probs.nbytes,
-    )  # fmt: skip
-
-
-def intervention(view: View) -> dict[str, Any]:
-    """What the view does to which heads, as arguments of `Intervention`."""
-    if not view.off:
-        return {"heads": ()}
-    more: dict[str, Any] = {}
-    if view.how == "scale":
-        more["factor"] = view.factor
-    if view.how.startswith("patch"):
-        more["source"] = view.source
-    return {"heads": view.off, "how": view.how, **more}
-
-
-def _offer_masks(scene: Scene, model: AttentionModel) -> None:
-    """A masked model fills gaps: a click on a word makes one."""
-    record = scene.record
-    labels = {t.word: "" for t in record.tokens if t.word is not None and not t.segment}
-    for token in record.tokens:
-        if token.word in labels and not token.segment:
-            labels[token.word] += token.text
-
-    def mask() -> None:
-        chosen = st.session_state.ask_mask
-        if chosen is not None:
-            state.change(text=mask_word_at(model, record.text, chosen), place=-1)
-
-    st.markdown(
-        "**This model fills gaps.** Click the word that it is to guess, or type "
-        f"{plain(str(model.tokenizer.mask_token))} into the sentence."
+        (scene.key, "prediction", place, change and told_apart(change)),
+        lambda: predict(model, view.text, None, change, TOP_K, place, text_pair=pair),
+        lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
     )
-    st.session_state.ask_mask = None
-    st.pills(
-        "Word to be guessed", list(labels), key="ask_mask", on_change=mask,
-        format_func=lambda word: plain(labels[word]), label_visibility="collapsed",
-    )  # fmt: skip
+
+
+def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
+    """The numbers of the tokens to follow; what is no token is said, and not followed."""
+    found: list[int | None] = []
+    for typed in (state.current().target, state.current().against):
+        found.append(None)
+        with said():
+            if typed.strip():
+                found[-1] = id_of(model.tokenizer, typed, before.spaced)
+    if found[0] is None and found[1] is not None:
+        st.info("Name the token to follow, too: the other one is compared with it.")
+        found[1] = None
+    return found
+
+
+def intervention(view: View) -> Intervention | None:
+    """What the view does to which heads; None where all are as they are."""
+    if not view.off:
+        return None
+    factor = view.factor if view.how == "scale" else 0.0
+    source = view.source if view.how.startswith("patch") else None
+    return Intervention(view.off, view.how, factor, source=source)
 
 
 def _place(scene: Scene, masks: list[int] | None) -> None:
@@ -198,33 +191,15 @@ def _look_before(position: object) -> None:
         state.change(place=int(position[0]) - 1)
 
 
-def _goes_on(scene: Scene, model: AttentionModel) -> None:
-    """How the text goes on with all heads, and with the chosen ones changed."""
-    view = state.current()
-    if not st.toggle(f"Let it go on for {MAX_NEW_TOKENS} tokens", key="ask_goes_on"):
-        return
-    if view.how.startswith("patch") or view.how == "mean":
-        st.info("Going on needs a change that does not depend on the whole text: choose zero, "
-                "scaled or uniform.")  # fmt: skip
-        return
-    change = Intervention(**intervention(view)) if view.off else None
-
-    def make() -> tuple[str, str]:
-        both = [generate(model, view.text, None, how, MAX_NEW_TOKENS) for how in (None, change)]
-        return both[0].text, both[1].text
-
-    key = (scene.key, "goes on", view.off, view.how, view.factor)
-    before, after = memory.cache().get(key, make, lambda texts: len(texts[0]) + len(texts[1]))
-    for column, name, text in zip(st.columns(2), ("All heads", "Changed"), (before, after),
-                                  strict=True):  # fmt: skip
-        with column:
-            st.markdown(f"**{name}**")
-            st.text(text)
-    st.caption("The likeliest token each time.")
-
-
 def described(view: View) -> str:
     """What is done to which heads, in one line."""
-    named = ", ".join(f"L{i} H{j}" for i, j in view.off[:20]) or "no head changed"
+    if not view.off:
+        return "no head changed"
+    named = ", ".join(f"L{i} H{j}" for i, j in view.off[:20])
     more = f" and {len(view.off) - 20} more" if len(view.off) > 20 else ""
-    return f"{HOW_NAMES[view.how]}: {named}{more}" if view.off else named
+    how = HOW_NAMES[view.how]
+    if view.how == "scale":
+        how += f" by {view.factor:g}"
+    if view.how.startswith("patch"):
+        how += f" ({view.source[:100]})"
+    return f"{how}: {named}{more}"

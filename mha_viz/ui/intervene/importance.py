@@ -11,6 +11,7 @@ from mha_viz.plots.importance import head_scatter, importance_map
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, reporting, state, words
 from mha_viz.ui.examples import EXAMPLES
+from mha_viz.ui.intervene.notices import keep_in_step, said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
@@ -29,12 +30,22 @@ def known(scene: Scene, method: str) -> HeadImportance | None:
     return found if isinstance(found, HeadImportance) else None
 
 
+def colours(scene: Scene) -> tuple[object, ...]:
+    """What tells one look of the switches from another: their values, and the framed head."""
+    view = state.current()
+    return id(known(scene, view.method)), view.method, view.layer, view.head
+
+
 def texts(scene: Scene) -> tuple[str, ...]:
     """The texts that importance and pruning are measured over: this one, and more."""
-    more = st.session_state.get("more_texts")
-    lines = default_texts() if more is None else more.splitlines()
-    found = dict.fromkeys([scene.record.text, *(line.strip() for line in lines if line.strip())])
-    return tuple(found)[:MAX_TEXTS]
+    return tuple(_all_texts(scene))[:MAX_TEXTS]
+
+
+def _all_texts(scene: Scene) -> list[str]:
+    typed = st.session_state.get("more_texts")
+    lines = default_texts() if typed is None else typed.splitlines()
+    stripped = (line.strip() for line in lines)
+    return list(dict.fromkeys([scene.record.text, *(line for line in stripped if line)]))
 
 
 def default_texts() -> list[str]:
@@ -47,13 +58,15 @@ def draw(scene: Scene) -> None:
     """Texts, a button for each method, the map, and importance beside other scores."""
     with shown():
         st.subheader("Which heads matter", anchor=False)
-        _texts()
+        _texts(scene)
         state.bound(
             "method", st.segmented_control, "Method", list(state.METHODS),
             format_func={"ablation": "Each head off, one at a time",
                          "gradient": "Gradient of the loss"}.__getitem__,
         )  # fmt: skip
-        _measure(scene)
+        keep_in_step(*colours(scene))
+        with said():
+            _measure(scene)
         found = known(scene, state.current().method)
         if found is not None:
             _map(scene, found)
@@ -61,9 +74,11 @@ def draw(scene: Scene) -> None:
         state.publish()
 
 
-def _texts() -> None:
+def _texts(scene: Scene) -> None:
     with st.expander("Measured over this sentence and these texts (one a line)"):
-        st.session_state.setdefault("ask_more", "\n".join(default_texts()))
+        kept = st.session_state.get("more_texts")
+        # Streamlit forgets what was typed into a box that another page does not draw.
+        st.session_state.ask_more = "\n".join(default_texts()) if kept is None else kept
 
         def take() -> None:
             st.session_state.more_texts = st.session_state.ask_more
@@ -72,13 +87,19 @@ def _texts() -> None:
             "Texts", key="ask_more", height=180, on_change=take, label_visibility="collapsed",
             max_chars=20_000, help=f"At most {MAX_TEXTS}.",
         )  # fmt: skip
+    count = len(_all_texts(scene))
+    if count > MAX_TEXTS:
+        st.info(f"{count} texts: the first {MAX_TEXTS} are measured, this sentence among them.")
 
 
 def _measure(scene: Scene) -> None:
     """The button, and the work with its progress; another click or text ends it."""
     view, chosen = state.current(), texts(scene)
     if known(scene, view.method) is None:
-        st.caption(f"{len(chosen)} texts. An interval over them shows how far they agree.")
+        st.caption(
+            f"{len(chosen)} texts. An interval over them shows how far they agree."
+            if len(chosen) > 1 else "One text: there will be no interval. Add some above."
+        )  # fmt: skip
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
     model = memory.model(view.model, view.device, view.dtype)
@@ -89,9 +110,11 @@ def _measure(scene: Scene) -> None:
         # Drawing is where Streamlit ends a run that another click has overtaken.
         bar.progress(min(done / max(total, 1), 1.0), f"{done:,} of {total:,}")
 
-    found = head_importance(model, list(chosen), view.method, on_progress)
-    bar.empty()
-    stop.empty()
+    try:
+        found = head_importance(model, list(chosen), view.method, on_progress)
+    finally:
+        bar.empty()
+        stop.empty()
     st.session_state.setdefault("measured_importance", {})[_key(view, view.method, chosen)] = found
     st.rerun()  # the switches above take their colours from it
 

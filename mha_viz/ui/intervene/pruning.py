@@ -13,7 +13,8 @@ from mha_viz.capture.pruning import Order, PruningCurve, Robustness, pruning_cur
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
-from mha_viz.ui.intervene.importance import UNIT, texts
+from mha_viz.ui.intervene.importance import UNIT, colours, texts
+from mha_viz.ui.intervene.notices import keep_in_step, said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 
@@ -33,7 +34,10 @@ def draw(scene: Scene) -> None:
     """A button, the curves, and the distribution."""
     with shown():
         st.subheader("How many heads can go", anchor=False)
-        found = _measured(scene)
+        keep_in_step(*colours(scene))
+        found = None
+        with said():
+            found = _measured(scene)
         if found is None:
             st.caption(
                 "Takes heads away one after the other, in four orders, and follows the loss over "
@@ -43,6 +47,7 @@ def draw(scene: Scene) -> None:
         curves, draws = found
         _curves(scene, curves)
         _draws(scene, draws)
+        state.publish()
 
 
 def _measured(scene: Scene) -> Found | None:
@@ -54,10 +59,12 @@ def _measured(scene: Scene) -> Found | None:
         model = memory.model(view.model, view.device, view.dtype)
         bar, stop = st.progress(0.0, "Pruning …"), st.empty()
         stop.button("Stop", key="stop_pruning")
-        # Drawing the bar is where Streamlit ends a run that another click has overtaken.
-        held[key] = _work(model, list(chosen), lambda share, what: bar.progress(share, what))
-        bar.empty()
-        stop.empty()
+        try:
+            # Drawing the bar is where Streamlit ends a run that another click has overtaken.
+            held[key] = _work(model, list(chosen), lambda share, what: bar.progress(share, what))
+        finally:
+            bar.empty()
+            stop.empty()
     return held.get(key)
 
 

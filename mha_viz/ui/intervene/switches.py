@@ -11,6 +11,8 @@ from mha_viz.plots.labels import head_name
 from mha_viz.ui import reporting, state
 from mha_viz.ui.components.head_switches import head_switches
 from mha_viz.ui.intervene import importance
+from mha_viz.ui.intervene.notices import drawn_with
+from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
 
@@ -29,9 +31,18 @@ HOW_HELP = {
     "mean": "What the head writes is replaced, at each position, by its mean over this text.",
     "uniform": "The head looks at all keys that it may see alike.",
     "patch_z": "What the head writes is taken from another text with as many tokens.",
-    "patch_pattern": "The head's weights are taken from another text with as many tokens.",
+    "patch_pattern": "The head’s weights are taken from another text with as many tokens.",
+}
+GROUPS = {
+    "previous_token": "previous-token heads",
+    "induction": "induction heads",
+    "first_token": "sinks",
+    "separator": "separator heads",
+    "duplicate": "same-token heads",
+    "broad": "broad heads",
 }
 LEAST = 8  # heads of the preset of the least important
+TWINS = 3
 STEPS = 50  # that undo goes back
 
 
@@ -39,16 +50,20 @@ def draw(scene: Scene) -> None:
     """The switches; a change is written into the view."""
     _fit(scene)
     _how()
-    _presets(scene)
+    above = st.container()
     view = state.current()
     values = importance.known(scene, view.method)
     changed = head_switches(
         scene.record.n_layers, scene.record.n_heads, off=view.off,
         value=None if values is None else values.mean.numpy(),
-        value_name=importance.METHOD_NAMES[view.method], key="switches",
+        value_name=importance.METHOD_NAMES[view.method],
+        selected=(view.layer, view.head), key="switches",
     )  # fmt: skip
+    drawn_with(*importance.colours(scene))
     if changed is not None and changed != view.off:
         put(changed)
+    with above:  # drawn last: there is something to undo as soon as a switch has moved
+        _presets(scene)
     st.caption(_in_words(state.current()))
 
 
@@ -66,12 +81,17 @@ def _undo() -> None:
 
 
 def _fit(scene: Scene) -> None:
-    """Heads that this model does not have are dropped, and that is said."""
-    view, record = state.current(), scene.record
-    kept = tuple((i, j) for i, j in view.off if i < record.n_layers and j < record.n_heads)
-    if kept != view.off:
-        state.change(off=kept)
-        st.info(f"Heads that {record.model} does not have were left out.")
+    """Each head once, in order; those that this model does not have are left out, in words."""
+    off, record = state.current().off, scene.record
+    known = {(i, j) for i, j in off if i < record.n_layers and j < record.n_heads}
+    if tuple(sorted(known)) != off:
+        state.change(off=tuple(sorted(known)))
+    if len(known) < len(set(off)):
+        missing = ", ".join(head_name(*head) for head in sorted(set(off) - known)[:8])
+        st.info(plain(
+            f"{record.model} has layers 0–{record.n_layers - 1} and heads 0–{record.n_heads - 1}: "
+            f"heads that it does not have were left out ({missing})."
+        ))  # fmt: skip
 
 
 def _how() -> None:
@@ -102,12 +122,17 @@ def _presets(scene: Scene) -> None:
         if chosen in found:
             put(found[chosen])
 
+    layers, heads = list(range(scene.record.n_layers)), list(range(scene.record.n_heads))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.session_state.ask_preset = None
         st.selectbox(
-            "Switch off", list(found), index=None, key="ask_preset", on_change=take, width=300,
+            "Switch off", list(found), index=None, key="ask_preset", on_change=take, width=280,
             placeholder="a group of heads",
         )  # fmt: skip
+        framed = "The framed head, whose twins and layer are among the groups."
+        state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format,
+                    help=framed)  # fmt: skip
+        state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
         st.button("Undo", icon=":material/undo:", on_click=_undo,
                   disabled=not st.session_state.get("past"), key="undo")  # fmt: skip
         st.button("All on", icon=":material/restart_alt:", on_click=put, args=((),),
@@ -118,9 +143,7 @@ def presets(scene: Scene, view: View) -> dict[str, Heads]:
     """Groups of heads by name; those that have none are left out."""
     labels = reporting.report(scene, view).labels
     groups: dict[str, Heads] = {}
-    for key, title in (("previous_token", "previous-token heads"), ("induction", "induction heads"),
-                       ("first_token", "sinks"), ("separator", "separator heads"),
-                       ("duplicate", "same-token heads"), ("broad", "broad heads")):  # fmt: skip
+    for key, title in GROUPS.items():
         held = tuple(
             (i, j) for i, row in enumerate(labels) for j, found in enumerate(row)
             if any(one.label.key == key for one in found)
@@ -145,7 +168,7 @@ def _twin_group(scene: Scene, view: View) -> dict[str, Heads]:
     heads = scene.record.n_heads
     apart = reporting.likeness(scene, "hellinger")
     me = view.layer * heads + view.head
-    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:3]
+    others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:TWINS]
     if not others:
         return {}
     name = f"the {len(others)} nearest twins of {head_name(view.layer, view.head)}"

@@ -1,0 +1,63 @@
+"""The gaps that a masked model fills: where the text has some, and how one is made by a click."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.capture.masking import mask_word_at
+from mha_viz.capture.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.ui import state
+from mha_viz.ui.messages import plain
+from mha_viz.ui.scene import Scene
+
+MOST = 200  # words offered
+
+
+def places(scene: Scene, model: AttentionModel) -> list[int]:
+    """Where the text has gaps."""
+    gap = model.tokenizer.mask_token_id
+    return [i for i, token in enumerate(scene.record.tokens) if token.id == gap]
+
+
+def offer(scene: Scene, model: AttentionModel) -> None:
+    """A click on a word makes a gap of it."""
+    text, labels = scene.record.text, _words(scene)
+
+    def mask() -> None:
+        chosen = st.session_state.ask_mask
+        if chosen is None:
+            return
+        try:
+            state.change(text=mask_word_at(model, text, chosen), place=-1)
+        except MhaVizError as error:
+            state.tell(str(error))
+
+    st.markdown(
+        "**This model fills gaps.** Click the word that it is to guess, or type "
+        f"{plain(str(model.tokenizer.mask_token))} into the sentence."
+    )
+    st.session_state.ask_mask = None
+    st.pills(
+        "Word to be guessed", list(labels), key="ask_mask", on_change=mask,
+        format_func=labels.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def _words(scene: Scene) -> dict[int, str]:
+    """The first text's words by number, as markdown that shows them as they are.
+
+    Streamlit tells choices apart by what they say: a word joiner, which nobody sees, sets a word
+    that comes again apart.
+    """
+    pieces: dict[int, str] = {}
+    for token in scene.record.tokens:
+        if token.word is not None and not token.segment and not token.is_special:
+            pieces[token.word] = pieces.get(token.word, "") + token.text
+    shown: dict[int, str] = {}
+    for word, label in list(pieces.items())[:MOST]:
+        name = plain(label)
+        while name in shown.values():
+            name += "\u2060"
+        shown[word] = name
+    return shown

@@ -1,0 +1,298 @@
+"""The Compare page as a person uses it, in a real Chromium."""
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pandas as pd
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+import mha_viz as mv
+
+TEXT = "The old dog slept while the young cat watched the birds."
+SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+LINK = f"/compare?text={TEXT}&section="
+
+
+def query(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def plot(page: Page, number: int = 0):
+    found = page.locator(".js-plotly-plot").nth(number)
+    found.locator(".main-svg").first.wait_for()
+    return found
+
+
+def heading(page: Page, name: str):
+    return page.get_by_role("heading", name=name, exact=True)
+
+
+def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) -> None:
+    """The middle of each of these cells, (row, column), of a square of so many."""
+    area = plot(page, number).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    for row, column in cells:
+        x, y = (box["width"] * (column + 0.5) / of, box["height"] * (row + 0.5) / of)
+        page.mouse.click(box["x"] + x, box["y"] + y)
+        page.wait_for_timeout(350)  # sooner, it would be a double click
+
+
+def click_dot(page: Page, number: int, figure: int = 0, trace: int = 0) -> None:
+    dots = plot(page, figure).locator(".scatterlayer .trace").nth(trace).locator(".points path")
+    dots.nth(number).scroll_into_view_if_needed()
+    box = dots.nth(number).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE],
+                         ids=["light", "dark", "phone"])  # fmt: skip
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_in_light_dark_and_on_a_phone(open_page, section, look):
+    page = open_page(LINK + section, **look)
+    plot(page)
+    assert page.get_by_test_id("stAlert").count() == 0
+    overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0
+    for figure in page.locator(".js-plotly-plot").all():
+        inside = figure.bounding_box()
+        assert inside["width"] > 150 and inside["x"] >= 0
+    assert query(page)["text"] == TEXT
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, model):
+    page = open_page(f"{LINK}layers&model={model}")
+    click_dot(page, 2 * 8 + 5)
+    expect(heading(page, "L2 H5")).to_be_visible()
+    wait_idle(page)
+    assert (query(page)["layer"], query(page)["head"]) == ("2", "5")
+    page.get_by_role("button", name="Open in Explore").click()
+    expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
+    expect(heading(page, "L2 H5")).to_be_visible()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+    expect(page).to_have_url(re.compile("layer=2&head=5"))
+    assert query(page)["text"] == TEXT and query(page)["model"] == model
+    assert urlsplit(page.url).path == "/"
+
+
+def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
+    page = open_page(LINK + "twins")
+    click_cell(page, (3 * 8 + 1, 8 + 6), of=32)
+    expect(heading(page, "L3 H1 and L1 H6")).to_be_visible()
+    expect(page).to_have_url(re.compile("head=1&section=twins&layer_b=1&head_b=6"))
+    wait_idle(page)
+    between = page.get_by_test_id("stTable").inner_text()
+    record = mv.load("tiny-bert").trace(TEXT)
+    distance = float(mv.head_similarity(record, "hellinger")[25, 14])
+    assert f"{distance:.4g}" in between
+    again = open_page("/compare?" + urlsplit(page.url).query)
+    expect(heading(again, "L3 H1 and L1 H6")).to_be_visible()
+    assert again.get_by_test_id("stTable").inner_text() == between
+    assert query(again) == query(page)
+
+
+def test_a_click_on_the_map_chooses_a_head(open_page, wait_idle):
+    page = open_page(LINK + "twins")
+    before = page.locator(".js-plotly-plot").nth(1)
+    places = before.evaluate("p => p.data[0].customdata.map(c => Array.from(c))")
+    click_dot(page, places.index([3, 4]), figure=1)
+    expect(page).to_have_url(re.compile("layer=3&head=4"))
+    expect(heading(page, "L3 H4 and L0 H1")).to_be_visible()
+
+
+def test_a_row_of_the_nearest_twins_opens_the_pair(open_page, wait_idle):
+    page = open_page(LINK + "twins&measure=cka")
+    page.get_by_role("tab", name="Nearest twins").click()
+    canvas = page.get_by_test_id("stDataFrame").locator("visible=true").first
+    canvas.wait_for()
+    canvas.click(position={"x": 14, "y": 50})  # the first row's box
+    expect(page).to_have_url(re.compile("layer_b"))
+    record = mv.load("tiny-bert").trace(TEXT)
+    likeness = mv.head_similarity(record, "cka").abs().fill_diagonal_(0)
+    asked = {name: int(query(page).get(name, 0)) for name in ("layer", "head", "layer_b", "head_b")}
+    found = likeness[asked["layer"] * 8 + asked["head"], asked["layer_b"] * 8 + asked["head_b"]]
+    assert float(found) == pytest.approx(float(likeness.max()), abs=1e-6)
+
+
+def test_a_click_on_a_pair_opens_it(open_page):
+    page = open_page(LINK + "alike")
+    i, j = plot(page).evaluate("p => Array.from(p._fullData[0].customdata[100])")
+    click_dot(page, 100)
+    names = [f"L{k // 8} H{k % 8}" for k in (i, j)]
+    expect(heading(page, " and ".join(names))).to_be_visible()
+    expect(page).to_have_url(re.compile(f"layer_b={j // 8}"))
+
+
+def test_a_click_on_what_changed_most_chooses_it_on_both_sides(open_page):
+    page = open_page(LINK + "sides&text_b=The young cat slept.")
+    last = page.locator(".js-plotly-plot").count() - 1
+    area = plot(page, last).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    area.click(position={"x": box["width"] * 6.5 / 8, "y": box["height"] * 2.5 / 4})
+    expect(heading(page, "L2 H6 and L2 H6")).to_be_visible()
+    expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
+
+
+def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
+    page = open_page(f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=5")
+    page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compare heads")).to_be_visible()
+    wait_idle(page)
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
+    expect(heading(page, "L2 H5")).to_be_visible()
+    expect(page).to_have_url(re.compile("/compare.*model=tiny-gpt2.*layer=2&head=5"))
+    page.get_by_role("link", name="Explore").click()
+    expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/\?model=tiny-gpt2.*layer=2&head=5"))
+
+
+def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle):
+    page = open_page(f"/?text={TEXT}")
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill("a red fox")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("red"))
+    wait_idle(page)
+    page.get_by_role("link", name="Compare").click()
+    expect(page).to_have_url(re.compile("/compare.*red"))
+    wait_idle(page)
+    page.get_by_text("Twins", exact=True).click()
+    expect(page).to_have_url(re.compile("section=twins"))
+    wait_idle(page)
+    click_cell(page, (10, 20), of=32)
+    expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
+    wait_idle(page)
+    page.go_back()
+    expect(heading(page, "L0 H0 and L0 H1")).to_be_visible()
+    wait_idle(page)
+    page.go_back()
+    expect(heading(page, "L0 H0")).to_be_visible()  # across layers
+    wait_idle(page)
+    page.go_forward()
+    page.go_forward()
+    expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
+    wait_idle(page)
+    for _ in range(5):
+        page.go_back()
+        wait_idle(page)
+    expect(box).to_have_value(TEXT)
+    expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
+
+
+def test_a_choice_made_while_the_page_works_is_not_lost(open_page, wait_idle):
+    page = open_page(LINK + "twins")
+    click_cell(page, (3, 9), (30, 2), (12, 25), of=32)
+    expect(heading(page, "L1 H4 and L3 H1")).to_be_visible()
+    expect(page).to_have_url(re.compile("layer=1&head=4.*layer_b=3"))
+
+
+def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
+    page = open_page(LINK + "layers")
+    chosen = page.get_by_role("radio", name="Across layers")
+    chosen.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("section=twins"))
+    wait_idle(page)
+    first = page.get_by_role("combobox", name="First layer")
+    first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("layer=[12]"))
+    page.get_by_role("tab", name="The chosen pair").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("tab", name="Nearest twins")).to_have_attribute("aria-selected", "true")
+
+
+def test_exports_open(open_page, wait_idle, tmp_path: Path):
+    page = open_page(LINK + "twins&order=cluster")
+    plot(page)
+    page.get_by_role("button", name="Export").first.click()
+    wait_idle(page)
+    page.get_by_role("button", name="HTML", exact=True).wait_for()
+    files = {}
+    for label in ("PNG", "SVG", "CSV", "HTML"):
+        with page.expect_download() as started:
+            page.get_by_role("button", name=label, exact=True).click()
+        files[label] = tmp_path / started.value.suggested_filename
+        started.value.save_as(files[label])
+    assert files["CSV"].name == "Hellinger_distance_of_heads.csv"
+    assert Image.open(files["PNG"]).width == 2000
+    for label in ("SVG", "CSV", "HTML"):
+        text = files[label].read_text()
+        assert "Hellinger distance" in text and "tiny-bert" in text and "young cat" in text, label
+    table = pd.read_csv(files["CSV"], comment="#", index_col="Head")
+    expected = mv.head_similarity(mv.load("tiny-bert").trace(TEXT), "hellinger")
+    assert abs(table.to_numpy() - expected.numpy()).max() < 1e-5
+    asked: list[str] = []
+    offline = page.context.new_page()
+    offline.on("request", lambda request: asked.append(request.url))
+    offline.goto(files["HTML"].as_uri())
+    offline.locator(".js-plotly-plot").wait_for()
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+
+
+def test_two_people_compare_two_things(open_page, wait_idle):
+    first, second = open_page(LINK + "twins"), open_page(LINK + "twins&model=tiny-gpt2")
+    click_cell(first, (3, 9), of=32)
+    click_cell(second, (30, 2), of=32)
+    expect(heading(first, "L0 H3 and L1 H1")).to_be_visible()
+    expect(heading(second, "L3 H6 and L0 H2")).to_be_visible()
+    wait_idle(first)
+    assert "layer=3" not in first.url and "model=tiny-gpt2" in second.url
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_hostile_text_stays_text(open_page, section):
+    hostile = (
+        "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "
+        "http://a.b www.a.b me@a.b %{y}"
+    )
+    page = open_page()
+    page.get_by_role("link", name="Compare").click()
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill(hostile)
+    box.press("Enter")
+    page.wait_for_url(re.compile("script"))
+    page.goto(f"{page.url}&section={section}&text_b={'b ' + hostile if section == 'sides' else ''}")
+    plot(page)
+    assert page.get_by_test_id("stAlertContentError").count() == 0
+    assert page.evaluate("window.hacked") is None
+    main = page.get_by_test_id("stMain")
+    assert main.locator("a[href*='a.b']").count() == 0
+    assert main.locator("[data-testid=stMarkdown] :is(img, script, .katex)").count() == 0
+
+
+def test_a_long_text_is_cut_and_said_to_be(open_page, wait_idle):
+    page = open_page("/compare?section=twins")
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill("the cat sat " * 33_334)
+    box.press("Enter")
+    expect(page.get_by_text(re.compile("was cut to 128 tokens"))).to_be_visible()
+    wait_idle(page)
+    plot(page)
+    assert page.get_by_test_id("stAlertContentError").count() == 0
+
+
+@pytest.mark.parametrize(
+    ("link", "message"),
+    [
+        ("section=nonsense", "makes no sense"),
+        ("section=twins&layer_b=99", "There is no L99 H1"),
+        ("section=sides&model_b=../../etc", "makes no sense"),
+        ("metric=unknown", "There is no metric"),
+        ("section=twins&clusters=0", "makes no sense"),
+    ],
+)
+def test_a_bad_link_says_so_and_shows_something(open_page, link, message):
+    page = open_page(f"/compare?{link}")
+    expect(page.get_by_text(message).first).to_be_visible()
+    plot(page)
