@@ -16,6 +16,7 @@ from mha_viz.core.measure import LIKENESS, PAIR_MEASURES, distances, measure, te
 from mha_viz.core.metrics import METRICS, Baseline, Found, head_labels
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
+from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
     from mha_viz.capture.induction import InductionScores
@@ -86,15 +87,13 @@ def report(
         random: that model, where it is at hand already.
         induction, random_induction: the probe's scores, where they are at hand already.
     """
-    notes = []
+    notes: list[str] = []
     if model is not None and record.part != "cross":
-        from mha_viz.capture.induction import induction_scores
         from mha_viz.capture.random_twin import random_twin
 
         random = random_twin(model) if random is None else random
-        part = record.part
-        induction = induction or induction_scores(model, part=part)
-        random_induction = random_induction or induction_scores(random, part=part)
+        induction = induction or _probed(model, record.part, notes)
+        random_induction = random_induction or _probed(random, record.part, [])
     scores = measure(record)
     if induction is not None:
         scores["induction"] = induction.mean
@@ -136,6 +135,17 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
     (32, True)
     """
     return report(record, model).table(record)
+
+
+def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:
+    """The induction probe, or a note on why it cannot be run on this model."""
+    from mha_viz.capture.induction import induction_scores
+
+    try:
+        return induction_scores(model, part=part)
+    except ArgumentError as error:
+        notes.append(f"Induction was not probed: {error}")
+        return None
 
 
 def _random_scores(record: AttentionRecord, random: AttentionModel) -> dict[str, Tensor] | None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import streamlit as st
 
+from mha_viz.errors import ArgumentError, MhaVizError
+
 if TYPE_CHECKING:
     from mha_viz.capture.induction import InductionScores
     from mha_viz.capture.model import AttentionModel
@@ -74,20 +76,34 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def random_twin(name: str, device: str, dtype: str) -> AttentionModel:
-    """The same architecture with random weights: what a model scores that has learned nothing."""
+def random_twin(name: str, device: str, dtype: str) -> AttentionModel | None:
+    """The same architecture with random weights: what a model scores that has learned nothing.
+
+    None where a config does not say how to build the model anew.
+    """
     from mha_viz.capture.random_twin import random_twin
 
-    return random_twin(model(name, device, dtype))
+    try:
+        return random_twin(model(name, device, dtype))
+    except MhaVizError:
+        return None
 
 
 @st.cache_resource(max_entries=2 * MAX_MODELS, show_spinner=False)
-def induction(name: str, device: str, dtype: str, part: str, random: bool) -> InductionScores:
-    """What the probe of random repeated tokens found in a model; it does not depend on a text."""
+def induction(
+    name: str, device: str, dtype: str, part: str, random: bool
+) -> InductionScores | None:
+    """What the probe of random repeated tokens found in a model; it does not depend on a text.
+
+    None where it cannot be run: too few positions or too few tokens in the vocabulary.
+    """
     from mha_viz.capture.induction import induction_scores
 
     probed = (random_twin if random else model)(name, device, dtype)
-    return induction_scores(probed, part=part)
+    try:
+        return None if probed is None else induction_scores(probed, part=part)
+    except ArgumentError:
+        return None
 
 
 class Cache:

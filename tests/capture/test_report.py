@@ -147,3 +147,11 @@ def test_parameters_of_heads(model) -> None:
 def test_what_there_is_not_is_named(model, call, message) -> None:
     with pytest.raises(ArgumentError, match=message):
         call(model)
+
+
+def test_a_model_too_small_for_the_induction_probe_is_measured_all_the_same(monkeypatch) -> None:
+    model = mv.load("tiny-gpt2")
+    monkeypatch.setattr(model, "n_ctx", 3)  # no text fits twice
+    made = report(model.trace("a b"), model)
+    assert "induction" not in made.scores and made.induction is None
+    assert any(note.startswith("Induction was not probed: period") for note in made.notes)
