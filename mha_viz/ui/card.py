@@ -46,7 +46,8 @@ def card(scene: Scene) -> None:
     with st.expander("In numbers and words"):
         st.dataframe(_table(report, place), hide_index=True, width="stretch")
         for note in report.notes:
-            st.caption(plain(note))
+            if not note.startswith(words.CUT):  # the page has said so
+                st.caption(plain(note))
     reporting.offer_random(view)
 
 

@@ -29,6 +29,7 @@ def _heatmap(scene: Scene, record: AttentionRecord) -> None:
     figure = head_heatmap(
         record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
         title=head_name(view.layer, view.head), scale=view.scale, dark=look.dark(),
+        **look.square(620),
     )  # fmt: skip
     name = exports.file_name(scene)
     st.plotly_chart(
@@ -56,7 +57,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     figure = head_heatmap(
         shares.numpy(), whole.labels, whole.key_labels, scale=view.scale, dark=look.dark(),
-        title=f"{head_name(layer, head)}: weight × length of the value",
+        title=f"{head_name(layer, head)}: weight × length of the value", **look.square(620),
     )  # fmt: skip
     st.plotly_chart(
         figure, theme=None, key="carried", config={"displaylogo": False},

@@ -18,3 +18,12 @@ def page_style() -> None:
 def dark() -> bool:
     """The visitor sees the dark theme."""
     return st.context.theme.type == "dark"
+
+
+def square(side: int) -> dict[str, int]:
+    """Sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a phone.
+
+    A page does not know how wide it is; only phones, where it matters most, say what they are.
+    """
+    phone = "Mobi" in (st.context.headers.get("User-Agent") or "")
+    return {"side": 300, "width": 350} if phone else {"side": side}

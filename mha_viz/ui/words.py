@@ -26,6 +26,7 @@ BASELINE_NAMES = {
     "random": "random weights",
 }
 UNDEFINED = "not defined"  # what tables show for NaN
+CUT = "The text was cut"  # how a record's note on that begins
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
 
 
@@ -79,7 +80,7 @@ def unit_of(key: str) -> str:
 def cut_off(record: AttentionRecord) -> None:
     """Says where only the beginning of a text is measured."""
     for note in record.notes:
-        if note.startswith("The text was cut"):
+        if note.startswith(CUT):
             st.warning(plain(note), icon=":material/content_cut:")
 
 

@@ -64,6 +64,13 @@ def test_every_section_in_light_dark_and_on_a_phone(open_page, section, look):
     assert query(page)["text"] == TEXT
 
 
+def test_a_phone_gets_a_heatmap_of_its_own_size(open_page):
+    agent = "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/130.0 Mobile Safari/537.36"
+    page = open_page(LINK + "layers", **PHONE, user_agent=agent)
+    assert plot(page, 1).bounding_box()["height"] < 520
+    assert page.locator(".modebar-container:visible").count() == 0
+
+
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
 def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, model):
     page = open_page(f"{LINK}layers&model={model}")
@@ -185,11 +192,19 @@ def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle):
     expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
 
 
-def test_a_choice_made_while_the_page_works_is_not_lost(open_page, wait_idle):
-    page = open_page(LINK + "twins")
-    click_cell(page, (3, 9), (30, 2), (12, 25), of=32)
-    expect(heading(page, "L1 H4 and L3 H1")).to_be_visible()
-    expect(page).to_have_url(re.compile("layer=1&head=4.*layer_b=3"))
+def test_choices_made_while_the_page_works_are_not_lost(open_page, wait_idle):
+    page = open_page("/compare")
+    box = page.get_by_label("Sentence", exact=True)
+    for number, section in enumerate(("Twins", "Side by side", "Diversity", "Twins")):
+        box.fill(f"a red fox and {number} cats")
+        box.press("Enter")
+        page.get_by_role("radio", name=section).click()
+    page.get_by_text("By likeness", exact=True).click()
+    wait_idle(page)
+    expect(page).to_have_url(re.compile("3\\+cats&section=twins&order=cluster"))
+    wait_idle(page)
+    expect(box).to_have_value("a red fox and 3 cats")
+    expect(page.get_by_role("radio", name="Twins")).to_be_checked()
 
 
 def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):

@@ -191,11 +191,11 @@ def test_pruning_is_that_of_the_library():
 
 
 def test_going_on_with_and_without_heads():
-    app = intervene(off="0.3,1.2")
+    app = intervene(off="0.0,0.1,0.2,0.3,0.4")
     app.toggle(key="ask_goes_on").set_value(True).run()
     check(app)
     model = mv.load("tiny-gpt2")
-    change = Intervention([(0, 3), (1, 2)])
+    change = Intervention([(0, head) for head in range(5)])
     expected = [generation.generate(model, TEXT, None, how).text for how in (None, change)]
     assert [found.value for found in app.text] == expected and expected[0] != expected[1]
     press(app, "all_on")
@@ -219,7 +219,7 @@ def test_undo_and_all_on():
     assert off(app) == ()
     press(app, "undo")
     assert off(app) == ((0, 3),) and app.button(key="undo").disabled
-    assert app.query_params["off"] == ["0.3"]
+    assert app.query_params["off"] == "0.3"
 
 
 def test_undo_is_ready_in_the_run_that_a_switch_caused(monkeypatch):
@@ -286,7 +286,9 @@ def counted(monkeypatch):
     return done
 
 
-@pytest.mark.parametrize("model, text", [("tiny-gpt2", TEXT + " run"), ("tiny-bert", GAP + " so")])
+@pytest.mark.parametrize(
+    ("model", "text"), [("tiny-gpt2", TEXT + " run"), ("tiny-bert", GAP + " so")]
+)
 def test_a_switch_costs_one_forward_pass_and_nothing_else(monkeypatch, counted, model, text):
     app = intervene(model=model, text=text)
     chosen: list[tuple[tuple[int, int], ...]] = []
@@ -310,7 +312,7 @@ def test_a_switch_costs_one_forward_pass_and_nothing_else(monkeypatch, counted, 
 # -- odd links and inputs --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model, words", [
+@pytest.mark.parametrize(("model", "words"), [
     ("headless", "no language-model head"), ("deberta", "cannot be changed here"),
     ("t5", "encoder-decoder"),
 ])  # fmt: skip
@@ -330,23 +332,23 @@ def test_heads_that_the_model_does_not_have_are_left_out_in_words():
     app = intervene(off="0.3,9.1,0.3,2.77,0.1")
     assert off(app) == ((0, 1), (0, 3))
     assert "left out (L2 H77, L9 H1)" in app.info[0].value.replace("\\", "")
-    assert app.query_params["off"] == ["0.1,0.3"]
+    assert app.query_params["off"] == "0.1,0.3"
     check(app)
     intact(app)
 
 
-@pytest.mark.parametrize("name, value", [
+@pytest.mark.parametrize(("name", "value"), [
     ("off", "garbage"), ("off", "1.2.3"), ("off", "-1.0"), ("off", "1"), ("factor", "nan"),
     ("factor", "1e99"), ("how", "kill"), ("place", "x"), ("method", "magic"),
 ])  # fmt: skip
 def test_what_makes_no_sense_in_a_link_is_said(name, value):
     app = intervene(**{"how": "scale", name: value})
     assert f"link's {name}=" in app.warning[0].value.replace("\\", "")
-    check(app)
+    assert not app.error and len(app.metric) == 1
     intact(app)
 
 
-@pytest.mark.parametrize("target, words", [
+@pytest.mark.parametrize(("target", "words"), [
     ("hippopotamuses", "tokens for this model"), ("two words", "tokens for this model"),
     ("\x00", "target"), (HOSTILE, "tokens for this model"),
 ])  # fmt: skip
@@ -386,7 +388,7 @@ def test_a_patch_needs_a_text_of_as_many_tokens(how):
     app.text_input(key="ask_source").input("too short").run()
     assert not app.info and "tokens" in app.error[0].value
     intact(app)
-    assert app.query_params["source"] == ["too short"] and off(app) == ((0, 3),)
+    assert app.query_params["source"] == "too short" and off(app) == ((0, 3),)
     app.text_input(key="ask_source").input("\x00").run()
     assert len(app.error) == 1
     intact(app)
@@ -463,10 +465,9 @@ def test_a_text_without_a_gap_gets_one_by_a_click():
     app = intervene(model="tiny-bert", text="The dog saw the dog run.", off="1.1")
     assert "This model fills gaps" in said(app) and not app.metric and not app.error
     words = app.button_group(key="ask_mask").options
-    assert [word.content.replace("\u2060", "") for word in words][:5] == [
-        "the", "dog", "saw", "the", "dog"
-    ] and len({word.content for word in words}) == len(words)  # fmt: skip
-    app.button_group(key="ask_mask").set_value([4]).run()
+    assert [word.strip("\u2060") for word in words][:5] == ["The", "dog", "saw", "the", "dog"]
+    assert len(set(words)) == len(words)
+    app.button_group(key="ask_mask").set_value(4).run()
     assert app.text_input(key="ask_text").value == "The dog saw the [MASK] run."
     check(app)
     assert len(app.metric) == 1 and off(app) == ((1, 1),)
@@ -483,7 +484,7 @@ def test_several_gaps_and_where_they_are():
     places.select(second).run()
     expected = ablation.ablate(mv.load("tiny-bert"), text, [(1, 1)], position=second)
     assert app.metric[0].value == format_number(expected.kl)
-    assert app.query_params["place"] == [str(second)]
+    assert app.query_params["place"] == str(second)
 
 
 def test_hostile_words_are_offered_as_they_are():
@@ -496,7 +497,7 @@ def test_hostile_words_are_offered_as_they_are():
 MANY = "\n".join(f"The dog number {i} ran home." for i in range(40))
 
 
-@pytest.mark.parametrize("more, count", [
+@pytest.mark.parametrize(("more", "count"), [
     ("", 1), ("\n \n\t\n", 1), ("A cat sat.\n\n\nA cat sat.\n A dog ran. ", 3), (MANY, 32),
     ("the dog ran " * 1500, 2),
 ], ids=["empty", "blank", "gaps and twice", "many", "long"])  # fmt: skip
@@ -549,17 +550,6 @@ def test_importance_colours_only_the_model_and_texts_that_it_is_of(monkeypatch):
     app.text_input(key="ask_text").input("Another sentence").run()
     assert values[-1] is None
     check(app)
-
-
-def test_typed_texts_survive_another_page():
-    app = intervene(off="0.3", how="patch_z", source="my own source", more="my own text")
-    assert app.text_area(key="ask_more").value == "my own text"
-    for key in [key for key in app.session_state.filtered_state if key.startswith("ask_")]:
-        del app.session_state[key]  # as Streamlit does for a page that does not draw them
-    app.run()
-    assert app.text_area(key="ask_more").value == "my own text"
-    assert app.text_input(key="ask_source").value == "my own source"
-    assert off(app) == ((0, 3),)
 
 
 def test_two_sessions_on_one_model_do_not_mix():

@@ -29,7 +29,7 @@ def draw(scene: Scene) -> None:
     figures.show(
         head_heatmap(
             rollout, record.labels, record.key_labels, scale=view.scale, dark=look.dark(),
-            title=f"Rollout from the input to layer {view.upto}",
+            title=f"Rollout from the input to layer {view.upto}", **look.square(620),
         ),
         key="rollout", name="Attention rollout",
         caption=words.settings(scene, f"up to L{view.upto}"),

@@ -103,7 +103,8 @@ def changes(
 def _heatmap(record: AttentionRecord, place: Place, *, key: str, title: str = "") -> None:
     figure = head_heatmap(
         record.head(*place).numpy(), record.labels, record.key_labels,
-        title=title or head_name(*place), scale=state.current().scale, dark=look.dark(), side=460,
+        title=title or head_name(*place), scale=state.current().scale, dark=look.dark(),
+        **look.square(460),
     )  # fmt: skip
     st.plotly_chart(
         figure, theme=None, key=f"heatmap_{key}", config={"displaylogo": False},

@@ -48,7 +48,7 @@ def draw(scene: Scene) -> None:
     for note in scene.record.notes:
         if note.startswith("The text was cut"):
             st.warning(plain(note), icon=":material/content_cut:")
-    _now(scene)
+    _now(scene, (view.text, view.layer, view.head))
     importance.draw(scene)
     pruning.draw(scene)
     with st.expander("What an ablation tells, and what it does not"):
@@ -69,8 +69,14 @@ def _refusal(model: AttentionModel) -> str:
 
 
 @st.fragment
-def _now(scene: Scene) -> None:
-    """Switches and what they do; a switch reruns this and nothing else of the page."""
+def _now(scene: Scene, drawn: tuple[str, int, int]) -> None:
+    """Switches and what they do; a switch reruns this and nothing else of the page.
+
+    `drawn`: the text and the framed head that the rest of the page shows.
+    """
+    view = state.current()
+    if (view.text, view.layer, view.head) != drawn:  # a word was masked, another head framed
+        st.rerun()
     with shown():
         switches.draw(scene)
         with said():

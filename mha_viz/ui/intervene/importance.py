@@ -11,7 +11,7 @@ from mha_viz.plots.importance import head_scatter, importance_map
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, reporting, state, words
 from mha_viz.ui.examples import EXAMPLES
-from mha_viz.ui.intervene.notices import keep_in_step, said
+from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
@@ -28,12 +28,6 @@ def known(scene: Scene, method: str) -> HeadImportance | None:
         _key(state.current(), method, texts(scene))
     )
     return found if isinstance(found, HeadImportance) else None
-
-
-def colours(scene: Scene) -> tuple[object, ...]:
-    """What tells one look of the switches from another: their values, and the framed head."""
-    view = state.current()
-    return id(known(scene, view.method)), view.method, view.layer, view.head
 
 
 def texts(scene: Scene) -> tuple[str, ...]:
@@ -53,9 +47,11 @@ def default_texts() -> list[str]:
     return list(dict.fromkeys(example.text for example in EXAMPLES))
 
 
-@st.fragment
 def draw(scene: Scene) -> None:
-    """Texts, a button for each method, the map, and importance beside other scores."""
+    """Texts, a button for each method, the map, and importance beside other scores.
+
+    No fragment: a button in one does not end the run that it is drawn in, and Stop must.
+    """
     with shown():
         st.subheader("Which heads matter", anchor=False)
         _texts(scene)
@@ -64,14 +60,12 @@ def draw(scene: Scene) -> None:
             format_func={"ablation": "Each head off, one at a time",
                          "gradient": "Gradient of the loss"}.__getitem__,
         )  # fmt: skip
-        keep_in_step(*colours(scene))
         with said():
             _measure(scene)
         found = known(scene, state.current().method)
         if found is not None:
             _map(scene, found)
             _beside(scene, found)
-        state.publish()
 
 
 def _texts(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""What a part of the page says where it has no answer, and how the parts keep in step.
+"""What a part of the page says where it has no answer.
 
 Knows Streamlit and our exception tree.
 """
@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import streamlit as st
 
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import state
 from mha_viz.ui.messages import plain
 
 
@@ -25,18 +24,3 @@ def said() -> Iterator[None]:
         yield
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
-
-
-def drawn_with(*what: object) -> None:
-    """The switches have been drawn with this."""
-    st.session_state.switches_drawn = what
-
-
-def keep_in_step(*what: object) -> None:
-    """Run the whole page again where the switches above are drawn with anything else.
-
-    A part that reruns alone changes what they show: the chosen head, a measured importance.
-    """
-    if st.session_state.get("switches_drawn", what) != what:
-        state.publish()
-        st.rerun()

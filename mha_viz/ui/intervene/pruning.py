@@ -13,8 +13,8 @@ from mha_viz.capture.pruning import Order, PruningCurve, Robustness, pruning_cur
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
-from mha_viz.ui.intervene.importance import UNIT, colours, texts
-from mha_viz.ui.intervene.notices import keep_in_step, said
+from mha_viz.ui.intervene.importance import UNIT, texts
+from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 
@@ -29,12 +29,10 @@ N_DRAWS = 100
 Found = tuple[dict[Order, PruningCurve], Robustness]
 
 
-@st.fragment
 def draw(scene: Scene) -> None:
-    """A button, the curves, and the distribution."""
+    """A button, the curves, and the distribution. No fragment, as in importance.py."""
     with shown():
         st.subheader("How many heads can go", anchor=False)
-        keep_in_step(*colours(scene))
         found = None
         with said():
             found = _measured(scene)
@@ -47,7 +45,6 @@ def draw(scene: Scene) -> None:
         curves, draws = found
         _curves(scene, curves)
         _draws(scene, draws)
-        state.publish()
 
 
 def _measured(scene: Scene) -> Found | None:

@@ -11,7 +11,6 @@ from mha_viz.plots.labels import head_name
 from mha_viz.ui import reporting, state
 from mha_viz.ui.components.head_switches import head_switches
 from mha_viz.ui.intervene import importance
-from mha_viz.ui.intervene.notices import drawn_with
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.state import View
@@ -59,7 +58,6 @@ def draw(scene: Scene) -> None:
         value_name=importance.METHOD_NAMES[view.method],
         selected=(view.layer, view.head), key="switches",
     )  # fmt: skip
-    drawn_with(*importance.colours(scene))
     if changed is not None and changed != view.off:
         put(changed)
     with above:  # drawn last: there is something to undo as soon as a switch has moved
