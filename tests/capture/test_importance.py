@@ -10,16 +10,12 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.capture import importance as module
+from mha_viz.capture import replay
 from mha_viz.capture.attention_function import IMPLEMENTATION
-from mha_viz.capture.importance import (
-    Shortened,
-    agreement,
-    head_importance,
-    t_interval,
-    with_stand_ins,
-)
+from mha_viz.capture.importance import agreement, head_importance, t_interval
 from mha_viz.capture.loss import losses, questions, setting_losses
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.replay import Shortened, with_stand_ins
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
 from tests.capture.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.capture.families import FAMILIES, build
@@ -118,7 +114,7 @@ def test_a_network_that_hands_more_than_states_from_layer_to_layer_is_run_as_a_w
 
 def test_what_would_take_too_much_memory_is_not_recorded(models, monkeypatch):
     expected = head_importance(models["bert"], TEXTS)
-    monkeypatch.setattr(module, "MAX_RECORDED_BYTES", 10)
+    monkeypatch.setattr(replay, "MAX_RECORDED_BYTES", 10)
     assert not Shortened(models["bert"], questions(models["bert"], TEXT)).record(lambda n: None)
     found = head_importance(models["bert"], TEXTS)
     assert (found.values - expected.values).abs().max() <= 2e-5

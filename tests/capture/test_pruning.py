@@ -14,8 +14,8 @@ from mha_viz.capture.pruning import (
     mean_similarity,
     pruning_curve,
     redundancy_order,
-    robustness,
 )
+from mha_viz.capture.robustness import robustness
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from tests.capture.checkpoints import HEADS, LAYERS, OTHER, TEXT
 from tests.capture.families import build

@@ -9,7 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.capture.model import AttentionModel
-from mha_viz.capture.pruning import Order, PruningCurve, Robustness, pruning_curve, robustness
+from mha_viz.capture.pruning import Order, PruningCurve, pruning_curve
+from mha_viz.capture.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
