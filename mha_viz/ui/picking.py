@@ -20,6 +20,9 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     """The controls of a page's top, and the text run through the model; ends the run on errors.
 
     `fit` brings the rest of the view back to what there is, before it is said what is not.
+
+    What comes and goes has a place of its own, so that what follows stands at the same place in
+    every run: a fragment that Streamlit looks for elsewhere leaves the whole page blank.
     """
     state.follow()
     with st.sidebar:
@@ -27,8 +30,8 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         controls.model_picker()
         controls.hardware()
     second = controls.text_box()
-    warnings = st.container()
-    with messages.shown():
+    warnings, work = st.container(), st.container()
+    with messages.shown(), work:
         drawing = memory.late("mha_viz.ui.drawing")
         model = drawing.load_model(state.current())
         with second:

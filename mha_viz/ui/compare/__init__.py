@@ -40,7 +40,8 @@ def fit(scene: Scene) -> None:
 
 def draw(scene: Scene) -> None:
     """The chosen section."""
-    words.cut_off(scene.record)
+    with st.container():
+        words.cut_off(scene.record)
     _section(scene)
 
 

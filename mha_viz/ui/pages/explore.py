@@ -12,7 +12,8 @@ def page() -> None:
     look.page_style()
     st.title("Every attention head, on your sentence", anchor=False)
     scene = picking.picked()
-    if hint := controls.look_for():
-        st.caption(f":material/lightbulb: {hint}")
+    with st.container():
+        if hint := controls.look_for():
+            st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.drawing").heads(scene)
     state.publish()
