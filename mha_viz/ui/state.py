@@ -323,15 +323,6 @@ def settle() -> None:
     st.session_state.changed = False
 
 
-def show(key: str, value: Any) -> None:
-    """Give a widget a value that it does not have.
-
-    To give it the one that it has would take back what is chosen in the browser at this moment.
-    """
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value
-
-
 def bound(
     name: str,
     widget: Callable[..., T],
@@ -346,7 +337,7 @@ def bound(
     The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
     """
     key = f"ask_{name}"
-    show(key, getattr(current(), name))
+    st.session_state[key] = getattr(current(), name)
 
     def store() -> None:
         st.session_state.problems = []
