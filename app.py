@@ -18,4 +18,6 @@ st.session_state.pages = {
     "compare": st.Page(compare.page, title="Compare", url_path="compare"),
     "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
 }
-st.navigation(list(st.session_state.pages.values()), position="top").run()
+page = st.navigation(list(st.session_state.pages.values()), position="top")
+st.session_state.page = page.url_path
+page.run()

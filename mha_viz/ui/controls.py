@@ -59,7 +59,7 @@ def model_picker() -> None:
             state.change(model=chosen, query=-1, key=-1)
         st.session_state.asking = chosen == OTHER
 
-    st.session_state.ask_model = OTHER if st.session_state.get("asking") else view.model
+    state.show("ask_model", OTHER if st.session_state.get("asking") else view.model)
     st.selectbox(
         "Model", [*known, OTHER], key="ask_model", on_change=choose,
         format_func=lambda name: _describe(name, models.get(name)),

@@ -74,7 +74,7 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     chosen = view.heads or ((view.layer, view.head),)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
-    st.session_state.ask_heads = list(chosen)
+    state.show("ask_heads", list(chosen))
 
     def store() -> None:
         state.change(heads=tuple(st.session_state.ask_heads))

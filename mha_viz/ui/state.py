@@ -5,6 +5,7 @@ Knows names and numbers; must not import torch, transformers or plotly: the page
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ TEXTS = ("text", "pair", "text_b", "source")
 HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")
 METHODS = ("ablation", "gradient")
 MAX_OFF = 2_500
+LATE = 0.5  # seconds in which a browser may still send the address before the last one
 T = TypeVar("T")
 
 
@@ -269,9 +271,12 @@ def follow() -> None:
     """Take the address's view where Back or Forward led to it; for the start of a page's run.
 
     A page that is opened from another has no parameters and keeps the view. Where something was
-    chosen since the address was last written, the address is only late.
+    chosen since the address was last written, or a click is faster than the new address, the
+    address is only late.
     """
     params, late = _address(), st.session_state.pop("changed", False)
+    overwritten, at = st.session_state.get("overwritten", ({}, 0.0))
+    late = late or (params == overwritten and time.monotonic() - at < LATE)
     if "view" not in st.session_state or late or params in ({}, st.session_state.get("published")):
         return
     view, st.session_state.problems = from_params(params, folders())
@@ -311,8 +316,9 @@ def change(**values: Any) -> View:
 
 def publish() -> None:
     """Write the view into the URL, where it is not there yet."""
-    params = to_params(current())
-    if params != _address():
+    params, before = to_params(current()), _address()
+    if params != before:
+        st.session_state.overwritten = before, time.monotonic()
         st.query_params.from_dict(params)
     st.session_state.published = params
     settle()
@@ -321,6 +327,20 @@ def publish() -> None:
 def settle() -> None:
     """The address says all that was chosen, or as much of it as can be shown."""
     st.session_state.changed = False
+
+
+def show(key: str, value: Any) -> None:
+    """Give a widget a value that it does not have.
+
+    To give it the one that it has would take back what is chosen in the browser at this moment.
+    But on another page Streamlit takes a widget for a new one, without a value, while its key
+    still answers for the old one.
+    """
+    given: dict[str, Any] = st.session_state.setdefault("given", {})
+    page = st.session_state.get("page")
+    if given.get(key) != page or key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    given[key] = page
 
 
 def bound(
@@ -337,7 +357,7 @@ def bound(
     The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
     """
     key = f"ask_{name}"
-    st.session_state[key] = getattr(current(), name)
+    show(key, getattr(current(), name))
 
     def store() -> None:
         st.session_state.problems = []

@@ -10,6 +10,7 @@ import mha_viz as mv
 from mha_viz.capture import ablation, generation, importance, prediction, pruning
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.robustness import robustness
 from mha_viz.core import measure
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import reporting, state
@@ -186,7 +187,7 @@ def test_pruning_is_that_of_the_library():
         assert shown[shown["order"] == order]["loss"].tolist() == pytest.approx(
             curve.loss.tolist(), abs=1e-6
         )
-    found = pruning.robustness(mv.load("tiny-gpt2"), texts, 32)
+    found = robustness(mv.load("tiny-gpt2"), texts, 32)
     assert format_number(found.summary()["extra"]) in said(app)
 
 

@@ -72,7 +72,7 @@ def _texts(scene: Scene) -> None:
     with st.expander("Measured over this sentence and these texts (one a line)"):
         kept = st.session_state.get("more_texts")
         # Streamlit forgets what was typed into a box that another page does not draw.
-        st.session_state.ask_more = "\n".join(default_texts()) if kept is None else kept
+        state.show("ask_more", "\n".join(default_texts()) if kept is None else kept)
 
         def take() -> None:
             st.session_state.more_texts = st.session_state.ask_more
