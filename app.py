@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from mha_viz.ui import look, memory
-from mha_viz.ui.pages import compare, explore, intervene
+from mha_viz.ui import look, memory, state
+from mha_viz.ui.learn.contents import LABS
+from mha_viz.ui.pages import compare, explore, intervene, learn
 
 st.set_page_config(
     page_title="mha_viz",
@@ -13,11 +14,16 @@ st.set_page_config(
     menu_items={"About": "mha_viz: see and measure every attention head."},
 )
 memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
-st.session_state.pages = {
+tools = {
     "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
     "compare": st.Page(compare.page, title="Compare", url_path="compare"),
     "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
 }
-page = st.navigation(list(st.session_state.pages.values()), position="top")
-st.session_state.page = page.url_path
+labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
+    lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
+    for number, lab in enumerate(LABS, 1)
+}
+st.session_state.pages = tools | labs
+page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
+state.arrive(page.url_path)
 page.run()

@@ -19,6 +19,7 @@ from mha_viz.capture.positions import longest_text
 from mha_viz.capture.projections import MATRICES, LayerProjections, float32, repeat_heads
 from mha_viz.capture.run import PARTS, Mechanism, OnLayer, Run, run, settle
 from mha_viz.capture.tokens import Encoded, encode
+from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord, Token
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
@@ -271,6 +272,7 @@ class AttentionModel:
         cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
         self.n_ctx = min(self.n_ctx, int(cells**0.5))
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
+        self._W_O: dict[str, OutputWeights] = {}
         if self.mechanism == "ours":
             return ()
         return (
@@ -363,7 +365,6 @@ class AttentionModel:
             repeat_heads(float32(kept[name], row, m), heads) if name in kept else None
             for name in ("key", "value")
         )
-        W_O = [layer.output() for layer in self._projections[part]]
         return AttentionRecord(
             pattern=float32(kept["pattern"], row, n, m),
             tokens=queries.tokens,
@@ -373,7 +374,7 @@ class AttentionModel:
             key=key,
             value=value,
             scale=tuple(left.scale),
-            W_O=tuple(w for w in W_O if w is not None) if all(w is not None for w in W_O) else (),
+            W_O=self._output_weights(part),
             model=self.name,
             family=self.family,
             part=part,
@@ -382,6 +383,15 @@ class AttentionModel:
             causal=self.causal if part == "self" else part == "decoder",
             notes=self.notes + self._cuts(source, target) + notes,
         )
+
+    def _output_weights(self, part: str) -> OutputWeights:
+        """Each layer's W_O; none where the family's layout is not known."""
+        found = [layer.output() for layer in self._projections[part]]
+        weights = [w for w in found if w is not None]
+        known = self._W_O.get(part)
+        if known is None or not known.are(weights):
+            known = self._W_O[part] = OutputWeights(weights if len(weights) == len(found) else ())
+        return known
 
     def _cuts(self, *texts: Encoded | None) -> tuple[str, ...]:
         """A note for each text of which something was left out."""

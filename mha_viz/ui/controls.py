@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.capture.catalog import ModelInfo, find_model, list_models
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import state
+from mha_viz.ui import state, views
 from mha_viz.ui.examples import EXAMPLES
 from mha_viz.ui.messages import plain
 
@@ -103,9 +103,9 @@ def _describe(name: str, info: ModelInfo | None) -> str:
 def hardware() -> None:
     """Device and number format, in the sidebar; what stands there first is right for most."""
     with st.expander("Device and precision"):
-        state.bound("device", st.selectbox, "Run on", list(state.DEVICES))
+        state.bound("device", st.selectbox, "Run on", list(views.DEVICES))
         state.bound(
-            "dtype", st.selectbox, "Weights as", list(state.DTYPES),
+            "dtype", st.selectbox, "Weights as", list(views.DTYPES),
             help="Attention weights are always shown as float32.",
         )  # fmt: skip
 
@@ -187,7 +187,7 @@ def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: b
             format_func=lambda key: labels.get(key, "All heads"),
         )  # fmt: skip
         state.bound(
-            "scale", st.segmented_control, "Colour scale", list(state.SCALES), wrap=True,
+            "scale", st.segmented_control, "Colour scale", list(views.SCALES), wrap=True,
             format_func=SCALE_NAMES.__getitem__,
         )  # fmt: skip
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
@@ -203,7 +203,7 @@ def head_options(n_layers: int, n_heads: int) -> None:
     state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format)
     state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
     state.bound(
-        "show", st.segmented_control, "Picture", list(state.SHOWS), wrap=True,
+        "show", st.segmented_control, "Picture", list(views.SHOWS), wrap=True,
         format_func=SHOW_NAMES.__getitem__,
     )  # fmt: skip
 
@@ -211,7 +211,7 @@ def head_options(n_layers: int, n_heads: int) -> None:
 def section_picker() -> None:
     """What the Compare page compares."""
     state.bound(
-        "section", st.segmented_control, "Compare", list(state.SECTIONS), wrap=True,
+        "section", st.segmented_control, "Compare", list(views.SECTIONS), wrap=True,
         format_func=SECTION_NAMES.__getitem__,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from mha_viz.ui.scene import Scene
 from mha_viz.ui.scene import compute as compute
 from mha_viz.ui.scene import fit_head as fit_head
 from mha_viz.ui.scene import shown as shown_record
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 
 def load_model(view: View) -> AttentionModel:

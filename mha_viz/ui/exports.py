@@ -21,9 +21,9 @@ from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
 from mha_viz.plots.static import head_image
-from mha_viz.ui import state
+from mha_viz.ui import state, views
 from mha_viz.ui.scene import Scene
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 BINARY = "application/octet-stream"
 Urls = dict[tuple[bool, ...], str]
@@ -66,7 +66,7 @@ def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
                 width="stretch",
             )  # fmt: skip
     with st.popover("Link", icon=":material/link:"):
-        if max(len(view.text), len(view.pair)) > state.MAX_URL_TEXT:
+        if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
             st.markdown("This text is too long for a link; the link opens on everything else.")
         st.code(link(view), language=None, wrap_lines=True)
 
@@ -74,7 +74,7 @@ def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
 def link(view: View) -> str:
     """The address that opens on this view."""
     parts = urlsplit(st.context.url or "http://127.0.0.1:8501/")
-    return f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(state.to_params(view))}"
+    return f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(views.to_params(view))}"
 
 
 def file_name(scene: Scene) -> str:

@@ -16,6 +16,7 @@ import streamlit as st
 
 from mha_viz.plots import theme
 from mha_viz.plots.figure_file import captioned, figure_html, table_csv
+from mha_viz.plots.larger import larger
 from mha_viz.ui import look
 from mha_viz.ui.components.figure_download import figure_download
 from mha_viz.ui.exports import safe_name
@@ -140,7 +141,7 @@ def _files(shown: _Shown) -> tuple[tuple[str, Callable[[], str | bytes], str], .
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
     """A copy of the asked height, in which a click dims nothing."""
-    copy = go.Figure(figure)
+    copy = larger(figure) if look.large() else go.Figure(figure)
     if height is not None:
         copy.update_layout(height=height)
     if clickable:

@@ -17,7 +17,7 @@ from mha_viz.plots.labels import head_name
 from mha_viz.plots.pair import score_products
 from mha_viz.plots.payload import lines_payload, names_of
 from mha_viz.plots.theme import format_weight
-from mha_viz.ui import exports, look, state
+from mha_viz.ui import exports, look, state, views
 from mha_viz.ui.components.token_lines import token_lines
 from mha_viz.ui.scene import Scene
 
@@ -81,7 +81,7 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
 
     st.multiselect(
         "Heads drawn together", every, key="ask_heads", on_change=store,
-        max_selections=state.MAX_HEADS, format_func=lambda head: head_name(*head),
+        max_selections=views.MAX_HEADS, format_func=lambda head: head_name(*head),
     )  # fmt: skip
     index = ([i for i, _ in chosen], [j for _, j in chosen])
     payload = lines_payload(

@@ -12,7 +12,20 @@ _STYLE = Path(__file__).with_name("page.css")
 
 def page_style() -> None:
     """Use the room of a page: on a projector and on a phone there is none to waste."""
+    st.session_state.projected = False
     st.html(_STYLE)
+
+
+def projector(on: bool) -> None:
+    """Larger type, to be read from the last row of a class; figures follow."""
+    st.session_state.projected = on
+    if on:
+        st.html("<style>html { font-size: 21px; }</style>")
+
+
+def large() -> bool:
+    """Whether this page is shown in larger type."""
+    return bool(st.session_state.get("projected"))
 
 
 def dark() -> bool:

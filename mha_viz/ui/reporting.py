@@ -19,7 +19,7 @@ from mha_viz.core.measure import head_similarity
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.ui import memory
 from mha_viz.ui.scene import Scene
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 T = TypeVar("T")
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only

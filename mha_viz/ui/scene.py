@@ -18,7 +18,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import TextError
 from mha_viz.ui import memory, state
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 Facts = dict[str, NDArray[np.float32]]
 PATIENCE = 0.4  # seconds before a bar appears; what is faster needs none
@@ -148,6 +148,7 @@ def _offer_again() -> None:
     """End this run of the page; the text stays, and waits to be run again or changed."""
     st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
     st.button("Run again", on_click=_stop, args=(None,), key="again")
+    state.settle()
     st.stop()
 
 

@@ -156,7 +156,7 @@ def _new_page(browser: Browser, faults: list[str], width: int, **context: Any) -
 
 def _is_fault(line: ConsoleMessage) -> bool:
     """An error, but for one: opened on /compare, Streamlit first asks for its own address there."""
-    probed = re.search(r"/\w+/_stcore/(health|host-config)$", line.location["url"])
+    probed = re.search(r"/[\w-]+/_stcore/(health|host-config)$", line.location["url"])
     return line.type == "error" and not (probed and "404 (Not Found)" in line.text)
 
 

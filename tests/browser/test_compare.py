@@ -273,6 +273,7 @@ def test_hostile_text_stays_text(open_page, section):
     )
     page = open_page()
     page.get_by_role("link", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compare heads")).to_be_visible()
     box = page.get_by_label("Sentence", exact=True)
     box.fill(hostile)
     box.press("Enter")

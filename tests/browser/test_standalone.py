@@ -29,7 +29,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
         frame.locator("canvas").click(position={"x": 50, "y": 60})
         expect(root).to_have_attribute("data-selected", "L0 H0")
         expect(frame.locator(".tip")).to_contain_text("≈")
-    assert not [url for url in asked if not url.startswith(("file:", "about:"))]
+    assert not [url for url in asked if not url.startswith(("file:", "about:", "blob:"))]
 
 
 def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, pattern_change
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
-from mha_viz.ui import state
+from mha_viz.ui import views
 from mha_viz.ui.compare import diversity
 from tests.ui.compare_app import SECTIONS, TEXT, check, compare, said, table
 
@@ -49,8 +49,8 @@ def test_layers_shows_the_report(model, record, metric):
     assert app.subheader[0].value == "L2 H5"
 
 
-@pytest.mark.parametrize("measure", state.MEASURES)
-@pytest.mark.parametrize("order", state.ORDERS)
+@pytest.mark.parametrize("measure", views.MEASURES)
+@pytest.mark.parametrize("order", views.ORDERS)
 def test_twins_shows_the_similarity(model, record, measure, order):
     app = compare(
         "twins", "map", model=model.name, text=TEXT, section="twins", measure=measure, order=order
@@ -94,10 +94,10 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
     assert app.subheader[0].value == "L3 H1 and L1 H6"
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
-    for measure in state.MEASURES:
+    for measure in views.MEASURES:
         expected = float(mv.head_similarity(record, measure)[a, b])
         assert float(between[METRICS[measure].title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
-    for space in state.SPACES:
+    for space in views.SPACES:
         expected = float(mv.parameter_similarity(model, space)[a, b])
         assert float(between[f"cos of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     difference = table(app, "query").set_index("query")

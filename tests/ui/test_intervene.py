@@ -13,7 +13,7 @@ from mha_viz.capture.model import AttentionModel
 from mha_viz.capture.robustness import robustness
 from mha_viz.core import measure
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import reporting, state
+from mha_viz.ui import reporting, state, views
 from mha_viz.ui.intervene import effect, switches
 from mha_viz.ui.intervene import importance as importance_part
 from tests.capture.checkpoints import WORDS, gpt2, save, spread
@@ -142,7 +142,7 @@ def test_all_heads_on_is_no_change():
 
 
 def test_words_of_the_switches_and_of_files_name_the_change():
-    view = state.View(off=((0, 1),), how="scale", factor=0.25)
+    view = views.View(off=((0, 1),), how="scale", factor=0.25)
     assert effect.described(view) == "Scaled by 0.25: L0 H1"
     view = replace(view, how="patch_z", source="another text")
     assert effect.described(view) == "Output of another text (another text): L0 H1"
@@ -158,7 +158,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
     press(app, "measure")
     check(app)
     model = mv.load("tiny-gpt2")
-    both = [importance.head_importance(model, texts, method) for method in state.METHODS]
+    both = [importance.head_importance(model, texts, method) for method in views.METHODS]
     assert table(app, "importance", "low")["importance"].tolist() == pytest.approx(
         both[0].mean.flatten().tolist(), abs=1e-6
     )
@@ -521,7 +521,7 @@ def test_a_line_that_cannot_be_used_is_said_and_the_rest_stays():
     check(app)
 
 
-@pytest.mark.parametrize("method", state.METHODS)
+@pytest.mark.parametrize("method", views.METHODS)
 def test_a_masked_text_with_a_gap_can_be_measured(method):
     app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.", method=method)
     press(app, "measure")

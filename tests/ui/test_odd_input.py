@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import state
+from mha_viz.ui import state, views
 from tests.capture.checkpoints import WORDS, gpt2, save, spread
 from tests.capture.families import FAMILIES
 from tests.ui.compare_app import SECTIONS, check, compare, said, table
@@ -69,7 +69,7 @@ def test_any_text_in_every_section(model, section, text):
         assert "was cut to 128 tokens" in app.warning[0].value
 
 
-@pytest.mark.parametrize("measure", state.MEASURES)
+@pytest.mark.parametrize("measure", views.MEASURES)
 @pytest.mark.parametrize("text", ["one", "equal"])
 def test_twins_of_texts_that_say_little(measure, text):
     app = compare("twins", model="tiny-gpt2", section="twins", measure=measure, text=TEXTS[text])
@@ -155,7 +155,7 @@ def test_a_head_that_attends_to_nothing(blind, section):
         assert "L0 H0 attends to nothing on this text" in text
 
 
-@pytest.mark.parametrize("measure", state.MEASURES)
+@pytest.mark.parametrize("measure", views.MEASURES)
 def test_a_head_that_attends_to_nothing_among_twins(blind, measure):
     app = compare("twins", section="twins", measure=measure, order="cluster",
                   text="a blind head in every measure")  # fmt: skip

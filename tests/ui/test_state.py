@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.ui import state
-from mha_viz.ui.state import DEFAULT, View, from_params, to_params
+from mha_viz.ui import views
+from mha_viz.ui.views import DEFAULT, View, from_params, to_params
 
 VIEW = View(
     model="owner/some-model", text="a b & c = ü 👍", pair="d", part="cross", layer=3, head=7,
@@ -64,7 +64,7 @@ def test_unknown_parameters_are_ignored():
 def test_a_text_too_long_for_a_link_is_left_out_of_it():
     long = replace(DEFAULT, text="word " * 1000)
     assert "text" not in to_params(long)
-    assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * state.MAX_URL_TEXT
+    assert len(from_params({"text": "x" * 10**6})[0].text) <= 4 * views.MAX_URL_TEXT
 
 
 @given(st.dictionaries(st.sampled_from([f.name for f in fields(View)]), st.text()))

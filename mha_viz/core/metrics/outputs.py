@@ -8,6 +8,7 @@ d_head numbers, ||z W_O||^2 = z G z^T.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from jaxtyping import Float
@@ -170,8 +171,27 @@ def output_gram(W_O: Sequence[Anything]) -> Float[Tensor, "layer head d_head d_h
     >>> output_gram([torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[25.]]]], dtype=torch.float64)
     """
+    if isinstance(W_O, OutputWeights):
+        return W_O.gram()
     # a layer at a time: only one layer's weights are ever held twice
     return torch.stack([weight @ weight.mT for weight in (layer.double() for layer in W_O)])
+
+
+class OutputWeights(tuple[Tensor, ...]):
+    """A model's W_O of all layers, which keeps its `output_gram` from one text to the next."""
+
+    _known: tuple[list[int], Tensor] | None = None
+
+    def gram(self) -> Float[Tensor, "layer head d_head d_head"]:
+        """Made again only where weights were written to since."""
+        versions = [weight._version for weight in self]
+        if self._known is None or self._known[0] != versions:
+            self._known = versions, output_gram(tuple(self))
+        return self._known[1]
+
+    def are(self, weights: Sequence[Tensor]) -> bool:
+        """Whether these are views of the same numbers."""
+        return list(map(_place, self)) == list(map(_place, weights))
 
 
 def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
@@ -180,13 +200,28 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
     tensor(2.0000, dtype=torch.float64)
     """
-    squares = torch.linalg.eigvalsh(gram)
+    squares = _eigenvalues(gram)
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()
     total = singular.sum(-1, keepdim=True)
     rank = torch.special.entr(singular / total).sum(-1).exp()
     return torch.where(total[..., 0] > 0, rank, 0.0)
+
+
+def _place(tensor: Tensor) -> tuple[object, ...]:
+    """Where its numbers lie in memory, and how they are read."""
+    return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
+
+
+def _eigenvalues(matrices: Tensor) -> Tensor:
+    """Those of symmetric matrices, lowest first; LAPACK takes one matrix after the other."""
+    threads = torch.get_num_threads()
+    if matrices.device.type != "cpu" or matrices.ndim < 3 or threads == 1:
+        return torch.linalg.eigvalsh(matrices)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = pool.map(torch.linalg.eigvalsh, matrices.flatten(0, -3).chunk(threads))
+        return torch.cat(list(parts)).unflatten(0, matrices.shape[:-2])
 
 
 def check_z(z: Anything) -> torch.dtype:

@@ -8,7 +8,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.plots.alike import pair_scatter
-from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui import figures, look, reporting, state, views, words
 from mha_viz.ui.compare.pair import chosen_pair
 from mha_viz.ui.scene import Scene
 
@@ -31,7 +31,7 @@ def draw(scene: Scene) -> None:
         ) or "cka"  # fmt: skip
         state.bound(
             "space", st.segmented_control, "Likeness of parameters, as colour",
-            list(state.SPACES), wrap=True,
+            list(views.SPACES), wrap=True,
         )  # fmt: skip
     space = state.current().space
     table = reporting.remembered(

@@ -16,7 +16,7 @@ from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import controls, figures, look, reporting, state, words
+from mha_viz.ui import controls, figures, look, reporting, state, views, words
 from mha_viz.ui.card import labels
 from mha_viz.ui.head_pictures import in_words
 from mha_viz.ui.messages import plain
@@ -121,7 +121,7 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
             continue
         two = torch.stack([held[a], held[b]])[None]
         rows.append((METRICS[key].title, format_number(METRICS[key].function(two)[0, 1])))
-    for space in state.SPACES:
+    for space in views.SPACES:
         matrix = reporting.parameter_likeness(state.current(), space)
         if matrix is not None:
             heads = scene.record.n_heads

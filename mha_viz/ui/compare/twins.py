@@ -14,7 +14,7 @@ from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_o
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.twins import similarity_matrix
-from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui import figures, look, reporting, state, views, words
 from mha_viz.ui.compare.pair import chosen_pair
 from mha_viz.ui.scene import Scene
 
@@ -84,7 +84,7 @@ def _find(scene: Scene, measure: str, order: str) -> _Found | None:
 
 
 def _controls(scene: Scene) -> None:
-    known = [m for m in state.MEASURES if scene.record.z is not None or m not in LIKENESS]
+    known = [m for m in views.MEASURES if scene.record.z is not None or m not in LIKENESS]
     if state.current().measure not in known:
         state.change(measure=known[0])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -93,11 +93,11 @@ def _controls(scene: Scene) -> None:
             format_func=lambda key: METRICS[key].title,
         )  # fmt: skip
         state.bound(
-            "order", st.segmented_control, "Order", list(state.ORDERS),
+            "order", st.segmented_control, "Order", list(views.ORDERS),
             format_func={"layer": "By layer", "cluster": "By likeness"}.__getitem__,
         )  # fmt: skip
         state.bound(
-            "clusters", st.slider, "Clusters", min_value=1, max_value=state.MAX_CLUSTERS, width=200
+            "clusters", st.slider, "Clusters", min_value=1, max_value=views.MAX_CLUSTERS, width=200
         )
 
 

@@ -21,7 +21,7 @@ from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 TOP_K = 10
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # stands where no head is changed

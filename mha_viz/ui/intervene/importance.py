@@ -9,12 +9,12 @@ from mha_viz.capture.importance import HeadImportance, agreement, head_importanc
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.importance import head_scatter, importance_map
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, reporting, state, words
+from mha_viz.ui import figures, look, memory, reporting, state, views, words
 from mha_viz.ui.examples import EXAMPLES
 from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 UNIT = "nats per token"
@@ -56,7 +56,7 @@ def draw(scene: Scene) -> None:
         st.subheader("Which heads matter", anchor=False)
         _texts(scene)
         state.bound(
-            "method", st.segmented_control, "Method", list(state.METHODS),
+            "method", st.segmented_control, "Method", list(views.METHODS),
             format_func={"ablation": "Each head off, one at a time",
                          "gradient": "Gradient of the loss"}.__getitem__,
         )  # fmt: skip
@@ -135,7 +135,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     )  # fmt: skip
     for note in found.notes:
         st.caption(plain(note))
-    both = [known(scene, method) for method in state.METHODS]
+    both = [known(scene, method) for method in views.METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])
         st.markdown(f"The two methods rank {n} heads with Spearman’s ρ = **{format_number(rho)}**.")

@@ -8,12 +8,12 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.plots.labels import head_name
-from mha_viz.ui import reporting, state
+from mha_viz.ui import reporting, state, views
 from mha_viz.ui.components.head_switches import head_switches
 from mha_viz.ui.intervene import importance
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
-from mha_viz.ui.state import View
+from mha_viz.ui.views import View
 
 Heads = tuple[tuple[int, int], ...]
 HOW_NAMES = {
@@ -95,7 +95,7 @@ def _fit(scene: Scene) -> None:
 def _how() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
-            "how", st.selectbox, "What is done to them", list(state.HOWS), width=240,
+            "how", st.selectbox, "What is done to them", list(views.HOWS), width=240,
             format_func=HOW_NAMES.__getitem__,
         )  # fmt: skip
         how = state.current().how

@@ -1,0 +1,134 @@
+"""A small matrix with its numbers written into the cells: the arithmetic of the labs.
+
+Knows plotly and arrays. Must not know what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mha_viz.errors import ArgumentError
+from mha_viz.plots import theme
+from mha_viz.plots.cells import colours_of
+from mha_viz.plots.frame import Limits, as_numbers
+from mha_viz.plots.labels import clean, clean_all, plotly_text
+
+MAX_CELLS = 4_096
+_WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
+_LETTER = 7  # about the width of one, in pixels
+
+
+def number_matrix(
+    values: Any,
+    title: str,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    shape: str = "",
+    diverging: bool = True,
+    limits: Limits | None = None,
+    marked: Sequence[tuple[int, int]] = (),
+    hover: Sequence[Sequence[str]] = (),
+    cell: int = _WIDTH,
+    decimals: int = 2,
+    dark: bool = False,
+) -> go.Figure:
+    """A matrix as coloured cells, each with its number; as large as its cells need.
+
+    Args:
+        values: (row, column); what is not finite is hatched nowhere and says "–" (masked).
+        title: what it is called, as "Q" or "softmax"; `shape` in words, as "3 tokens × 4".
+        rows, columns: a name for each; any text; none for no names.
+        diverging: whether numbers have a sign; else the scale goes from the least to the largest.
+        limits: lowest and highest value of the scale, where several matrices share it.
+        marked: cells that are framed, as (row, column).
+        hover: a sentence for each cell; else row, column and the exact value.
+        cell: width of a cell in pixels; below 30 no numbers are written.
+        decimals: of the numbers in the cells; hover shows more.
+
+    Raises:
+        ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
+    """
+    numbers = as_numbers(values, 2, "values")
+    n_rows, n_columns = numbers.shape
+    if numbers.size > MAX_CELLS:
+        raise ArgumentError(
+            f"A matrix of {n_rows} x {n_columns} is too large to be written out: at most "
+            f"{MAX_CELLS:,} cells."
+        )
+    names = clean_all(rows or [str(i) for i in range(n_rows)], n_rows, "rows")
+    heads = clean_all(columns or [str(i) for i in range(n_columns)], n_columns, "columns")
+    written = cell >= 30
+    figure = go.Figure(
+        go.Heatmap(
+            z=numbers, **colours_of(numbers, diverging, limits, dark), showscale=False,
+            xgap=1, ygap=1, hoverongaps=True, hoverinfo="text",
+            hovertext=[list(line) for line in hover] or _hover(numbers, names, heads, title),
+            text=_texts(numbers, decimals) if written else None,
+            texttemplate="%{text}" if written else None, textfont=dict(size=12),
+        )
+    )  # fmt: skip
+    for row, column in marked:
+        figure.add_shape(
+            type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5,
+            line=dict(width=3, color=theme.accent(dark)),
+        )  # fmt: skip
+    left = 10 + _LETTER * min(14, max(map(len, names))) if rows else 6
+    slanted = bool(columns) and max(map(len, heads)) * _LETTER > cell
+    top = 40 + (20 if columns else 0) + (34 if slanted else 0)
+    right = 44 if slanted else 8
+    height = min(_HEIGHT, cell)
+    axis = dict(showgrid=False, zeroline=False, fixedrange=True, ticks="")
+    layout = theme.layout(dark)
+    label = f'<span style="font-size:12px;color:{theme.muted(dark)}"> {plotly_text(shape)}</span>'
+    figure.update_layout(
+        **layout | dict(
+            title=layout["title"] | dict(
+                text=f"<b>{plotly_text(clean(title, 60))}</b>{label if shape else ''}",
+                y=1, yref="container", yanchor="top", pad=dict(t=10, l=4),
+            ),
+            width=max(left + cell * n_columns + right, 40 + _LETTER * (len(title) + len(shape))),
+            height=top + height * n_rows + 8,
+            margin=dict(l=left, r=right, t=top, b=8, autoexpand=False),
+            xaxis=layout["xaxis"] | axis | dict(
+                tickvals=list(range(n_columns)) if columns else [], ticktext=_ticks(heads),
+                side="top", tickangle=-40 if slanted else 0, range=[-0.5, n_columns - 0.5],
+            ),
+            yaxis=layout["yaxis"] | axis | dict(
+                tickvals=list(range(n_rows)) if rows else [], ticktext=_ticks(names),
+                range=[n_rows - 0.5, -0.5],
+            ),
+        )
+    )  # fmt: skip
+    return figure
+
+
+def _texts(numbers: np.ndarray, decimals: int) -> list[list[str]]:
+    return [[_text(value, decimals) for value in row] for row in numbers]
+
+
+def _text(value: float, decimals: int) -> str:
+    if not np.isfinite(value):
+        return "–"
+    short = f"{value:.{decimals}f}"
+    return short if len(short) <= 6 else f"{value:.0e}"
+
+
+def _hover(numbers: np.ndarray, rows: list[str], columns: list[str], title: str) -> list[list[str]]:
+    name = plotly_text(clean(title, 60))
+    return [
+        [
+            f"{name} · {plotly_text(row)} · {plotly_text(column)}<br>"
+            f"<b>{theme.format_number(value)}</b>"
+            for column, value in zip(columns, line, strict=True)
+        ]
+        for row, line in zip(rows, numbers, strict=True)
+    ]
+
+
+def _ticks(names: list[str]) -> list[str]:
+    return [plotly_text(name if len(name) <= 14 else name[:13] + "…") for name in names]

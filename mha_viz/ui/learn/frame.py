@@ -1,0 +1,94 @@
+"""What every lab has: its head, statements, formulas, a question before the answer, larger type.
+
+Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.ui import look
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.contents import LABS, Lab
+
+
+def sidebar() -> None:
+    """The switch that a teacher needs in front of a class."""
+    with st.sidebar:
+        st.toggle("Projector", key="projector", persist_state="session",
+                  help="Larger type, to be read from the last row.")  # fmt: skip
+    look.projector(bool(st.session_state.projector))
+
+
+def begin(lab: Lab) -> None:
+    """Number and title of a lab, and what it answers."""
+    number = LABS.index(lab) + 1
+    st.title(f"{number}. {lab.title}", anchor=False)
+    st.markdown(lab.about)
+
+
+def onward(lab: Lab) -> None:
+    """To the lab before, all labs, and the next one."""
+    number, pages = LABS.index(lab), st.session_state.get("pages", {})
+    ways = (
+        (LABS[number - 1] if number else None, ":material/arrow_back:"),
+        (LABS[number + 1] if number + 1 < len(LABS) else None, ":material/arrow_forward:"),
+    )
+    st.divider()
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        for other, icon in ways:
+            if other is not None and other.address in pages:
+                st.page_link(pages[other.address], label=other.title, icon=icon)
+        if "learn" in pages:
+            st.page_link(pages["learn"], label="All labs", icon=":material/list:")
+
+
+def step(title: str, statement: str, formula: str = "") -> None:
+    """A part of a lab: what is claimed, and the formula for it (LaTeX)."""
+    st.subheader(title, anchor=False)
+    st.markdown(statement)
+    if formula:
+        st.latex(formula)
+
+
+def predict(
+    choices: Choices, name: str, question: str, options: Sequence[str], right: int, because: str
+) -> None:
+    """A question to answer before the lab is run; the answer is there when it is asked for.
+
+    Args:
+        name: of the question, unique in its lab.
+        right: which of the options holds. because: why, with the numbers that show it.
+    """
+    with st.container(border=True):
+        st.markdown(f":material/psychology_alt: **Predict before you run.** {question}")
+        key = choices.key(f"predict-{name}")
+        chosen = st.radio("Your prediction", options, index=None, key=key, persist_state="session",
+                          label_visibility="collapsed")  # fmt: skip
+        shown = f"{key}-shown"
+
+        def show() -> None:
+            st.session_state[shown] = not st.session_state.get(shown, False)
+
+        st.button("Hide the answer" if st.session_state.get(shown) else "Show the answer",
+                  key=f"{key}-button", on_click=show)  # fmt: skip
+        if st.session_state.get(shown):
+            verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
+            st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
+
+
+def matrix(key: str, values: Any, title: str, **options: Any) -> None:
+    """A matrix with its numbers; arguments as for `number_matrix`. Several wrap side by side."""
+    from mha_viz.plots.larger import larger
+    from mha_viz.plots.numbers import number_matrix
+
+    figure = number_matrix(values, title, dark=look.dark(), **options)
+    n_rows, n_columns = figure.data[0].z.shape
+    st.plotly_chart(
+        larger(figure) if look.large() else figure, theme=None, key=key, width="content",
+        config={"displayModeBar": False},
+        alt=f"{title}: a matrix of {n_rows} rows and {n_columns} columns.",
+    )  # fmt: skip

@@ -1,0 +1,160 @@
+"""Lab 1 on screen: pick, compute, draw."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.core.checks import Anything
+from mha_viz.labs.soft_lookup import WORDS, Lookup, example, lookup, score_spread
+from mha_viz.plots.curves import curves
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, views
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices, among, numbers
+
+SIZES = (3, 4, 5, 6, 7, 8)
+WIDTHS = (1, 2, 3, 4, 6, 8)
+ASPECTS = {
+    "variance": ("Variance of the scores", "variance"),
+    "confidence": ("Largest weight of a row", "mean largest weight"),
+    "gradient": ("How much gradient softmax lets through", "mean of Σ a (1 − a)"),
+}
+
+
+@st.fragment
+def draw(choices: Choices) -> None:
+    """The lookup with every number, the square root, the temperature."""
+    _lookup(choices)
+    _square_root(choices)
+    choices.publish()
+
+
+def _lookup(choices: Choices) -> None:
+    frame.step(
+        "A lookup that takes a little of everything",
+        "A dictionary gives the value of the **one** key that equals the query. Attention compares "
+        "each query with **every** key, turns the scores into weights that sum to 1, and returns "
+        "the weighted mean of the values.",
+        r"\text{output} = \operatorname{softmax}\!\Big(\frac{Q K^\top}{T\sqrt{d_k}}\Big)\, V",
+    )
+    frame.predict(
+        choices, "temperature", "The temperature T goes towards 0. What does each row become?",
+        ["Equal weights for all keys", "Weight 1 for the key with the largest score",
+         "The values themselves"], 1,
+        "Scores are divided by T, so differences grow without bound and softmax gives everything "
+        "to the largest: a hard lookup. For large T all weights become 1/n.",
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n = choices.bound(
+            "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=200
+        )
+        d_k = choices.bound(
+            "width", st.select_slider, "Width d_k", WIDTHS, default=3, read=among(WIDTHS),
+            width=200,
+        )  # fmt: skip
+        temperature = choices.bound(
+            "temperature", st.slider, "Temperature T", 0.05, 5.0, default=1.0, step=0.05,
+            read=views.real(0.05, 5.0), width=200,
+        )  # fmt: skip
+    query, key, value = example(n, d_k)
+    with st.container(horizontal=True):
+        query = _edited(choices, "q", "Queries Q", query)
+        key = _edited(choices, "k", "Keys K", key)
+        value = _edited(choices, "v", "Values V", value)
+    _pipeline(lookup(query, key, value, temperature), n)
+
+
+def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anything:
+    """A matrix that can be typed into; the link carries what was typed."""
+    rows, columns = start.shape
+    begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
+    read = numbers(rows, columns, -99.0, 99.0)
+    size = f"{name}{rows}x{columns}"
+    held = choices.get(size, begin, read)
+    # The editor keeps its own edits: it must be handed the same numbers in every run.
+    base = choices.fixed(f"{size}-base", held)
+    table = pd.DataFrame(base, index=WORDS[:rows], columns=[str(i) for i in range(columns)])
+    with st.container(width=90 + 74 * columns):
+        edited = st.data_editor(
+            table, key=choices.editor_key(f"{size}-editor"), num_rows="fixed", width="stretch",
+            column_config={
+                "_index": st.column_config.TextColumn(title, disabled=True),
+                **{str(i): st.column_config.NumberColumn(min_value=-99, max_value=99, step=0.1)
+                   for i in range(columns)},
+            },
+        )  # fmt: skip
+    filled = edited.astype(float).fillna(0.0).clip(-99, 99)
+    choices.keep(size, tuple(tuple(row) for row in filled.to_numpy().tolist()))
+    return torch.tensor(filled.to_numpy(), dtype=torch.float32)
+
+
+def _pipeline(found: Lookup, n: int) -> None:
+    words = WORDS[:n]
+    pairs = "query × key"
+    with st.container(horizontal=True):
+        for title, values, columns, options in (
+            ("Q Kᵀ", found.dots, words, {"shape": pairs}),
+            (f"× {format_number(found.scale)}", found.scores, words, {"shape": pairs}),
+            (
+                "softmax",
+                found.pattern,
+                words,
+                {"shape": pairs, "diverging": False, "limits": (0.0, 1.0)},
+            ),
+            ("weights × V", found.output, ("0", "1"), {"shape": "query × d_v"}),
+        ):
+            frame.matrix(f"soft-lookup-{title}", values, title, rows=words, columns=columns,
+                         **options)  # fmt: skip
+    best = found.pattern.max(-1)
+    row = int(best.values.argmax())
+    st.markdown(
+        f"Row by row the weights sum to {format_number(found.pattern[0].sum())}. The surest query, "
+        f"**{words[row]}**, gives {best.values[row]:.0%} of its weight to the key "
+        f"**{words[int(best.indices[row])]}**."
+    )
+
+
+def _square_root(choices: Choices) -> None:
+    frame.step(
+        "Why divide by √d_k?",
+        "A score is a sum of d_k products. If the entries of q and k have mean 0 and variance 1, "
+        "the sum has variance **d_k**: the wider the head, the larger its scores, and softmax of "
+        "large scores is nearly a hard choice through which hardly any gradient flows. Measured "
+        "here on 512 random queries and 16 random keys for each width.",
+        r"\operatorname{Var}(q \cdot k) = d_k \qquad "
+        r"\operatorname{Var}\!\Big(\frac{q \cdot k}{\sqrt{d_k}}\Big) = 1",
+    )
+    frame.predict(
+        choices, "root", "At d_k = 64, without the division: how much weight does the largest of "
+        "16 keys get on average?",
+        ["about 1/16", "about a quarter", "more than 80 %"], 2,
+        "Scores then have a standard deviation of 8: the largest is far above the second. Divided "
+        "by √64 they have 1, and the largest of 16 weights is about a quarter.",
+    )  # fmt: skip
+    aspect = choices.bound(
+        "aspect", st.segmented_control, "What is measured", list(ASPECTS), default="confidence",
+        read=among(tuple(ASPECTS)), format_func=lambda key: ASPECTS[key][0], wrap=True,
+    )  # fmt: skip
+    found = _spread()
+    title, unit = ASPECTS[aspect]
+    plain, scaled = getattr(found, aspect), getattr(found, f"scaled_{aspect}")
+    widths = list(found.widths)
+    figures.show(
+        curves(
+            {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
+            title=title, x_title="d_k", y_title=unit, x_axis="log",
+            y_axis="log" if aspect == "variance" else "linear", dark=look.dark(),
+        ),
+        key=choices.key("spread"), name=title,
+        table=pd.DataFrame({"d_k": widths, "as it is": plain, "divided": scaled}),
+        caption="Random queries and keys, 16 keys, 512 queries, seed 0",
+        how_to_read="Where the line of the divided scores stays level, the width of the head does "
+        "not matter. It is about random vectors: trained heads may learn larger scores.",
+    )  # fmt: skip
+
+
+@st.cache_data(max_entries=1, show_spinner=False)
+def _spread():  # type: ignore[no-untyped-def]
+    return score_spread()

@@ -1,0 +1,48 @@
+"""Learn: the list of labs, and the page that each of them is drawn on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from mha_viz.ui import look, memory, messages, state
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.contents import LABS, Lab
+
+
+def index() -> None:
+    """All labs, in order."""
+    look.page_style()
+    frame.sidebar()
+    st.title("Learn multi-head attention", anchor=False)
+    st.markdown(
+        "Short labs with real numbers, made by the same functions that draw and measure heads "
+        "elsewhere in the app. Each has an address of its own that opens it as you left it."
+    )
+    pages = st.session_state.pages
+    for number, lab in enumerate(LABS, 1):
+        with st.container(border=True, gap="xxsmall"):
+            st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
+            st.caption(lab.about)
+
+
+def page(lab: Lab) -> Callable[[], None]:
+    """The page of one lab."""
+
+    def draw() -> None:
+        look.page_style()
+        frame.sidebar()
+        choices = Choices(lab)
+        frame.begin(lab)
+        problems = st.container()
+        with messages.shown():
+            memory.late(lab.module).draw(choices)
+        with problems:
+            for problem in state.problems():
+                st.warning(messages.plain(problem), icon=":material/link_off:")
+        frame.onward(lab)
+
+    draw.__name__ = lab.address.replace("-", "_")
+    return draw

@@ -1,0 +1,64 @@
+"""Lab 1: what it claims about scores, temperature and the square root of d_k."""
+
+import math
+
+import pytest
+import torch
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import soft_lookup
+
+
+def test_lookup_is_softmax_of_scaled_dots_times_values():
+    query, key, value = soft_lookup.example(5, 3, seed=7)
+    found = soft_lookup.lookup(query, key, value, temperature=0.7)
+    dots = torch.einsum("qd,kd->qk", query, key)
+    pattern = torch.softmax(dots / (0.7 * math.sqrt(3)), dim=-1)
+    torch.testing.assert_close(found.dots, dots)
+    torch.testing.assert_close(found.pattern, pattern)
+    torch.testing.assert_close(found.output, pattern @ value)
+    torch.testing.assert_close(found.scores, found.dots * found.scale)
+
+
+def test_a_low_temperature_is_a_hard_lookup_and_a_high_one_the_mean():
+    query, key, value = soft_lookup.example(7, 8, seed=3)
+    cold = soft_lookup.lookup(query, key, value, temperature=1e-3)
+    torch.testing.assert_close(cold.output, value[(query @ key.T).argmax(-1)])
+    hot = soft_lookup.lookup(query, key, value, temperature=1e6)
+    torch.testing.assert_close(hot.output, value.mean(0).expand(7, 2), atol=1e-4, rtol=0)
+
+
+def test_the_variance_of_scores_is_d_k_and_one_after_the_division():
+    found = soft_lookup.score_spread([4, 16, 64, 256], n_keys=512, n_queries=1024, seed=1)
+    for d_k, variance, scaled in zip(
+        found.widths, found.variance, found.scaled_variance, strict=True
+    ):
+        assert variance == pytest.approx(d_k, rel=0.15)
+        assert scaled == pytest.approx(1.0, rel=0.15)
+
+
+def test_what_the_answer_says_of_64():
+    found = soft_lookup.score_spread()
+    place = found.widths.index(64)
+    assert found.confidence[place] > 0.8
+    assert 0.2 < found.scaled_confidence[place] < 0.3
+    # the wider the head, the less gradient comes through, unless scores are divided
+    assert found.gradient[-1] < 0.1 < 0.8 < found.scaled_gradient[-1]
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+def test_a_temperature_that_is_none(temperature):
+    with pytest.raises(ArgumentError, match="temperature"):
+        soft_lookup.lookup(*soft_lookup.example(3, 2), temperature=temperature)
+
+
+def test_sizes_that_the_lab_does_not_take():
+    for n, d_k in ((2, 4), (9, 4), (4, 0), (4, 9)):
+        with pytest.raises(ArgumentError, match="3 to 8 tokens"):
+            soft_lookup.example(n, d_k)
+    with pytest.raises(ArgumentError):
+        soft_lookup.score_spread([])
+    with pytest.raises(ArgumentError):
+        soft_lookup.score_spread([4], n_keys=1)
+    with pytest.raises(ShapeError):
+        soft_lookup.lookup(torch.ones(3), torch.ones(3), torch.ones(3))

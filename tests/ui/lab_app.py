@@ -1,0 +1,31 @@
+"""One lab's page as an app of its own, and what stands on it."""
+
+from streamlit.testing.v1 import AppTest
+
+
+def _page(key: str) -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.ui import memory
+    from mha_viz.ui.learn.contents import BY_KEY
+    from mha_viz.ui.pages import learn
+
+    memory.warm_up()
+    learn.page(BY_KEY[key])()
+
+
+def lab(key: str, *open_tables: str, **params: str) -> AppTest:
+    """The lab's page under a link, with the tables of these figures open."""
+    app = AppTest.from_function(_page, args=(key,), default_timeout=120)
+    for name, value in params.items():
+        app.query_params[name] = value
+    for table in open_tables:
+        app.session_state[f"{key}-{table}-table"] = True
+    return app.run()
+
+
+def link(app: AppTest) -> dict[str, str]:
+    """What the address says now."""
+    return {
+        name: value if isinstance(value, str) else value[-1]
+        for name, value in app.query_params.items()
+    }

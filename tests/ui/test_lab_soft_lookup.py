@@ -1,0 +1,65 @@
+"""Lab 1's page: controls, link and bad links."""
+
+import json
+
+import pytest
+
+from mha_viz.labs.soft_lookup import example, lookup
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+
+def softmax_cells(app):
+    chart = next(f for f in figures(app) if "softmax" in json.dumps(f["layout"]["title"]))
+    return [[float(text) for text in row] for row in chart["data"][0]["text"]]
+
+
+def test_every_number_is_that_of_the_library():
+    app = lab("soft-lookup", "spread", tokens="5", width="2", temperature="0.5")
+    check(app)
+    expected = lookup(*example(5, 2), temperature=0.5).pattern
+    assert softmax_cells(app) == [
+        pytest.approx(row, abs=0.0051) for row in expected.tolist()
+    ]  # two decimals are shown
+    assert len(table(app, "d_k", "divided")) == 11
+
+
+def test_controls_change_the_link_and_the_link_opens_them():
+    app = lab("soft-lookup")
+    assert link(app) == {}
+    app.select_slider(key="soft-lookup-tokens").set_value(6).run()
+    app.slider(key="soft-lookup-temperature").set_value(0.3).run()
+    check(app)
+    assert link(app) == {"tokens": "6", "temperature": "0.3"}
+    again = lab("soft-lookup", **link(app))
+    assert again.select_slider(key="soft-lookup-tokens").value == 6
+    assert softmax_cells(again) == softmax_cells(app)
+
+
+def test_what_a_link_says_in_vain_is_told():
+    app = lab("soft-lookup", tokens="99", temperature="hot", aspect="<script>", q4x3="1,2")
+    text = check(app)
+    for name in ("tokens", "temperature", "aspect", "q4x3"):
+        assert f"{name}" in text
+    assert len(app.warning) == 4
+    assert app.select_slider(key="soft-lookup-tokens").value == 4
+
+
+def test_numbers_in_a_link_are_used():
+    app = lab("soft-lookup", tokens="3", width="1", q3x1="0;0;0")
+    check(app)
+    assert softmax_cells(app) == [[0.33] * 3] * 3
+
+
+def test_the_answer_is_shown_when_asked_for_and_hidden_again():
+    app = lab("soft-lookup")
+    assert not app.info
+    app.radio(key="soft-lookup-predict-temperature").set_value("Equal weights for all keys")
+    app.button(key="soft-lookup-predict-temperature-button").click().run()
+    assert app.info[0].value.startswith("**No. Weight 1")
+    app.radio(key="soft-lookup-predict-temperature").set_value(
+        "Weight 1 for the key with the largest score"
+    ).run()
+    assert app.info[0].value.startswith("**Yes. Weight 1")
+    app.button(key="soft-lookup-predict-temperature-button").click().run()
+    assert not app.info
