@@ -16,7 +16,7 @@ def test_the_menu_and_the_list_lead_to_a_lab(open_page, wait_idle):
 
 def test_the_projector_enlarges_type_and_stays_on(open_page, wait_idle):
     page = open_page("/lab-soft-lookup")
-    title = page.get_by_role("heading", name="1. Attention as soft lookup")
+    title = page.get_by_text("Every number of softmax").first
     before = title.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
     figure = page.locator(".js-plotly-plot .gtitle").first
     small = figure.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
