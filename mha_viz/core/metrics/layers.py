@@ -84,7 +84,7 @@ def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
     """
     wide = check_outputs(z, W_O)
     layers = zip(z, W_O, strict=True)
-    together = torch.stack([_rank_of_stack(rows, weight) for rows, weight in layers]).to(wide)
+    together = rank_of_gram(torch.stack([_gram_of_stack(*layer) for layer in layers])).to(wide)
     apart = effective_rank(z, W_O).sum(-1)
     return Coverage(together, apart, together / apart)
 
@@ -254,10 +254,10 @@ def _summed(z: Tensor, W_O: Tensor) -> Tensor:
     return side_by_side @ W_O.to(side_by_side).flatten(0, 1)
 
 
-def _rank_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
-    """Effective rank of one layer's (head * query, d_model) outputs; float64 scalar."""
+def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
+    """Gram matrix of one layer's (head * query, d_model) outputs, in float64; the smaller one."""
     # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
     short = torch.linalg.qr(z.double(), mode="r").R
     rows = (short @ W_O.to(short)).flatten(0, 1)
     few = rows.shape[0] < rows.shape[1]
-    return rank_of_gram(rows @ rows.mT if few else rows.mT @ rows)
+    return rows @ rows.mT if few else rows.mT @ rows

@@ -9,6 +9,7 @@ d_head numbers, ||z W_O||^2 = z G z^T.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -219,9 +220,14 @@ def _eigenvalues(matrices: Tensor) -> Tensor:
     threads = torch.get_num_threads()
     if matrices.device.type != "cpu" or matrices.ndim < 3 or threads == 1:
         return torch.linalg.eigvalsh(matrices)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = pool.map(torch.linalg.eigvalsh, matrices.flatten(0, -3).chunk(threads))
-        return torch.cat(list(parts)).unflatten(0, matrices.shape[:-2])
+    parts = _workers(threads).map(torch.linalg.eigvalsh, matrices.flatten(0, -3).chunk(threads))
+    return torch.cat(list(parts)).unflatten(0, matrices.shape[:-2])
+
+
+@cache
+def _workers(threads: int) -> ThreadPoolExecutor:
+    """Kept: a new thread's first eigenvalues take torch longer than all the others."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="eigenvalues")
 
 
 def check_z(z: Anything) -> torch.dtype:
