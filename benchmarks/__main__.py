@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="subject", help=", ".join(SUBJECTS))
     parser.add_argument("--dry", action="store_true", help="print only, do not write the page")
-    parser.add_argument("--fetch", action="store_true", help="download BertViz and its scripts")
+    parser.add_argument("--fetch", action="store_true", help="download BertViz and TransformerLens")
     options = parser.parse_args(arguments)
     unknown = set(options.subjects) - set(SUBJECTS)
     if unknown:

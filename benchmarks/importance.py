@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +13,8 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
-from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.measure import Result, Skipped, interleaved, ratio, spread
+from benchmarks.peer import transformer_bridge
 from benchmarks.trace import WORDS, text, traced_model
 from mha_viz.capture.attention_function import IMPLEMENTATION, Probe
 from mha_viz.capture.importance import head_importance
@@ -30,7 +32,10 @@ tokens, float32, CPU. `head_importance` by ablation beside 144 separate forward 
 network under one gate each, layer by layer and with all logits, as one would write the loop; of
 these 9 heads drawn at random in each round are run and scaled up to 144 and the one with all heads
 on. By gradient it is beside one forward pass of the same rows. A masked model hides each token
-once, a seventh of the text at a time: its one text is 7 rows, in every column."""
+once, a seventh of the text at a time: its one text is 7 rows, in every column. TransformerLens 4.3
+runs the same causal network (`TransformerBridge`, eager attention) with a hook on `hook_z` that
+zeroes a head, a pass for each head, scaled up alike; it is measured where
+`python -m benchmarks --fetch importance` could download it."""
 
 
 def measure(repeats: int | None = None, vocabulary: int = 30522, **sizes: int) -> list[Result]:
@@ -39,16 +44,18 @@ def measure(repeats: int | None = None, vocabulary: int = 30522, **sizes: int) -
     results = []
     for kind in KINDS:
         model = _model(kind, vocabulary, **sizes)
-        ways = _ways(model, text(N_TOKENS))
-        for way in _ways(model, text(8)).values():  # what is done once is done
+        lens = _lens(model) if kind == "causal" else None
+        ways = _ways(model, text(N_TOKENS), lens)
+        for way in _ways(model, text(8), lens).values():  # what is done once is done
             way()
         seconds = interleaved(ways, repeats or REPEATS[kind], warm_up=0)
         results += _results(kind, model, seconds)
     return results
 
 
-def _ways(model: AttentionModel, sentence: str) -> dict[str, Callable[[], Any]]:
-    return {
+def _ways(model: AttentionModel, sentence: str, lens: Any) -> dict[str, Callable[[], Any]]:
+    peer = {} if lens is None else {"lens": partial(_by_lens, lens, model, sentence)}
+    return peer | {
         "ablation": partial(head_importance, model, sentence, "ablation"),
         "separate": partial(_separate, model, sentence),
         "gradient": partial(head_importance, model, sentence, "gradient"),
@@ -58,9 +65,46 @@ def _ways(model: AttentionModel, sentence: str) -> dict[str, Callable[[], Any]]:
 
 def _separate(model: AttentionModel, sentence: str) -> None:
     """Some of the passes, one for each head."""
-    every = [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
-    for off in random.Random(time.perf_counter()).sample(every, min(SAMPLE, len(every))):
+    for off in _some(model):
         _pass(model, sentence, [off])
+
+
+def _some(model: AttentionModel) -> list[tuple[int, int]]:
+    """Heads drawn at random."""
+    every = [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
+    return random.Random(time.perf_counter()).sample(every, min(SAMPLE, len(every)))
+
+
+def _lens(model: AttentionModel) -> Any:
+    """The same network in TransformerLens; None where that is not there."""
+    try:
+        bridge = transformer_bridge()
+    except Skipped:
+        return None
+    torch.set_grad_enabled(True)  # its import turns gradients off for everybody
+    config = model.network.config
+    network = GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
+    network.load_state_dict(model.network.state_dict())
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        model.tokenizer.save_pretrained(folder)
+        return bridge.boot_transformers(
+            folder, hf_model=network, tokenizer=model.tokenizer, device="cpu"
+        )
+
+
+@torch.inference_mode()
+def _by_lens(lens: Any, model: AttentionModel, sentence: str) -> None:
+    """Some of its passes, one for each head; the loss by its own way of taking it."""
+    ids = model.tokenizer(sentence, return_tensors="pt")["input_ids"]
+    for layer, head in _some(model):
+
+        def off(z: torch.Tensor, hook: Any, head: int = head) -> torch.Tensor:
+            z[:, :, head] = 0.0
+            return z
+
+        place = f"blocks.{layer}.attn.hook_z"
+        float(lens.run_with_hooks(ids, fwd_hooks=[(place, off)], return_type="loss"))
 
 
 @torch.inference_mode()
@@ -83,7 +127,19 @@ def _results(kind: str, model: AttentionModel, seconds: dict[str, list[float]]) 
     faster = ratio(separate, seconds["ablation"])
     over = ratio(seconds["gradient"], seconds["bare"])
     name = KINDS[kind]
+    peers = []
+    if "lens" in seconds:
+        lens = [scale * s for s in seconds["lens"]]
+        peers = [
+            Result(
+                measure=f"ablation of {n_heads} heads, {name}",
+                ours=spread(seconds["ablation"], 1, " s", 1),
+                beside=f"TransformerLens {spread(lens, 1, ' s', 1)} (scaled up)",
+                ratio=f"{ratio(lens, seconds['ablation']):.2f} times faster",
+            )
+        ]
     return [
+        *peers,
         Result(
             measure=f"ablation of {n_heads} heads, {name}",
             ours=spread(seconds["ablation"], 1, " s", 1),

@@ -1,4 +1,7 @@
-"""BertViz, kept in a cache folder outside the checkout, with the scripts that it asks a CDN for."""
+"""Peers, kept in a cache folder outside the checkout: BertViz, and TransformerLens.
+
+BertViz comes with the scripts that it asks a CDN for.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,22 @@ SCRIPTS = {
 }
 
 
+# TransformerLens by itself, as what it needs would bring a second torch; of the rest it imports
+# these, which the project does not have.
+LENS = (
+    "transformer-lens==4.3.0", "fancy-einsum", "transformers-stream-generator", "accelerate",
+    "datasets", "dill", "multiprocess", "xxhash", "wandb", "sentencepiece", "aiohttp", "aiosignal",
+    "aiohappyeyeballs", "frozenlist", "multidict", "yarl", "propcache", "attrs", "click",
+    "platformdirs", "protobuf", "gitpython", "gitdb", "smmap", "sentry-sdk", "pydantic",
+    "pydantic-core", "annotated-types", "typing-inspection", "psutil",
+)  # fmt: skip
+
+
 def fetch() -> None:
-    """Download BertViz and the scripts; the project's own environment stays as it is."""
+    """Download the peers and the scripts; the project's own environment stays as it is."""
     CACHE.mkdir(parents=True, exist_ok=True)
+    lens = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(CACHE / "lens")]
+    subprocess.run([*lens, "--no-deps", *LENS], check=True)
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(CACHE / "site")]
     subprocess.run([*pip, "ipython"], check=True)
     subprocess.run([*pip, "--no-deps", "bertviz==1.4.1"], check=True)
@@ -49,6 +65,18 @@ def model_view() -> Callable[..., Any]:
     except ImportError as error:
         raise Skipped(f"peer not available: {error}") from error
     return found
+
+
+def transformer_bridge() -> Any:
+    """TransformerLens' `TransformerBridge`, or `Skipped` where it is not there."""
+    if not (CACHE / "lens").is_dir():
+        raise Skipped("peer not available: run python -m benchmarks --fetch importance")
+    if str(CACHE / "lens") not in sys.path:
+        sys.path.append(str(CACHE / "lens"))
+    try:
+        return import_module("transformer_lens.model_bridge").TransformerBridge
+    except ImportError as error:
+        raise Skipped(f"peer not available: {error}") from error
 
 
 def serve_scripts(page: Any) -> None:

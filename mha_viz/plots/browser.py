@@ -18,10 +18,11 @@ _SCRIPTS = {
     "head_grid": (
         "shared", "grid_layout", "grid_paint", "grid_values", "grid_parts", "head_grid",
     ),
+    "head_switches": ("shared", "switch_parts", "head_switches"),
     "payload_carrier": ("shared", "payload_carrier"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
 }  # fmt: skip
-_STYLES = {"head_grid": ("shared", "head_grid"), "token_lines": ("shared", "token_lines")}
+_STYLES = {name: ("shared", name) for name in ("head_grid", "head_switches", "token_lines")}
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 

@@ -18,7 +18,7 @@ Text = tuple[float, float, str, str]  # x, y, text, and on which side of the pla
 SIDES = (-0.2, 1.2)  # of the axis: room for the numbers at both ends of a line from 0 to 1
 _ROW = 38  # pixels
 _LABEL = 0.38  # how far above its line a row's text is, in rows
-_TITLE_LETTERS = 26
+_TITLE_LETTERS = 28
 
 
 def rules(rows: int, dark: bool) -> dict[str, Any]:

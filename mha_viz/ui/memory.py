@@ -37,7 +37,8 @@ class _Engine:
         try:
             import mha_viz.capture.loading
             import mha_viz.ui.compare
-            import mha_viz.ui.drawing  # noqa: F401
+            import mha_viz.ui.drawing
+            import mha_viz.ui.intervene  # noqa: F401
         except BaseException as error:
             self.error = error
 

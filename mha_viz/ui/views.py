@@ -20,6 +20,7 @@ MAX_HEADS = 8
 MAX_CLUSTERS = 12
 SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
 MEASURES = ("hellinger", "jensen_shannon", "correlation", "redundancy", "cka")
+OUTPUTS = ("cka", "redundancy")
 SPACES = ("W_Q", "W_K", "W_V", "W_O", "W_QK", "W_OV")
 ORDERS = ("layer", "cluster")
 TEXTS = ("text", "pair", "text_b", "source")
@@ -48,6 +49,7 @@ class View:
         clusters: into how many groups heads are cut.
         layer_b, head_b: the second head of a pair.
         text_b, model_b: the other side of two texts or two models; "" is the same one.
+        outputs: how what any two heads write is compared.
         space: the parameters, or products of them, whose likeness is shown.
         upto: the layer that rollout and flow lead to; -1 is the last one.
         off: heads that the Intervene page changes. how: what is done to them, with `factor`
@@ -86,6 +88,7 @@ class View:
     head_b: int = 1
     text_b: str = ""
     model_b: str = ""
+    outputs: str = "cka"
     space: str = "W_QK"
     upto: int = -1
     off: tuple[tuple[int, int], ...] = ()
@@ -233,6 +236,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "head_b": whole(0, 9_999),
     "text_b": _text,
     "model_b": _model,
+    "outputs": one_of(OUTPUTS),
     "space": one_of(SPACES),
     "upto": whole(-1, 9_999),
     "off": lambda raw: _heads(raw, MAX_OFF),

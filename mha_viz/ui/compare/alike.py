@@ -25,15 +25,15 @@ def draw(scene: Scene) -> None:
         st.info(words.ONE_HEAD)
         return
     with st.container(horizontal=True, gap="medium"):
-        outputs = st.segmented_control(
-            "Likeness of outputs", list(OUTPUT_NAMES), default="cka", key="ask_outputs",
+        state.bound(
+            "outputs", st.segmented_control, "Likeness of outputs", list(views.OUTPUTS),
             format_func=OUTPUT_NAMES.__getitem__,
-        ) or "cka"  # fmt: skip
+        )  # fmt: skip
         state.bound(
             "space", st.segmented_control, "Likeness of parameters, as colour",
             list(views.SPACES), wrap=True,
         )  # fmt: skip
-    space = state.current().space
+    outputs, space = state.current().outputs, state.current().space
     table = reporting.remembered(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )

@@ -2,6 +2,7 @@
 // A change shows here at once; Python gets the whole set a moment later.
 
 import { formatNumber, make, themeOf, viewOf } from "./shared.js";
+import { passed, switchLegend, switchTable, tileColour } from "./switch_parts.js";
 /* global PALETTE */
 
 const WAIT = 150; // changes that follow each other so closely (ms) are sent together
@@ -52,37 +53,9 @@ class HeadSwitches {
   build(layers, heads) {
     this.drag = null;
     this.cursor = [0, 0];
-    const line = (...children) => {
-      const row = make("div", "line");
-      row.setAttribute("role", "row");
-      row.append(...children);
-      return row;
-    };
-    const cell = (role, child) => {
-      const around = make("div", "cell");
-      around.setAttribute("role", role);
-      around.append(child);
-      return around;
-    };
-    const item = (name, role, row, column, text) => {
-      const element = make("div", name, text);
-      element.setAttribute("role", role);
-      element.tabIndex = -1;
-      [element.mhaRow, element.mhaColumn] = [row, column];
-      return element;
-    };
-    const columns = [...Array(heads).keys()];
-    this.tiles = [];
-    this.columnNames = columns.map((head) => item("name head", "button", -1, head, `H${head}`));
-    this.layerNames = [...Array(layers).keys()].map((row) => item("name layer", "button", row, -1, `L${row}`));
-    const rows = this.layerNames.map((name, row) => {
-      const tiles = columns.map((head) => item("tile", "switch", row, head));
-      this.tiles.push(...tiles);
-      return line(cell("rowheader", name), ...tiles.map((tile) => cell("gridcell", tile)));
-    });
-    const corner = make("div", "corner");
-    const top = line(corner, ...this.columnNames.map((name) => cell("columnheader", name)));
-    this.stage.replaceChildren(top, ...rows);
+    const { rows, ...parts } = switchTable(layers, heads);
+    Object.assign(this, parts);
+    this.stage.replaceChildren(...rows);
     this.at(0, 0).tabIndex = 0;
   }
 
@@ -106,47 +79,13 @@ class HeadSwitches {
     this.tiles.forEach((tile, index) => {
       const number = value?.numbers[index];
       tile.classList.toggle("missing", value !== null && number === null);
-      if (value) tile.style.setProperty("--tile", this.colour(number));
+      if (value) tile.style.setProperty("--tile", tileColour(value, this.theme, number));
       else tile.style.removeProperty("--tile");
     });
-    this.drawLegend(value);
+    this.legend.replaceChildren(...switchLegend(value, this.settings.name, this.theme));
     this.hint.textContent = this.overflows && matchMedia("(pointer: coarse)").matches
       ? "Swipe to scroll; hold a head, then drag, to switch several." : "";
     this.drawStates();
-  }
-
-  colour(number) {
-    const { low, high, missing, ...scales } = this.settings.value;
-    if (number === null) return missing[this.theme];
-    const stops = scales[this.theme];
-    const place = ((number - low) / (high - low)) * (stops.length - 1);
-    const from = Math.min(Math.max(Math.floor(place), 0), stops.length - 2);
-    const share = Math.min(Math.max(place - from, 0), 1);
-    return `color-mix(in srgb, ${stops[from + 1]} ${100 * share}%, ${stops[from]})`;
-  }
-
-  drawLegend(value) {
-    const sample = (name, text, colour) => {
-      const around = make("span", "sample");
-      const swatch = make("i", name);
-      if (colour) swatch.style.setProperty("--tile", colour);
-      around.append(swatch, text);
-      return around;
-    };
-    const parts = [];
-    if (value) {
-      const scale = make("span", "scale");
-      const ramp = make("span", "ramp");
-      ramp.style.background = `linear-gradient(to right, ${value[this.theme].join(", ")})`;
-      const [low, high] = [value.low, value.high].map((end) => make("span", "end", formatNumber(end)));
-      scale.append(make("span", "value-name", this.settings.name), low, ramp, high);
-      parts.push(scale);
-      if (value.numbers.includes(null)) {
-        parts.push(sample("missing", "not defined", value.missing[this.theme]));
-      }
-    }
-    const middle = value?.[this.theme][Math.floor(value[this.theme].length / 3)];
-    this.legend.replaceChildren(...parts, sample("off", "off", middle));
   }
 
   drawStates() {
@@ -302,13 +241,9 @@ class HeadSwitches {
       if (this.overflows || row !== fromRow) return; // the finger is about to scroll
       this.paint();
     }
-    // A fast pointer skips tiles: all on the line are meant.
-    const steps = Math.max(Math.abs(row - fromRow), Math.abs(column - fromColumn));
-    const between = (from, to, step) => Math.round(from + ((to - from) * step) / steps);
-    const passed = [...Array(steps).keys()].map((step) =>
-      between(fromRow, row, step + 1) * this.settings.heads + between(fromColumn, column, step + 1));
+    const line = passed(drag.last, [row, column]);
     drag.last = [row, column];
-    this.set(passed, drag.off);
+    this.set(line.map(([i, j]) => i * this.settings.heads + j), drag.off);
     this.point(this.at(row, column));
   }
 

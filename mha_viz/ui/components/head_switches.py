@@ -5,12 +5,9 @@ Knows Streamlit and the theme's tables. What is drawn is decided in head_switche
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,30 +18,15 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
+from mha_viz.plots.browser import script, style
 from mha_viz.plots.frame import as_numbers, check_head
 
 Head = tuple[int, int]  # layer, head
-_HERE = Path(__file__)
 _NAME_LETTERS = 60
 
 
-def _read(*names: str) -> str:
-    return "\n".join(_HERE.with_name(name).read_text(encoding="utf-8") for name in names)
-
-
-def _script() -> str:
-    """shared.js and head_switches.js as one module: joined, they share a scope and import nothing.
-
-    As `mha_viz.plots.browser` joins the components that standalone pages have, too.
-    """
-    source = _read("shared.js", "head_switches.js")
-    source = re.sub(r"^import [^;]*;\n", "", source, flags=re.MULTILINE)
-    source = re.sub(r"^export (?!default)", "", source, flags=re.MULTILINE)
-    return f"const PALETTE = {json.dumps(theme.palette())};\n{source}"
-
-
 _switches = st.components.v2.component(
-    "mha_viz.head_switches", css=_read("shared.css", "head_switches.css"), js=_script()
+    "mha_viz.head_switches", css=style("head_switches"), js=script("head_switches")
 )
 
 
