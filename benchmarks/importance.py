@@ -6,6 +6,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -81,8 +82,7 @@ def _lens(model: AttentionModel) -> Any:
         bridge = transformer_bridge()
     except Skipped:
         return None
-    torch.set_grad_enabled(True)  # its import turns gradients off for everybody
-    config = model.network.config
+    config = deepcopy(model.network.config)  # it says which attention: ours must stay
     network = GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
     network.load_state_dict(model.network.state_dict())
     with tempfile.TemporaryDirectory() as folder:
