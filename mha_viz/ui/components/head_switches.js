@@ -5,7 +5,7 @@ import { formatNumber, make, themeOf, viewOf } from "./shared.js";
 import { passed, switchLegend, switchTable, tileColour } from "./switch_parts.js";
 /* global PALETTE */
 
-const WAIT = 150; // changes that follow each other so closely (ms) are sent together
+const WAIT = 150; // changes that follow a message so closely (ms) are sent together
 const HOLD = 320; // where fingers scroll sideways, one that rests so long (ms) begins to switch
 const TAPPED = 800; // so long (ms) after a pointer a click is the same deed once more
 const NAMES = 28; // width of the layers' names
@@ -27,6 +27,7 @@ class HeadSwitches {
     this.off = new Set(); // head numbers: layer * heads + head
     this.known = ""; // the set that Python and this grid last agreed on, or that is on its way
     this.sent = null; // name of the last message
+    this.sentAt = -WAIT;
     this.cursor = [0, 0]; // row and column that the keyboard is on; -1: the names
     this.listen();
   }
@@ -148,8 +149,14 @@ class HeadSwitches {
       else this.off.delete(index);
     }
     this.drawStates();
+    this.soon();
+  }
+
+  /** Sends at once what comes alone; a row of changes waits for its end, or for the next beat. */
+  soon() {
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.send(), WAIT);
+    const rest = WAIT - (performance.now() - this.sentAt);
+    this.waiting = setTimeout(() => this.send(), Math.max(rest, 0));
   }
 
   /** All heads that are off, as one message; nothing while a drag goes on, or where nothing changed. */
@@ -162,6 +169,7 @@ class HeadSwitches {
     const { layers, heads } = this.settings;
     const off = JSON.parse(this.known).map((index) => [Math.floor(index / heads), index % heads]);
     this.sent = Math.random().toString(36).slice(2);
+    this.sentAt = performance.now();
     this.emit({ id: this.sent, of: [layers, heads], off });
   }
 
@@ -267,9 +275,7 @@ class HeadSwitches {
       this.point(this.at(...drag.last));
     }
     this.drag = null;
-    if (!this.waiting) return;
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.send(), WAIT);
+    if (this.waiting) this.soon();
   }
 
   /** Names, and tiles that something other than a pointer clicks: a screen reader. */

@@ -45,10 +45,10 @@ def draw(scene: Scene) -> None:
 
 def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
+    with right:  # numbers are there before a figure is
+        _numbers(found)
     with left:
         _bars(scene, found)
-    with right:
-        _numbers(found)
     if found.before.objective == "causal":
         _losses(scene, found)
         with said():
