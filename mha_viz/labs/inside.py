@@ -108,4 +108,5 @@ def spread(weights: AttentionWeights) -> AttentionWeights:
         shared = name[-1] in "KV" and len(part) != n_heads
         return part.repeat_interleave(n_heads // len(part), 0) if shared else part
 
-    return replace(weights, **{name: own(name) for name in MATRICES})
+    owned: dict[str, Any] = {name: own(name) for name in MATRICES}
+    return replace(weights, **owned)

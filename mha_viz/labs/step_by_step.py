@@ -19,7 +19,7 @@ from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError, ShapeError, TextError
-from mha_viz.labs.inside import Inside, inside, spread
+from mha_viz.labs.inside import Inside, spread
 
 MAX_WORDS = 8
 
@@ -40,6 +40,7 @@ class Steps:
         pattern: softmax of it, or the model's own where it adds more than a mask.
         z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
         output: (query, d_model), joined W_O + b_O.
+        n_kv_heads: how many key and value heads the query heads share.
         differences: what was compared with the model's own -> (largest difference, largest size).
         own: which of "query", "key", "value", "pattern" are the model's own, because the matrices
             alone do not give them.
@@ -59,6 +60,7 @@ class Steps:
     output: Tensor
     scale: float
     causal: bool
+    n_kv_heads: int
     differences: dict[str, tuple[float, float]]
     own: tuple[str, ...]
 
@@ -84,6 +86,7 @@ def step_by_step(
     Source: Vaswani et al. 2017, section 3.2.2, with W_O cut into one slice per head.
 
     >>> import mha_viz as mv
+    >>> from mha_viz.labs.inside import inside
     >>> model = mv.load("tiny-gpt2")
     >>> record = model.trace("The cat sat.", keep=("pattern", "z", "query", "key", "value"))
     >>> found = step_by_step(model, record, 0, 0, inside(model, record, 0))
@@ -92,7 +95,8 @@ def step_by_step(
     """
     if not 0 <= head < record.n_heads:
         raise ArgumentError(f"head must lie in 0..{record.n_heads - 1}, got {head}.")
-    weights = spread(model.attention_weights(layer, record.part))
+    given = model.attention_weights(layer, record.part)
+    weights = spread(given)
     near = 1e-3 if model.dtype in (torch.float32, torch.float64) else 0.05
     differences: dict[str, tuple[float, float]] = {}
     own: list[str] = []
@@ -127,7 +131,7 @@ def step_by_step(
         dots=scores(query[[head]], key[[head]], scale=1.0)[0],
         scaled=scores(query[[head]], key[[head]], scale=scale)[0], masked=masked[head],
         pattern=pattern[head], z=mixed, joined=joined, output=output, scale=scale,
-        causal=record.causal, differences=differences, own=tuple(own),
+        causal=record.causal, n_kv_heads=len(given.W_K), differences=differences, own=tuple(own),
     )  # fmt: skip
 
 
@@ -261,5 +265,3 @@ def words_of(text: str) -> tuple[str, ...]:
     ('the', 'cat')
     """
     return tuple(text.split())
-
-

@@ -46,7 +46,9 @@ def follow(view: bool = True) -> bool:
     late = st.session_state.get("changed", False) or (
         params == overwritten and time.monotonic() - at < LATE
     )
-    if "view" not in st.session_state or late or params in ({}, st.session_state.get("published")):
+    if view and "view" not in st.session_state:
+        return False
+    if late or params in ({}, st.session_state.get("published")):
         return False
     if view:
         found, st.session_state.problems = from_params(params, folders())

@@ -1,0 +1,240 @@
+"""Lab 8: operations, memory and key-value caches of attention, calculated.
+
+Knows core and capture; must not know screens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mha_viz.capture.model import AttentionModel
+from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
+
+MOST = {
+    "n": 10_000_000, "d_model": 1_000_000, "n_heads": 100_000, "n_kv_heads": 100_000,
+    "n_layers": 10_000, "bytes_each": 8,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What attention costs depend on.
+
+    Args:
+        n: tokens. d_model: width of a token. n_heads: query heads, a divisor of d_model.
+        n_kv_heads: key and value heads, a divisor of n_heads; 1 is multi-query attention.
+        n_layers: layers. bytes_each: bytes of a number (4: float32, 2: float16, bfloat16).
+
+    Raises:
+        ArgumentError: a size below 1 or absurdly large. ShapeError: heads that do not divide.
+
+    >>> Sizes(n=128, d_model=768, n_heads=12).d_head
+    64
+    """
+
+    n: int
+    d_model: int
+    n_heads: int
+    n_kv_heads: int = 0  # 0: as many as n_heads
+    n_layers: int = 1
+    bytes_each: int = 4
+
+    def __post_init__(self) -> None:
+        if self.n_kv_heads == 0:
+            object.__setattr__(self, "n_kv_heads", self.n_heads)
+        for name, most in MOST.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise ArgumentError(f"{name} must lie in 1..{most:,}, got {getattr(self, name):,}.")
+        if self.d_model % self.n_heads:
+            raise ShapeError(
+                f"{self.n_heads} heads do not divide d_model = {self.d_model}: each needs the same "
+                f"width. Take {_nearest(self.d_model, self.n_heads)} heads."
+            )
+        if self.n_heads % self.n_kv_heads:
+            raise ShapeError(
+                f"{self.n_kv_heads} key heads cannot be shared evenly by {self.n_heads} query "
+                f"heads. Take {_nearest(self.n_heads, self.n_kv_heads)} key heads."
+            )
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.n_heads
+
+
+def _nearest(whole: int, near: int) -> int:
+    """The divisor of a number that is nearest to another one."""
+    divisors = {i for i in range(1, int(whole**0.5) + 1) if whole % i == 0}
+    divisors |= {whole // i for i in divisors}
+    return min(divisors, key=lambda i: (abs(i - near), i))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What `Sizes` cost. Operations are products of two numbers that are added (2 FLOP each).
+
+    Args:
+        projections: of one layer, W_Q, W_K, W_V and W_O on n tokens.
+        scores, mixing: of one layer, Q K^T and weights times V.
+        head: of one head, its share of what is above; layer: of all heads; total: of all layers.
+        parameters: of the four matrices in all layers, biases left out.
+        pattern: bytes of all attention weights where they are kept. activations: bytes of Q, K, V
+            and z of all layers. cache: bytes of the keys and values of n tokens in all layers.
+    """
+
+    projections: int
+    scores: int
+    mixing: int
+    head: float
+    layer: int
+    total: int
+    parameters: int
+    pattern: int
+    activations: int
+    cache: int
+
+
+def costs(sizes: Sizes) -> Costs:
+    """Count operations, parameters and bytes; softmax, masks and biases are left out.
+
+    With m = d_model and d_k = m / h, and without shared key heads: C_head = 2 n^2 d_k + 4 n m d_k,
+    which is O(n^2 d_k + n m d_k), and C_layer = h C_head = 2 n^2 m + 4 n m^2, whatever h is.
+
+    Source: Vaswani et al. 2017, section 3.2.2 and table 1; shared keys Shazeer 2019.
+
+    >>> few, many = (costs(Sizes(n=128, d_model=768, n_heads=h)) for h in (1, 12))
+    >>> few.layer == many.layer == 2 * 128**2 * 768 + 4 * 128 * 768**2
+    True
+    """
+    n, m, width = sizes.n, sizes.d_model, sizes.d_head
+    both = 2 * sizes.n_heads + 2 * sizes.n_kv_heads  # heads' worth of Q and O, and of K and V
+    projections, products = n * m * width * both, n**2 * width * sizes.n_heads
+    layer = projections + 2 * products
+    each = sizes.n_layers * sizes.bytes_each
+    return Costs(
+        projections=projections, scores=products, mixing=products, head=layer / sizes.n_heads,
+        layer=layer, total=sizes.n_layers * layer, parameters=sizes.n_layers * m * width * both,
+        pattern=each * sizes.n_heads * n**2, activations=each * n * width * both,
+        cache=each * 2 * n * sizes.n_kv_heads * width,
+    )  # fmt: skip
+
+
+# -- models that people speak of -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    """A model's published sizes, from which everything else is computed.
+
+    Args:
+        kind: "bert" (token types, a norm behind the embeddings, a pooler) or "gpt2" (a norm at the
+            end). d_ff: width of the MLP. n_ctx: learned positions. source: who published them.
+    """
+
+    name: str
+    kind: str
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_ff: int
+    d_vocab: int
+    n_ctx: int
+    source: str
+
+    @property
+    def attention(self) -> int:
+        """Parameters of all W_Q, W_K, W_V, W_O and their biases."""
+        return self.n_layers * 4 * (self.d_model**2 + self.d_model)
+
+    @property
+    def parameters(self) -> int:
+        """All parameters: embeddings, attention, MLPs, norms, and BERT's pooler.
+
+        The prediction head shares the token embedding and is not counted again.
+        """
+        d = self.d_model
+        embedding = (self.d_vocab + self.n_ctx) * d
+        mlp, norms = 2 * d * self.d_ff + self.d_ff + d, 4 * d
+        # BERT: two token types, the norm behind the embeddings, the pooler; GPT-2: the last norm
+        ends = 2 * d + 2 * d + d**2 + d if self.kind == "bert" else 2 * d
+        return embedding + self.attention + self.n_layers * (mlp + norms) + ends
+
+
+_BERT, _GPT2, _GPT3 = "Devlin et al. 2019", "Radford et al. 2019", "Brown et al. 2020, table 2.1"
+PUBLISHED = (
+    Published("BERT-Base", "bert", 12, 768, 12, 3072, 30_522, 512, _BERT),
+    Published("BERT-Large", "bert", 24, 1024, 16, 4096, 30_522, 512, _BERT),
+    Published("GPT-2 Small", "gpt2", 12, 768, 12, 3072, 50_257, 1024, _GPT2),
+    Published("GPT-2 Large", "gpt2", 36, 1280, 20, 5120, 50_257, 1024, _GPT2),
+    Published("GPT-3 175B", "gpt2", 96, 12_288, 96, 49_152, 50_257, 2048, _GPT3),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in the table; sizes as in `Sizes`, bytes at the table's n.
+
+    Args:
+        attention, parameters: counted; attention None where the family's matrices are not known.
+        pattern, cache: bytes.
+    """
+
+    name: str
+    n_layers: int
+    d_model: int
+    n_heads: int
+    d_head: int
+    attention: int | None
+    parameters: int
+    pattern: int
+    cache: int
+    source: str
+
+
+def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> list[Row]:
+    """The table: published models, and the loaded one by its own weights.
+
+    Raises:
+        ArgumentError: n or bytes_each outside their range.
+
+    >>> [row.name for row in rows(512, 2)][0]
+    'BERT-Base'
+    """
+    made = []
+    for given in PUBLISHED:
+        sizes = Sizes(n, given.d_model, given.n_heads, 0, given.n_layers, bytes_each)
+        cost = costs(sizes)
+        made.append(Row(
+            given.name, given.n_layers, given.d_model, given.n_heads, sizes.d_head,
+            given.attention, given.parameters, cost.pattern, cost.cache, given.source,
+        ))  # fmt: skip
+    return made if model is None else [*made, _loaded(n, bytes_each, model)]
+
+
+def _loaded(n: int, bytes_each: int, model: AttentionModel) -> Row:
+    """The loaded model: every stack, with its own widths, counted from its tensors."""
+    try:
+        layers = [
+            model.attention_weights(layer, part)
+            for part in model.parts
+            for layer in range(len(model.layers(part)))
+        ]
+    except (AttentionUnavailableError, NotKeptError):
+        layers = []
+    count = len(layers) or model.n_layers
+    # Where layers share their weights (ALBERT), those are counted once.
+    apart = {weights.W_O.data_ptr(): weights for weights in layers}
+    return Row(
+        model.name, count, model.d_model, model.n_heads, model.d_head,
+        sum(map(_numbers, apart.values())) if layers else None,
+        sum(p.numel() for p in model.network.parameters()),
+        pattern=count * model.n_heads * n**2 * bytes_each,
+        cache=count * 2 * n * model.n_kv_heads * model.d_head * bytes_each,
+        source="this checkpoint",
+    )  # fmt: skip
+
+
+def _numbers(weights: AttentionWeights) -> int:
+    names = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
+    given = (getattr(weights, name) for name in names)
+    return sum(part.numel() for part in given if part is not None)

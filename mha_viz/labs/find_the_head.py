@@ -1,0 +1,304 @@
+"""Lab 11: tasks of a game in which heads are looked for, their answers, hints and points.
+
+Knows core's labels and numbers by head; must not know models or screens.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from mha_viz.core.metrics import LABELS, METRICS, Found
+from mha_viz.errors import ArgumentError, ShapeError
+
+Head = tuple[int, int]  # layer, head
+Answer = tuple[Head, ...]  # one head, or two; none is "no head does"
+HINT_COST = 10
+N_HINTS = 3
+SPARE = 0.01  # nats per token: a change of the loss that counts as none
+_SAME = 1e-6  # values that differ by less are one
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that a head may do.
+
+    Args:
+        key, title, ask: its names, and the question.
+        looks: what its picture looks like; the first hint.
+        metric: what is compared, and `unit` of it.
+        label: the label that a head must have to count; "" where the best is right, whoever it is.
+        highest: the best head has the most of it, else the least.
+        needs: "pattern", "pairs" or "loss".
+    """
+
+    key: str
+    title: str
+    ask: str
+    looks: str
+    metric: str
+    label: str = ""
+    highest: bool = True
+    needs: str = "pattern"
+
+    @property
+    def may_be_nobody(self) -> bool:
+        """Whether "no head does" can be right."""
+        return bool(self.label) or self.needs == "loss"
+
+    @property
+    def n_heads(self) -> int:
+        """How many heads an answer names."""
+        return 2 if self.needs == "pairs" else 1
+
+    @property
+    def rule(self) -> str:
+        """What a head must reach to count."""
+        if self.label:
+            label = LABELS[self.label]
+            beaten = "a head with a fixed offset has" if self.key == "broad" else (
+                "heads have that learned nothing"
+            )  # fmt: skip
+            title = METRICS[self.metric].title
+            return f"It counts if “{title}” is at least {label.threshold:g} and more than {beaten}."
+        if self.needs == "pairs":
+            return "Likeness is measured by the Hellinger distance: 0 is the same picture."
+        sign = "less" if not self.highest else "more"
+        return (
+            f"It counts if the loss on this text changes by {sign} than {SPARE:g} nats per token."
+        )
+
+
+def _of_label(key: str, name: str, title: str, ask: str, looks: str) -> Task:
+    return Task(name, title, ask, looks, LABELS[key].metric, key)
+
+
+TASKS = (
+    _of_label("previous_token", "previous", "The token before",
+              "Which head looks at the token just before?",
+              "A line of dark cells one step to the left of the diagonal."),
+    _of_label("next_token", "next", "The token after",
+              "Which head looks at the token just after?",
+              "A line of dark cells one step to the right of the diagonal."),
+    _of_label("self", "self", "Itself", "Which head looks at the very token that looks?",
+              "A dark diagonal."),
+    _of_label("first_token", "sink", "The first token (sink)",
+              "Which head rests on the first token, whatever the text says?",
+              "A dark column at the left edge."),
+    _of_label("separator", "separator", "Separators",
+              "Which head rests on the special tokens after the first, such as [SEP]?",
+              "A dark column at the right edge, or wherever such a token stands."),
+    _of_label("duplicate", "duplicate", "The same word elsewhere",
+              "Which head leads from a token to the same token elsewhere in the text?",
+              "Single dark cells: in the row of a token that occurs twice, at its other place."),
+    _of_label("induction", "induction", "What came next last time",
+              "Which head looks at what followed the same token the last time (induction)?",
+              "Single dark cells: in the row of a token that occurs again, one place to the right "
+              "of its earlier place. It is measured on random text said twice, so other cells of "
+              "this picture may be dark, too."),
+    _of_label("broad", "broad", "Everything at once",
+              "Which head spreads its weight most evenly over all tokens it may see?",
+              "Pale and even everywhere; under a causal mask paler from row to row."),
+    Task("twins", "The two most alike", "Which two heads look most alike on this text?",
+         "Two pictures that you cannot tell apart: the same columns, the same lines.",
+         "hellinger", highest=False, needs="pairs"),
+    Task("spare", "A head that can go", "Which head can be switched off without a change of the "
+         "prediction?",
+         "The picture does not tell: a sharp pattern may not matter. Pale heads and sinks are a "
+         "first guess.", "loss", highest=False, needs="loss"),
+    Task("needed", "The head that is needed most", "Which head does the prediction suffer most "
+         "without?", "The picture does not tell. Heads that many later ones build on stand in the "
+         "lower layers.", "loss", needs="loss"),
+)  # fmt: skip
+BY_KEY = {task.key: task for task in TASKS}
+
+
+@dataclass(frozen=True)
+class Board:
+    """A task on one model and text: every possible answer with its value.
+
+    Args:
+        values: answer -> value, in the metric's unit; all finite, at least one.
+        passing: the answers that count; empty where no head does what is asked.
+    """
+
+    task: Task
+    values: Mapping[Answer, float]
+    passing: frozenset[Answer]
+
+    @property
+    def ranking(self) -> list[Answer]:
+        """All answers, the best first; by layer and head where they are as good."""
+        sign = -1.0 if self.task.highest else 1.0
+        return sorted(self.values, key=lambda answer: (sign * self.values[answer], answer))
+
+    @property
+    def best(self) -> Answer:
+        return self.ranking[0]
+
+    @property
+    def start(self) -> Answer:
+        """What may stand there before anybody has chosen: nothing that has all points."""
+        middle = self.ranking[len(self.values) // 2]
+        return self.ranking[-1] if middle in self.passing else middle
+
+    def rank(self, answer: Answer) -> int:
+        """1 for the best; those that are as good share a rank."""
+        sign = 1.0 if self.task.highest else -1.0
+        own = sign * self._value(answer)
+        return 1 + sum(sign * value > own + _SAME for value in self.values.values())
+
+    def share(self, answer: Answer) -> float:
+        """How far from the mean of all answers to the best, in [0, 1]."""
+        mean = math.fsum(self.values.values()) / len(self.values)
+        reach = self.values[self.best] - mean
+        if abs(reach) <= _SAME:
+            return 1.0
+        return min(max((self._value(answer) - mean) / reach, 0.0), 1.0)
+
+    def _value(self, answer: Answer) -> float:
+        if answer not in self.values:
+            raise ArgumentError(f"{names(answer)} is no answer to “{self.task.title}” here.")
+        return self.values[answer]
+
+
+def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
+    """Points of an answer: 100 for the best, less for the others, less for hints.
+
+    Half of an answer's points are for its rank (1 / rank), half for its value (`Board.share`).
+    Where any head that counts is right (a head that can go), all of them have 100. Where no head
+    counts, "no head does" has 100, and a head half of what it would have. A hint costs 10.
+
+    Args:
+        answer: heads in any order; empty is "no head does".
+        n_hints: 0 to 3.
+
+    Returns:
+        0 to 100.
+
+    Raises:
+        ArgumentError: heads that are no answer; another number of hints.
+
+    >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1, 0.5]], [(0, 0), (0, 2)])
+    >>> [points(board, ((0, head),)) for head in range(3)], points(board, ((0, 0),), n_hints=2)
+    ([100, 17, 25], 80)
+    """
+    if not 0 <= n_hints <= N_HINTS:
+        raise ArgumentError(f"there are 0 to {N_HINTS} hints, got {n_hints}.")
+    if not answer:
+        share = 0.0 if board.passing or not board.task.may_be_nobody else 1.0
+    else:
+        answer = tuple(sorted(answer))
+        rank = board.rank(answer)
+        share = 1.0 if rank == 1 else 0.5 / rank + 0.5 * board.share(answer)
+        if answer in board.passing and board.task.key == "spare":
+            share = 1.0
+        if not board.passing:
+            share /= 2
+    return max(round(100 * share) - HINT_COST * n_hints, 0)
+
+
+def board_of_scores(task: Task, scores: Any, passing: Collection[Head]) -> Board | None:
+    """The board of a task about one head.
+
+    Args:
+        scores: (layer, head), numbers; NaN is "not defined" and no answer.
+        passing: the heads that count.
+
+    Returns:
+        None where no head has a value.
+
+    Raises:
+        ShapeError: scores that are not (layer, head).
+
+    >>> board_of_scores(BY_KEY["self"], [[0.2, 0.7]], []).best
+    ((0, 1),)
+    """
+    rows = [list(row) for row in scores]
+    if not rows or len({len(row) for row in rows}) != 1:
+        raise ShapeError("scores must be (layer, head), of one length.")
+    values: dict[Answer, float] = {
+        ((layer, head),): float(value)
+        for layer, row in enumerate(rows)
+        for head, value in enumerate(row)
+        if math.isfinite(float(value))
+    }
+    counts: frozenset[Answer] = frozenset((head,) for head in passing if (head,) in values)
+    return Board(task, values, counts) if values else None
+
+
+def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
+    """The board of a task about two heads; the nearest pair is right.
+
+    Args:
+        distance: (layer * head, layer * head); NaN is "not defined". n_heads: of a layer.
+
+    Returns:
+        None where no pair has a value.
+
+    >>> board_of_pairs(BY_KEY["twins"], [[0.0, 0.3], [0.3, 0.0]], n_heads=2).best
+    ((0, 0), (0, 1))
+    """
+    values: dict[Answer, float] = {}
+    for i, j in combinations(range(len(distance)), 2):
+        if math.isfinite(value := float(distance[i][j])):
+            values[(divmod(i, n_heads), divmod(j, n_heads))] = value
+    if not values:
+        return None
+    board = Board(task, values, frozenset())
+    return Board(task, values, frozenset([board.best]))
+
+
+def labelled(task: Task, labels: Sequence[Sequence[Sequence[Found]]]) -> list[Head]:
+    """The heads that have earned the task's label: labels[layer][head], as from `head_labels`."""
+    return [
+        (layer, head)
+        for layer, row in enumerate(labels)
+        for head, found in enumerate(row)
+        if any(one.label.key == task.label for one in found)
+    ]
+
+
+def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
+    """Three hints, each telling more: the picture, the layers, a few candidates.
+
+    They do not tell whether the nearest head counts; that is part of the question.
+
+    >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1], [0.1, 0.2], [0.3, 0.3]], [(0, 0)])
+    >>> hints(board)[2]
+    'The nearest is one of L0 H0, L0 H1, L1 H1.'
+    """
+    draw = random.Random(f"{seed} {board.task.key}")
+    best, layers = board.best, sorted({head[0] for answer in board.values for head in answer})
+    own = {layer for layer, _ in best}
+    others = [layer for layer in layers if layer not in own]
+    near = sorted(own | set(draw.sample(others, min(len(others), 1)) if len(layers) > 2 else own))
+    where = " or ".join(f"L{layer}" for layer in near)
+    if board.task.n_heads == 2:
+        second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(own))}."
+        return board.task.looks, second, f"One of the two is {names(best[:1])}."
+    rest = [answer for answer in board.values if answer != best]
+    few = sorted([best, *draw.sample(rest, min(len(rest), 2))])
+    third = f"The nearest is one of {', '.join(names(answer) for answer in few)}."
+    return board.task.looks, f"The head that comes nearest is in {where}.", third
+
+
+def in_order(keys: Sequence[str], seed: int) -> list[str]:
+    """Tasks in the order of a seed; 0 leaves them as they are."""
+    order = list(keys)
+    if seed:
+        random.Random(seed).shuffle(order)
+    return order
+
+
+def names(answer: Answer) -> str:
+    """An answer in words.
+
+    >>> names(((0, 1), (3, 7))), names(())
+    ('L0 H1 and L3 H7', 'no head')
+    """
+    return " and ".join(f"L{layer} H{head}" for layer, head in answer) or "no head"

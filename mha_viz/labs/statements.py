@@ -1,0 +1,183 @@
+"""Lab 10: what textbooks say about the heads of a layer, and the verdict once both sides are known.
+
+Knows numbers by layer; must not know models or screens. `statements_measured` has the sides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+Layers = Float[Tensor, "layer"]
+ROUNDING = 1e-4  # what sums of float32 may be off by
+HOLDS, FAILS, OPEN, UNDEFINED = "holds", "fails", "not decided", "not defined"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One textbook statement: left side, relation, right side.
+
+    Args:
+        key, title, says, formula: its names, what it claims in words, and in LaTeX.
+        relation: "=", "<=" or ">=".
+        tolerance: how far the sides may lie apart and still hold, in units of the left side or,
+            where `relative`, as a share of the right side.
+        unit: of both sides. needs: "weights", "outputs", "pattern" or "loss".
+        left, right: what the sides are called.
+    """
+
+    key: str
+    title: str
+    says: str
+    formula: str
+    relation: str
+    tolerance: float
+    needs: str
+    left: str
+    right: str
+    relative: bool = False
+    unit: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The tolerance in words."""
+        if self.tolerance == 0:
+            return "exactly"
+        if self.tolerance <= ROUNDING:
+            return "up to rounding"
+        size = f"{self.tolerance:.0%}" if self.relative else f"{self.tolerance:g} {self.unit}"
+        return f"to within {size.strip()}"
+
+
+STATEMENTS = (
+    Statement(
+        "orthogonal", "The heads’ subspaces are orthogonal",
+        "Each head works in a subspace of its own, at right angles to those of all others.",
+        r"\frac{1}{d_\text{head}}\,\lVert U_i^\top U_j \rVert_F^2 = 0 \quad (i \ne j)",
+        "=", 0.01, "weights", "mean overlap of two heads", "0 if orthogonal",
+    ),
+    Statement(
+        "direct-sum", "Together the subspaces fill the whole space",
+        "The residual stream is the direct sum of what the heads use: no direction is left out, "
+        "and none is used twice.",
+        r"\bigoplus_i \operatorname{span}(W_i) = \mathbb{R}^{d_\text{model}}",
+        "=", 0.0, "weights", "dimension of the sum", "d_model",
+    ),
+    Statement(
+        "norm", "The output has the squared length d_model",
+        "What the heads write together has components of mean square 1.",
+        r"\mathbb{E}\,\lVert \operatorname{MHA}(x) \rVert^2 = d_\text{model}",
+        "=", 0.1, "outputs", "mean squared length", "d_model", relative=True,
+    ),
+    Statement(
+        "variance", "Adding heads up never adds more variance than they have",
+        "The variance of the sum is at most the sum of the variances.",
+        r"\operatorname{Var}\Big(\sum_i \text{head}_i\Big) \le "
+        r"\sum_i \operatorname{Var}(\text{head}_i)",
+        "<=", ROUNDING, "outputs", "variance of the sum", "sum of the variances", relative=True,
+    ),
+    Statement(
+        "best-head", "All heads tell at least what the best head tells",
+        "What the heads together say about the token that looks is no less than what any one says.",
+        r"I(q;\, k_1 \dots k_H) \ge \max_i\, I(q;\, k_i)",
+        ">=", ROUNDING, "pattern", "all heads together", "best single head", unit="nats",
+    ),
+    Statement(
+        "redundancy", "The whole is the sum of the parts less what pairs share",
+        "Add up what each head tells, subtract what every pair of heads tells twice.",
+        r"I(q;\, k_1 \dots k_H) = \sum_i I(q;\, k_i) - \sum_{i<j} I(k_i;\, k_j)",
+        "=", 0.1, "pattern", "all heads together", "sum less what pairs share", unit="nats",
+    ),
+    Statement(
+        "diversity", "Heads are diverse",
+        "Training makes the heads of a layer differ: their weights point in different directions, "
+        "no less than independent random matrices would.",
+        r"D = \frac{2}{H(H-1)} \sum_{i<j} \big(1 - |\cos\theta_{ij}|\big) \ge D_\text{random}",
+        ">=", 0.01, "weights", "diversity D", "independent random matrices",
+    ),
+    Statement(
+        "failure", "If one head fails, the others make up for it",
+        "Switch any one head of the layer off: the loss on this text does not rise.",
+        r"\max_i\; L(\text{head}_i = 0) - L \;\le\; 0.01\ \text{nats per token}",
+        "<=", 0.0, "loss", "largest rise of the loss", "what counts as none", unit="nats",
+    ),
+)  # fmt: skip
+BY_KEY = {statement.key: statement for statement in STATEMENTS}
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Both sides of a statement in every layer; NaN is "not defined".
+
+    Args:
+        low, high: what the left side lies between, for certain; the same where it is known.
+        right: the right side.
+        drawn: the left side's 95 % interval by random draws (low, high), where it was drawn.
+        met: what must be true besides the relation.
+        more: other numbers of the layers, by name, for the picture and the explanation.
+    """
+
+    low: Layers
+    high: Layers
+    right: Layers
+    drawn: tuple[Layers, Layers] | None = None
+    met: Tensor | None = None
+    more: dict[str, Layers] = field(default_factory=dict)
+
+    @property
+    def left(self) -> Layers:
+        """The left side, or the middle of what is known of it."""
+        low, high = (self.low, self.high) if self.drawn is None else self.drawn
+        return (low + high) / 2
+
+    @property
+    def exact(self) -> bool:
+        """The left side is a number, not an interval."""
+        return bool(((self.low == self.high) | self.low.isnan()).all())
+
+
+class Verdict(NamedTuple):
+    """What is found in one layer; not `certain` where random draws had to decide."""
+
+    word: str
+    certain: bool = True
+
+
+def judge(statement: Statement, sides: Sides) -> list[Verdict]:
+    """What each layer says of a statement: "holds", "fails", "not decided" or "not defined".
+
+    Certain bounds decide first. Where they leave it open, the interval of random draws does.
+
+    >>> import torch
+    >>> one, two = torch.ones(1), 2 * torch.ones(1)
+    >>> judge(BY_KEY["variance"], Sides(one, one, two))[0].word
+    'holds'
+    >>> judge(BY_KEY["norm"], Sides(one, 3 * one, two))[0].word
+    'not decided'
+    """
+    verdicts = []
+    for layer in range(len(sides.right)):
+        right = float(sides.right[layer])
+        also = sides.met is None or bool(sides.met[layer])
+        word = _judged(statement, float(sides.low[layer]), float(sides.high[layer]), right, also)
+        certain = True
+        if word == OPEN and sides.drawn is not None:
+            low, high = (float(end[layer]) for end in sides.drawn)
+            word, certain = _judged(statement, low, high, right, also), False
+        verdicts.append(Verdict(word, certain))
+    return verdicts
+
+
+def _judged(statement: Statement, low: float, high: float, right: float, also: bool) -> str:
+    if any(math.isnan(number) for number in (low, high, right)):
+        return UNDEFINED
+    room = statement.tolerance * (abs(right) if statement.relative else 1.0)
+    above, below = low > right + room, high < right - room
+    if not also or {"<=": above, ">=": below, "=": above or below}[statement.relation]:
+        return FAILS
+    most, least = high <= right + room, low >= right - room
+    return HOLDS if {"<=": most, ">=": least, "=": most and least}[statement.relation] else OPEN

@@ -1,0 +1,216 @@
+"""Pictures made of pixels, side by side, and where in them several heads look.
+
+Knows plotly and arrays. Must not know what made a picture or a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.cells import colour_bar
+from mha_viz.plots.frame import as_numbers
+from mha_viz.plots.labels import clean, plotly_text
+
+_HEAD = 26  # pixels for a picture's title
+MAX_SIDE = 64
+Place = tuple[int, int]
+
+
+def pictures(
+    panels: Mapping[str, Any],
+    *,
+    zero: Mapping[str, SupportsFloat] | None = None,
+    marked: Place | None = None,
+    clickable: bool = False,
+    columns: int = 4,
+    side: int = 230,
+    dark: bool = False,
+) -> go.Figure:
+    """Pictures of one size beside each other, each pixel as large as there is room.
+
+    Args:
+        panels: by title, (row, column) numbers in grey or (row, column, 3) colours; what lies
+            outside of [0, 1] is drawn as the end that it passed, hover tells the number.
+        zero: added before drawing, by title: 0.5 shows signed numbers around a middle grey.
+        marked: a pixel framed in all of them.
+        clickable: whether pixels answer with (row, column).
+        columns: pictures in a line. side: their height in pixels.
+
+    Raises:
+        ShapeError: no pictures, or of several sizes. ArgumentError: more than 64 x 64 pixels.
+    """
+    arrays = {title: _as_picture(values, title) for title, values in panels.items()}
+    if not arrays or len({values.shape[:2] for values in arrays.values()}) > 1:
+        raise ShapeError("pictures beside each other must be of one size, and there must be one.")
+    rows, wide = next(iter(arrays.values())).shape[:2]
+    lines, across = -(-len(arrays) // columns), min(columns, len(arrays))
+    figure, layout = go.Figure(), theme.layout(dark)
+    height = lines * (side + _HEAD) + 4
+    for i, (title, values) in enumerate(arrays.items()):
+        n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, columns)
+        top = 1 - (line * (side + _HEAD) + _HEAD) / height
+        left = (column + 0.02) / across
+        figure.add_image(
+            z=_bytes(values + float((zero or {}).get(title, 0.0))), hoverinfo="skip",
+            xaxis=f"x{n}", yaxis=f"y{n}",
+        )  # fmt: skip
+        figure.add_scatter(
+            **_points(values, title, clickable), xaxis=f"x{n}", yaxis=f"y{n}", showlegend=False
+        )
+        quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False,
+                     fixedrange=True, automargin=False)  # fmt: skip
+        layout[f"xaxis{n}"] = quiet | dict(
+            domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5], anchor=f"y{n}",
+            constrain="domain", constraintoward="left",
+        )  # fmt: skip
+        layout[f"yaxis{n}"] = quiet | dict(
+            domain=[top - side / height, top], range=[rows - 0.5, -0.5], anchor=f"x{n}",
+            scaleanchor=f"x{n}", constrain="domain", constraintoward="top",
+        )  # fmt: skip
+        figure.add_annotation(
+            text=plotly_text(clean(title, 60)), x=left, y=top, xref="paper", yref="paper",
+            xanchor="left", yanchor="bottom", showarrow=False,
+            font=dict(size=13, color=theme.ink(dark)),
+        )  # fmt: skip
+        if marked is not None:
+            figure.add_shape(**_frame(marked, dark), xref=f"x{n}", yref=f"y{n}")
+    figure.update_layout(
+        **layout, height=height, margin=dict(l=2, r=2, t=0, b=0), showlegend=False,
+        hovermode="closest", dragmode=False,
+    )  # fmt: skip
+    return figure
+
+
+def head_tiles(
+    pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
+    pixel: Place,
+    offsets: Sequence[Place],
+    notes: Sequence[str],
+    *,
+    radius: int,
+    side: int = 420,
+    dark: bool = False,
+) -> go.Figure:
+    """A tile for each head: its weights around one pixel, tiles in the order of the offsets.
+
+    Args:
+        pattern: weights in [0, 1]; a head may have none.
+        pixel: (row, column) in the middle of every tile.
+        offsets: (row, column) of each head's tile, counted from the middle one.
+        notes: written above each tile.
+        radius: pixels of a tile around its middle; those outside of the picture are grey.
+        side: height of all tiles, in pixels.
+
+    Raises:
+        ShapeError: not as many offsets or notes as heads.
+    """
+    weights = as_numbers(pattern, 3, "pattern")
+    if not len(weights) == len(offsets) == len(notes):
+        raise ShapeError(f"{len(weights)} heads need as many offsets and notes.")
+    tile, gap = 2 * radius + 1, 2
+    low = min(row for row, _ in offsets), min(column for _, column in offsets)
+    high = max(row for row, _ in offsets), max(column for _, column in offsets)
+    rows, wide = ((tile + gap) * (b - a + 1) for a, b in zip(low, high, strict=True))
+    cells = np.full((rows, wide), np.nan)
+    hover = np.full((rows, wide), "", dtype=object)
+    figure = go.Figure()
+    for head, (row, column) in enumerate(offsets):
+        y, x = (tile + gap) * (row - low[0]) + gap, (tile + gap) * (column - low[1])
+        window, names = _window(weights[head], pixel, radius, f"head {head}")
+        cells[y : y + tile, x : x + tile], hover[y : y + tile, x : x + tile] = window, names
+        figure.add_shape(
+            type="rect", x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5,
+            layer="below", line_width=0, fillcolor=theme.missing(dark),
+        )  # fmt: skip
+        figure.add_shape(**_frame((y + radius, x + radius), dark))
+        figure.add_annotation(
+            text=plotly_text(clean(notes[head], 24)), x=x - 0.5, y=y - 0.4, xanchor="left",
+            yanchor="bottom", showarrow=False, font=dict(size=11, color=theme.muted(dark)),
+        )  # fmt: skip
+    figure.add_heatmap(
+        z=cells, zmin=0, zmax=1, colorscale=theme.colorscale("sqrt", dark), hoverinfo="text",
+        hovertext=hover.tolist(), hoverongaps=False, xgap=1, ygap=1,
+        colorbar=colour_bar(dark, tickvals=[0, 0.25, 0.5, 1]),
+    )  # fmt: skip
+    layout = theme.layout(dark)
+    quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True)
+    figure.update_layout(
+        **layout | dict(
+            height=side + 40, margin=dict(l=4, r=4, t=34, b=4),
+            xaxis=quiet | dict(range=[-0.6, wide - gap], constrain="domain",
+                               constraintoward="left"),
+            yaxis=quiet | dict(range=[rows - 0.4, 0], scaleanchor="x", constrain="domain",
+                               constraintoward="top"),
+        )
+    )  # fmt: skip
+    return figure
+
+
+def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
+    axes = 3 if getattr(values, "ndim", 2) == 3 else 2
+    numbers = as_numbers(values, axes, title)
+    if axes == 3 and numbers.shape[2] == 1:
+        numbers = numbers[:, :, 0]
+    if numbers.ndim == 3 and numbers.shape[2] != 3:
+        raise ShapeError(f"{title}: colours are red, green and blue, got {numbers.shape[2]}.")
+    if max(numbers.shape[:2]) > MAX_SIDE:
+        raise ArgumentError(f"{title}: at most {MAX_SIDE} x {MAX_SIDE} pixels are drawn.")
+    return numbers
+
+
+def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(row, column, 3), 0 to 255; what is not finite is black."""
+    colours = values if values.ndim == 3 else np.repeat(values[:, :, None], 3, axis=2)
+    return np.round(255 * np.clip(np.nan_to_num(colours), 0.0, 1.0)).astype(np.uint8)
+
+
+def _points(values: NDArray[np.float64], title: str, clickable: bool) -> dict[str, Any]:
+    """Invisible points over the pixels, which tell their numbers and answer to clicks."""
+    places = np.stack(np.indices(values.shape[:2]), -1).reshape(-1, 2)
+    name, numbers = plotly_text(clean(title, 60)), values.reshape(len(places), -1)
+    texts = [
+        f"{name} · row {row}, column {column}<br><b>"
+        f"{', '.join(theme.format_number(n) for n in line)}</b>"
+        for (row, column), line in zip(places.tolist(), numbers, strict=True)
+    ]
+    still = dict(marker=dict(opacity=0))
+    return dict(
+        x=places[:, 1], y=places[:, 0], mode="markers", hoverinfo="text", hovertext=texts,
+        marker=dict(opacity=0, size=8, maxdisplayed=1), selected=still, unselected=still,
+        customdata=places.astype(np.int16) if clickable else None,
+    )  # fmt: skip
+
+
+def _frame(place: Place, dark: bool) -> dict[str, Any]:
+    row, column = place
+    return dict(
+        type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5,
+        line=dict(width=2, color=theme.accent(dark)),
+    )  # fmt: skip
+
+
+def _window(
+    weights: NDArray[np.float64], pixel: Place, radius: int, name: str
+) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
+    """The weights around a pixel, NaN outside of the picture, and a sentence for each."""
+    tile = 2 * radius + 1
+    cells = np.full((tile, tile), np.nan)
+    texts = np.full((tile, tile), "", dtype=object)
+    for i, j in np.ndindex(tile, tile):
+        row, column = pixel[0] + i - radius, pixel[1] + j - radius
+        if 0 <= row < weights.shape[0] and 0 <= column < weights.shape[1]:
+            cells[i, j] = weights[row, column]
+            texts[i, j] = (
+                f"{name} → row {row}, column {column}<br>weight "
+                f"<b>{theme.format_weight(weights[row, column])}</b>"
+            )
+    return cells, texts

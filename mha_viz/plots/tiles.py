@@ -1,0 +1,99 @@
+"""The patterns of a few heads side by side, small: one frame of a film.
+
+Knows plotly and arrays. Must not know where the patterns come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
+from mha_viz.plots.frame import as_numbers, heading
+from mha_viz.plots.labels import head_name
+from mha_viz.plots.payload import check_range
+
+MAX_TILES, MAX_TOKENS = 32, 64
+_ACROSS = 4  # tiles side by side: a phone has room for no more
+_LABEL = 17  # height of a tile's name, in pixels
+_GAP = 0.08  # between tiles, of a tile
+
+
+def head_tiles(
+    patterns: Any,
+    *,
+    title: str,
+    note: str = "",
+    marked: Collection[tuple[int, int]] = (),
+    scale: str = "sqrt",
+    height: int = 150,
+    dark: bool = False,
+) -> go.Figure:
+    """A small heatmap for each head, four in a row, a new row for each layer.
+
+    Args:
+        patterns: (layer, head, query, key), weights in [0, 1].
+        title, note: plain text above it.
+        marked: heads as (layer, head) that are framed.
+        scale: "sqrt", "linear" or "log"; changes the colours only.
+        height: of a tile, in pixels.
+
+    Raises:
+        ShapeError: no such array. ArgumentError: more than 32 heads or 64 tokens, or no weights.
+    """
+    weights = as_numbers(patterns, 4, "patterns (layer, head, query, key)")
+    n_layers, n_heads, queries, keys = weights.shape
+    if n_layers * n_heads > MAX_TILES or max(queries, keys) > MAX_TOKENS:
+        raise ArgumentError(f"At most {MAX_TILES} heads of {MAX_TOKENS} tokens can be drawn small.")
+    if not np.isfinite(weights).all():
+        raise ShapeError("patterns must be weights: finite numbers.")
+    check_range(weights.astype(np.float32))
+    across = min(_ACROSS, n_heads)
+    lines = -(-n_heads // across)  # of one layer
+    figure, label = go.Figure(), _LABEL / height
+    for layer in range(n_layers):
+        for head in range(n_heads):
+            left = (head % across) * (1 + _GAP)
+            above = (layer * lines + head // across) * (1 + label) + label
+            name = head_name(layer, head)
+            figure.add_heatmap(**_tile(weights[layer, head], name, left, above, scale, dark))
+            figure.add_annotation(
+                x=left, y=above, text=name, showarrow=False, xanchor="left", yanchor="bottom",
+                font=dict(size=12, color=theme.ink(dark)), borderpad=0,
+            )  # fmt: skip
+            if (layer, head) in marked:
+                figure.add_shape(
+                    type="rect", x0=left, x1=left + 1, y0=above, y1=above + 1,
+                    line=dict(width=3, color=theme.accent(dark)),
+                )  # fmt: skip
+    rows = n_layers * lines
+    top, space = heading(title, [note], dark)
+    hidden = dict(visible=False, fixedrange=True)
+    figure.update_layout(
+        **theme.layout(dark) | dict(
+            title=top, height=space + round(rows * (1 + label) * height) + 12, dragmode=False,
+            margin=dict(l=4, r=4, t=space, b=8),
+            xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
+            yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
+        )
+    )  # fmt: skip
+    return figure
+
+
+def _tile(
+    weights: np.ndarray, name: str, left: float, above: float, scale: str, dark: bool
+) -> dict[str, Any]:
+    """One head's heatmap, a unit wide and high; customdata is (query, key)."""
+    queries, keys = weights.shape
+    place = np.stack(np.mgrid[:queries, :keys], axis=-1).astype(np.uint8)
+    return dict(
+        z=weights.astype(np.float32), zmin=0.0, zmax=1.0, showscale=False, customdata=place,
+        x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries,
+        colorscale=theme.colorscale(scale, dark, stops=21),
+        hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
+        "weight <b>%{z:.4~g}</b><extra></extra>",
+    )  # fmt: skip

@@ -1,0 +1,130 @@
+"""A printable sheet of tasks about heads, or its answers: one HTML document, without a network.
+
+Knows texts and pictures as PNG. Must not know a model, a record or a screen.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mha_viz.plots import theme
+from mha_viz.plots.labels import clean
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_COLOURS = (
+    f":root {{ --ink: {theme.ink()}; --paper: {theme.paper()}; --muted: {theme.muted()}; "
+    f"--line: {theme.gridline()}; --font: {theme.FONT}; }}"
+)
+_STYLE = (
+    _COLOURS
+    + """
+@page { size: A4; margin: 15mm; }
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { max-width: 180mm; margin: 8mm auto; padding: 0 4mm; background: var(--paper);
+  color: var(--ink); font: 11pt/1.45 var(--font);
+  print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+h1 { font-size: 16pt; margin: 0 0 2mm; }
+h2 { font-size: 12pt; margin: 0 0 1mm; break-after: avoid; }
+p { margin: 0 0 2mm; overflow-wrap: anywhere; }
+small { color: var(--muted); }
+section { border-top: 0.3mm solid var(--line); padding: 3mm 0; break-inside: avoid; }
+figure { margin: 3mm 0; text-align: center; break-inside: avoid; }
+img { max-width: 100%; max-height: 230mm; }
+section img { max-height: 80mm; }
+.line { display: flex; gap: 4mm; margin: 3mm 0; }
+.line span { flex: 1; border-bottom: 0.3mm solid var(--ink); min-height: 8mm; }
+.tokens { font-size: 9pt; }
+.tokens b { font-weight: 400; color: var(--muted); }
+@media print { body { margin: 0; padding: 0; max-width: none; } }
+"""
+)
+
+
+@dataclass(frozen=True)
+class SheetTask:
+    """One task; every text is shown as it is, never read as markup.
+
+    Args:
+        title, ask: what it is called, and the question. rule: what counts.
+        answer: lines for the answer sheet. picture: a PNG beside them.
+    """
+
+    title: str
+    ask: str
+    rule: str = ""
+    answer: tuple[str, ...] = ()
+    picture: bytes | None = None
+
+
+def worksheet(
+    title: str,
+    about: Sequence[str],
+    tasks: Sequence[SheetTask],
+    *,
+    tokens: Sequence[str] = (),
+    grid: bytes | None = None,
+    answers: bool = False,
+) -> str:
+    """The sheet as an HTML document that prints on A4.
+
+    Args:
+        title, about: the head of the sheet, and paragraphs below it.
+        tasks: in their order.
+        tokens: of the text, listed with their places beside the picture.
+        grid: all heads as a PNG.
+        answers: the teacher's sheet: answers in place of room for them.
+    """
+    parts = [f"<h1>{html.escape(clean(title, 200))}</h1>"]
+    if not answers:
+        parts.append(f'<div class="line">{_blank("Name")}{_blank("Date")}</div>')
+    parts += [f"<p>{_text(line)}</p>" for line in about]
+    if grid is not None:
+        parts.append(f"<figure>{_picture(grid, 'All heads: a row per layer')}</figure>")
+    if tokens:
+        listed = " ".join(f"<b>{i}</b>&nbsp;{_text(token)}" for i, token in enumerate(tokens))
+        parts.append(f'<p class="tokens">{listed}</p>')
+    parts += [_task(number, task, answers) for number, task in enumerate(tasks, 1)]
+    body = "\n".join(parts)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{html.escape(clean(title, 200))}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+def _task(number: int, task: SheetTask, answers: bool) -> str:
+    lines = [f"<h2>{number}. {_text(task.title)}</h2>", f"<p>{_text(task.ask)}</p>"]
+    lines += [f"<p><small>{_text(task.rule)}</small></p>"] if task.rule else []
+    if answers:
+        lines += [f"<p>{_text(line)}</p>" for line in task.answer]
+        if task.picture is not None:
+            lines.append(f"<figure>{_picture(task.picture, task.title)}</figure>")
+    else:
+        lines.append(f'<div class="line">{_blank("Answer")}{_blank("Because")}</div>')
+    return "<section>" + "\n".join(lines) + "</section>"
+
+
+def _text(text: str) -> str:
+    return html.escape(clean(text, 2_000))
+
+
+def _blank(name: str) -> str:
+    return f"{name} <span></span>"
+
+
+def _picture(png: bytes, alt: str) -> str:
+    code = base64.b64encode(png).decode("ascii")
+    return f'<img src="data:image/png;base64,{code}" alt="{_text(alt)}">'

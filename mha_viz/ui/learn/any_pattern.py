@@ -1,0 +1,228 @@
+"""Lab 7 on screen: paint a pattern, fit heads of every width, see what rank forbids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.labs import any_pattern, any_pattern_digits
+from mha_viz.labs.any_pattern import Fit
+from mha_viz.plots.curves import curves
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, state, views
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.any_pattern_painting import Rows, painted
+from mha_viz.ui.learn.choices import Choices, among
+
+ERRORS = {
+    "kl": ("KL divergence", "nats, mean over rows"),
+    "jensen_shannon": ("Jensen-Shannon divergence", "nats, mean over rows"),
+    "largest": ("Largest difference of a weight", "probability"),
+}
+FITS = "any-pattern-fits"
+MAX_FITS = 12
+NEAR = 0.01  # nats: as good as made
+
+
+def draw(choices: Choices) -> None:
+    """Pattern, training, errors over d_k, and the bound of rank.
+
+    No fragment: a button in one does not end the run that it is drawn in, and Stop must.
+    """
+    frame.step(
+        "Every pattern has a price in width",
+        "A head has d_k numbers for each query and each key. Paint where each token should look; "
+        "then heads of every width are trained to look there. Tokens are one-hot vectors, so that "
+        "W_Q and W_K hold a free query and key for each token: only d_k limits what they can do.",
+        r"\begin{gathered} A = \operatorname{softmax}(W_Q W_K^\top) \qquad W_Q, W_K \in "
+        r"\mathbb{R}^{n \times d_k} \\ \min_{W_Q, W_K}\; \textstyle\frac1n\sum_q "
+        r"\operatorname{KL}(\text{painted}_q \,\Vert\, A_q) \end{gathered}",
+    )
+    frame.predict(
+        choices, "diagonal", "12 tokens, and each shall look only at itself. That matrix has rank "
+        "12. Which width d_k comes as near to it as you like?", ["1", "2", "11", "12"], 1,
+        "Put the 12 keys on a circle and let each query point at its own: large queries make it as "
+        "sure as you like. The rank of the pattern is not the rank of the scores. In one dimension "
+        "a row’s scores are one number times the keys, so only the largest and the smallest key "
+        "can win.",
+    )  # fmt: skip
+    rows, seed = painted(choices)
+    found = _trained(rows, seed)
+    if found is not None:
+        _errors(choices, found)
+        _one_width(choices, found)
+    _rank(choices, rows, found)
+    choices.publish()
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+def _trained(rows: Rows, seed: int) -> Fit | None:
+    """The button, and the work with its progress; another click ends it. None until it was done."""
+    fits: dict[tuple[Rows, int], Fit] = st.session_state.setdefault(FITS, {})
+    n = len(rows)
+    pressed = st.button(
+        f"Fit heads of width 1 to {n}", type="primary", icon=":material/play_arrow:",
+        key="any-pattern-fit",
+    )  # fmt: skip
+    if pressed and (rows, seed) not in fits:
+        bar, stop = st.progress(0.0, "Training …"), st.empty()
+        stop.button("Stop", key="any-pattern-stop")
+
+        def on_progress(done: int, total: int) -> None:
+            # Drawing is where Streamlit ends a run that another click has overtaken.
+            bar.progress(done / total, f"Step {done:,} of {total:,}")
+
+        try:
+            fits[rows, seed] = any_pattern.fit(
+                any_pattern_digits.pattern_of(rows), seed, on_progress=on_progress
+            )
+        finally:
+            bar.empty()
+            stop.empty()
+        while len(fits) > MAX_FITS:
+            fits.pop(next(iter(fits)))
+    found = fits.get((rows, seed))
+    if found is None:
+        st.caption(
+            f"All {n} widths are trained at once, from {any_pattern.RESTARTS} random starts and "
+            f"one from singular vectors: Adam, {any_pattern.STEPS:,} steps. The best is kept."
+        )
+    return found
+
+
+def _errors(choices: Choices, found: Fit) -> None:
+    n = len(found.kl)
+    good = [d_k for d_k, kl in enumerate(found.kl.tolist(), 1) if kl < NEAR]
+    st.markdown(
+        f"The narrowest head that comes within {NEAR} nats has **d_k = {good[0]}**." if good
+        else f"No head comes within {NEAR} nats of it."
+    )  # fmt: skip
+    error = choices.bound(
+        "error", st.segmented_control, "Error", list(ERRORS), default="kl",
+        read=among(tuple(ERRORS)), format_func=lambda key: ERRORS[key][0], wrap=True,
+    )  # fmt: skip
+    (title, unit), widths = ERRORS[error], list(range(1, n + 1))
+    lines = {"trained": (widths, _seen(getattr(found, error)))}
+    if error == "kl":
+        lines["singular vectors, not trained"] = (widths, _seen(found.singular_kl))
+    figures.show(
+        curves(
+            lines, title=f"{title} from the painted pattern", x_title="d_k", y_title=unit,
+            y_axis="log", dark=look.dark(),
+        ).update_yaxes(exponentformat="power", dtick=1),
+        key=choices.key("errors"), name=f"{title} over d_k", caption="Trained from several starts",
+        table=_table(found),
+        how_to_read="Every head drawn was found, so a pattern costs this width at most; training "
+        "does not prove that no narrower head can do it. Differences below 1e-7 are rounding and "
+        "are drawn there.",
+    )  # fmt: skip
+
+
+def _seen(values: object, least: float = 1e-7) -> np.ndarray:
+    """Fit for a logarithmic axis."""
+    return np.maximum(np.asarray(values, dtype=float), least)
+
+
+def _table(found: Fit) -> pd.DataFrame:
+    left_over = any_pattern.singular(found.target).left_over
+    return pd.DataFrame({
+        "d_k": range(1, len(found.kl) + 1), "KL": found.kl.numpy(),
+        "Jensen-Shannon": found.jensen_shannon.numpy(), "largest difference": found.largest.numpy(),
+        "KL, singular vectors": found.singular_kl.numpy(),
+        "scores off": found.off.numpy(), "scores off, at least": left_over.numpy(),
+    })  # fmt: skip
+
+
+def _one_width(choices: Choices, found: Fit) -> None:
+    """Painted, made, and the difference, for one width; W_Q and W_K where they are small."""
+    n = len(found.kl)
+    d_k = min(choices.get("width", 2, views.whole(1, any_pattern_digits.SIZES[-1])), n)
+    _slider(choices, "width", "Width d_k", d_k, n, 1)
+    made = found.pattern[d_k - 1]
+    cell = 40 if n <= 7 else 32 if n <= 9 else 24
+    names = [str(i) for i in range(n)]
+    most = float(torch.maximum(found.target, made).max())
+    weights = {"diverging": False, "limits": (0.0, most)}
+    apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference
+    with st.container(horizontal=True):
+        for title, values, options in (
+            ("painted", found.target, weights),
+            (f"made with d_k = {d_k}", made, weights),
+            ("difference", made - found.target, {"limits": (-apart, apart)}),
+        ):
+            frame.matrix(f"any-pattern-{title[:4]}", values, title, rows=names, columns=names,
+                         cell=cell, **options)  # fmt: skip
+    st.markdown(
+        f"KL **{format_number(found.kl[d_k - 1])}** nats, Jensen-Shannon "
+        f"**{format_number(found.jensen_shannon[d_k - 1])}** nats, largest difference "
+        f"**{format_number(found.largest[d_k - 1])}**. {_largest_score(found, d_k)}"
+    )
+
+
+def _largest_score(found: Fit, d_k: int) -> str:
+    most = (found.query[d_k - 1] @ found.key[d_k - 1].T).abs().max()
+    why = ""
+    if any_pattern.exact_width(found.target) is None:
+        why = ": a weight of 0 can only be approached, by ever larger scores"
+    return f"Its largest score is {format_number(most)}{why}."
+
+
+def _slider(choices: Choices, name: str, label: str, value: int, most: int, least: int) -> None:
+    key = choices.key(f"{name}-{most}")
+    state.show(key, value)
+    store: Callable[[], None] = lambda: choices.set(name, st.session_state[key])  # noqa: E731
+    st.slider(label, least, most, key=key, on_change=store, width=260)
+
+
+# -- rank ------------------------------------------------------------------------------------------
+
+
+def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
+    n = len(rows)
+    frame.step(
+        "What rank forbids, and what it does not",
+        "Scores W_Q W_Kᵀ have rank d_k at most. Softmax forgets a number added to a whole "
+        "row, so what must be met is ln A with each row’s mean taken off. A pattern **without "
+        "zeros** is made exactly by a head of that matrix’s rank and by no narrower one, and the "
+        "rank is never above n − 1.",
+        r"\begin{gathered} S = \ln A\,\big(I - \tfrac1n \mathbf{1}\mathbf{1}^\top\big) \qquad "
+        r"d_k \ge \operatorname{rank} S \\ \min_{\operatorname{rank} \le d_k} \lVert S - "
+        r"W_Q W_K^\top \rVert_F = \textstyle\sqrt{\sum_{i > d_k} \sigma_i(S)^2} \end{gathered}",
+    )
+    frame.predict(
+        choices, "random", "8 tokens, weights drawn at random, none of them 0. Which width makes "
+        "this pattern exactly?", ["4", "7", "8"], 1,
+        "n − 1: the centred logarithms have rank 7, since every row sums to 0. A width below n "
+        "is the low-rank bottleneck of Bhojanapalli et al. 2020: some patterns are out of reach.",
+    )  # fmt: skip
+    target = any_pattern_digits.pattern_of(rows)
+    exact = any_pattern.exact_width(target)
+    st.markdown(
+        f"The painted pattern has no zeros: **d_k = {exact}** is the least that makes it exactly."
+        if exact is not None else
+        "The painted pattern has zeros: **no** width makes it exactly, since no finite score gives "
+        "a weight of 0; the question is how wide a head must be to come near. Below, zeros stand "
+        f"as {any_pattern.FLOOR:g} in S."
+    )  # fmt: skip
+    widths, bound = list(range(1, n + 1)), any_pattern.singular(target).left_over
+    lines = {"least of any head (Eckart and Young)": (widths, _seen(bound, 1e-3))}
+    if found is not None:
+        lines["trained head"] = (widths, _seen(found.off, 1e-3))
+    figures.show(
+        curves(
+            lines, title="How far scores are from S", x_title="d_k",
+            y_title="Frobenius norm of the difference", y_axis="log", dark=look.dark(),
+        ).update_yaxes(exponentformat="power", dtick=1),
+        key=choices.key("rank"), name="Scores and rank",
+        table=pd.DataFrame({"d_k": widths} | {name: line[1] for name, line in lines.items()}),
+        caption=f"Digits: {' '.join(rows)}",
+        how_to_read="The lower line is a bound on scores, not on weights: no head of that width "
+        "comes nearer to S. A head can stay far from S and still make the pattern, where weights "
+        "are near 0 and scores may be as low as they like. Norms below 0.001 are drawn there.",
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Lab 7's pattern: chosen, painted by clicks, or typed as digits."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.errors import ArgumentError
+from mha_viz.labs import any_pattern_digits
+from mha_viz.plots.painted import paintable
+from mha_viz.ui import figures, look, state, views
+from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.messages import plain
+
+OWN = "own"
+NAMES = {
+    "diagonal": "Itself", "previous": "The token before", "next": "The token after",
+    "first": "The first token", "block": "Blocks of three", "checkerboard": "Checkerboard",
+    "near": "Near tokens (no zeros)", "random": "At random (no zeros)", OWN: "Painted",
+}  # fmt: skip
+Rows = tuple[str, ...]
+
+
+def painted(choices: Choices) -> tuple[Rows, int]:
+    """The controls and the grid; the pattern as rows of digits, and the seed."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        name = choices.bound(
+            "pattern", st.selectbox, "Where tokens look", list(NAMES), default="diagonal",
+            read=among(tuple(NAMES)), format_func=NAMES.__getitem__, width=220,
+        )  # fmt: skip
+        n = choices.bound(
+            "tokens", st.select_slider, "Tokens n", any_pattern_digits.SIZES, default=8,
+            read=among(any_pattern_digits.SIZES), width=180,
+        )  # fmt: skip
+        seed = choices.bound(
+            "seed", st.number_input, "Seed", 0, 9_999, default=0, read=views.whole(0, 9_999),
+            step=1, width=120, help="Of the random starts, and of the random pattern.",
+        )  # fmt: skip
+    rows = _rows(choices, name, n, seed)
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        brush = choices.bound(
+            "brush", st.select_slider, "A click paints", tuple(range(10)), default=9,
+            read=among(tuple(range(10))), width=220,
+            help="Digits are weights before each row is divided by its sum. A second click "
+            "takes the weight away.",
+        )  # fmt: skip
+        _typed(choices, rows, n)
+    with left:
+        _grid(choices, rows, brush)
+    return rows, seed
+
+
+def _rows(choices: Choices, name: str, n: int, seed: int) -> Rows:
+    """The pattern chosen, as digits; what was typed and is none is said and left out."""
+    if name != OWN:
+        return any_pattern_digits.preset(name, n, seed)
+    rows = _split(
+        choices.get(f"own{n}", "-".join(any_pattern_digits.preset("diagonal", n)), _readable)
+    )
+    try:
+        if len(rows) != n:
+            raise ArgumentError(f"there must be {n} rows, got {len(rows)}.")
+        any_pattern_digits.pattern_of(rows)
+    except ArgumentError as error:
+        st.warning(f"This is no pattern: {plain(str(error))} Each token looks at itself until "
+                   "it is one.")  # fmt: skip
+        return any_pattern_digits.preset("diagonal", n)
+    return rows
+
+
+def _split(text: str) -> Rows:
+    return tuple(part for part in re.split(r"[\s,;/-]+", text) if part)
+
+
+def _readable(raw: str) -> str:
+    if len(raw) > 400:
+        raise ValueError
+    return "-".join(_split(raw))
+
+
+def _own(choices: Choices, rows: Rows, n: int) -> None:
+    choices.set(f"own{n}", "-".join(rows))
+    choices.set("pattern", OWN)
+
+
+def _typed(choices: Choices, rows: Rows, n: int) -> None:
+    """The same pattern to be typed: for the keyboard."""
+    key = choices.key(f"typed-{n}")
+    state.show(key, "\n".join(rows))
+    st.text_area(
+        "Or type it: a row for each query, a digit for each key", key=key, height=30 + 25 * n,
+        max_chars=400, on_change=lambda: _own(choices, _split(st.session_state[key]), n),
+    )  # fmt: skip
+
+
+def _grid(choices: Choices, rows: Rows, brush: int) -> None:
+    target, n = any_pattern_digits.pattern_of(rows), len(rows)
+
+    def paint(cell: list[int]) -> None:
+        query, key = cell
+        digit = "0" if rows[query][key] == str(brush) else str(brush)
+        line = rows[query][:key] + digit + rows[query][key + 1 :]
+        _own(choices, (*rows[:query], line, *rows[query + 1 :]), n)
+
+    empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
+    figures.show(
+        paintable(target, "Painted", dark=look.dark()), key=choices.key("painted"),
+        name="Painted pattern", on_click=paint, caption=f"Digits: {' '.join(rows)}",
+        table=pd.DataFrame(target.numpy(), columns=[f"key {i}" for i in range(n)]),
+        how_to_read="Rows are queries, columns keys. Click a cell to paint it; each row is divided "
+        "by its sum."
+        + (f" Empty rows ({', '.join(empty)}) look everywhere alike." if empty else ""),
+    )  # fmt: skip

@@ -1,0 +1,214 @@
+"""Lab 6 on screen: pick, compute, draw."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.core.checks import Anything
+from mha_viz.labs import convolution
+from mha_viz.labs.convolution_measures import leak
+from mha_viz.plots.pictures import head_tiles, pictures
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import figures, look, state
+from mha_viz.ui.learn import convolution_controls as controls
+from mha_viz.ui.learn import convolution_measures, frame
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.convolution_controls import Chosen, tensors
+from mha_viz.ui.messages import shown
+
+
+@st.fragment
+def draw(choices: Choices) -> None:
+    """The heads, one pixel, sharpness, borders, one head, and what it costs."""
+    with shown():
+        _statement(choices)
+        chosen = controls.chosen(choices)
+        row, column = controls.pixel(choices, chosen.picture)
+        exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
+        ours = _attended(chosen.alpha, *chosen.key)
+        _difference(chosen, exact, ours)
+        left, right = st.columns(2, gap="medium")
+        with left:
+            _both(choices, chosen, (row, column), exact, ours)
+        with right:
+            found = convolution.at_pixel(
+                chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
+            )
+            _one_pixel(choices, chosen, (row, column), found)
+        _sum(chosen, found, float(exact[row, column, 0]))
+        convolution_measures.sharpness(choices, chosen)
+        convolution_measures.border(choices, chosen)
+        convolution_measures.one_head(choices, chosen)
+        convolution_measures.cost(chosen)
+        choices.publish()
+
+
+def _statement(choices: Choices) -> None:
+    frame.step(
+        "A head for each place of the kernel",
+        "A convolution adds up the neighbours of a pixel, each times a number of its kernel. Give "
+        "every place Δ of a k × k kernel a head of its own: it looks only at the pixel Δ away "
+        "from where it is, and its W_V W_O is the kernel’s slice there. The sum over heads "
+        "is the convolution. Each pixel is a token of its colours and (row, column, row² + "
+        "column², 1); from these W_Q and W_K make a score that is highest at Δ.",
+        r"\begin{gathered} \text{score}_h(p, k) = -\alpha\,\lVert k - p - \Delta_h \rVert^2 + c_p"
+        r"\\ \textstyle\sum_h A_h X W_V^h W_O^h \;\to\; \text{Conv2d}(X) \end{gathered}",
+    )
+    st.caption(
+        "Cordonnier, Loukas and Jaggi 2020, theorem 1: it says what heads can do, not what trained "
+        "heads do. The part c_p is the same for all keys, so softmax drops it."
+    )
+    frame.predict(
+        choices, "alpha", "α = 4. Next to its pixel, a head still sees others. How much of its "
+        "weight misses the pixel it is meant for?",
+        ["about 7 %", "about 25 %", "less than 0.01 %"], 0,
+        "The four neighbours are at distance 1, and each gets e⁻⁴ of the weight: "
+        f"{leak(4.0):.1%} in all. At α = 20 it is "
+        f"{format_number(leak(20.0))}, less than float32 can tell from nothing.",
+    )  # fmt: skip
+
+
+def _difference(chosen: Chosen, exact: Anything, ours: Anything) -> None:
+    largest = float((ours - exact).abs().max())
+    st.markdown(
+        f"The largest difference between **{_named(chosen)}** and torch’s Conv2d over all "
+        f"{exact.numel():,} numbers is **{format_number(largest)}** (the largest number is "
+        f"{format_number(exact.abs().max())}). {_verdict(chosen, largest)}"
+    )
+
+
+def _named(chosen: Chosen) -> str:
+    return "1 head" if chosen.size == 1 else f"{chosen.size**2} heads"
+
+
+def _both(
+    choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Anything, ours: Anything
+) -> None:
+    """Conv2d and attention beside each other, and what they differ by."""
+    difference = (ours - exact).abs()
+    largest = float(difference.max())
+    factor = 10.0 ** np.floor(-np.log10(largest)) if largest > 0 else 1.0
+    signed = abs(float(chosen.kernel.sum())) < 0.1 and float(exact.min()) < 0
+
+    def choose(place: list[int]) -> None:
+        choices.set("row", place[0])
+        choices.set("column", place[1])
+
+    st.subheader("The same twice", anchor=False)
+    figures.show(
+        pictures(
+            {"Picture": chosen.picture, "Conv2d": exact, _named(chosen): ours,
+             "Difference" + (f" × {factor:,.0f}" if factor > 1 else ""): difference * factor},
+            zero={"Conv2d": 0.5, _named(chosen): 0.5} if signed else None,
+            marked=pixel, clickable=True, columns=2, side=210, dark=look.dark(),
+        ),
+        key=choices.key("both"), name="Convolution and heads", on_click=choose,
+        table=_pixels(chosen.picture, exact, ours), caption=chosen.about,
+        how_to_read=("Middle grey is 0, brighter is positive. " if signed else
+                     "Numbers below 0 are drawn as 0, above 1 as 1. ")
+        + "Hover tells the number. Click a pixel to see what its heads look at.",
+    )  # fmt: skip
+
+
+def _verdict(chosen: Chosen, largest: float) -> str:
+    scale = float(chosen.kernel.abs().sum((1, 2, 3)).max())
+    if largest <= 4e-6 * max(scale, 1.0):
+        return "That is rounding in float32."
+    return "The heads are not sharp enough yet: raise α."
+
+
+def _pixels(picture: Anything, exact: Anything, ours: Anything) -> pd.DataFrame:
+    rows, columns, channels = exact.shape
+    place = np.indices((rows, columns)).reshape(2, -1)
+    names = ("",) if channels == 1 else (" red", " green", " blue")
+    table = {"row": place[0], "column": place[1]}
+    for kind, values in (("picture", picture), ("Conv2d", exact), ("attention", ours)):
+        for channel, name in enumerate(names):
+            table[f"{kind}{name}"] = values[:, :, channel].flatten().numpy()
+    return pd.DataFrame(table)
+
+
+def _one_pixel(
+    choices: Choices, chosen: Chosen, pixel: tuple[int, int], found: convolution.Pixel
+) -> None:
+    st.subheader("Where each head looks", anchor=False)
+    with st.container(horizontal=True):
+        for i, name in enumerate(("row", "column")):
+            if chosen.picture.shape[i] > 1:
+                _place(choices, name, pixel[i], chosen.picture.shape[i])
+    where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
+    notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
+    figures.show(
+        head_tiles(
+            found.pattern, pixel, where, notes if chosen.size > 1 else ["the head"],
+            radius=max(2, chosen.size // 2 + 1), side={1: 180, 3: 320}.get(chosen.size, 400),
+            dark=look.dark(),
+        ),
+        key=choices.key("tiles"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
+        table=_heads_table(found, where, pixel), caption=chosen.about,
+        how_to_read="A tile for each head, at its place of the kernel: its weights around the "
+        "framed pixel. Grey lies outside of the picture. A tile without colour is a head that may "
+        "see nothing, and adds 0.",
+    )  # fmt: skip
+
+
+def _place(choices: Choices, name: str, value: int, most: int) -> None:
+    key = choices.key(f"{name}-slider-{most}")
+    state.show(key, value)
+
+    def store() -> None:
+        choices.set(name, st.session_state[key])
+
+    st.slider(f"Pixel’s {name}", 0, most - 1, key=key, on_change=store, width=180)
+
+
+def _heads_table(
+    found: convolution.Pixel, where: list[tuple[int, int]], pixel: tuple[int, int]
+) -> pd.DataFrame:
+    lines = []
+    for head, (down, right) in enumerate(where):
+        pattern = found.pattern[head]
+        at = pixel[0] + down, pixel[1] + right
+        inside = 0 <= at[0] < pattern.shape[0] and 0 <= at[1] < pattern.shape[1]
+        lines.append({
+            "head": head, "rows down": down, "columns right": right,
+            "weight on its pixel": float(pattern[at]) if inside else 0.0,
+            "all its weights": float(pattern.sum()),
+            "sees (first channel)": float(found.z[head, 0]),
+            "adds (first channel)": float(found.parts[head, 0]),
+        })  # fmt: skip
+    return pd.DataFrame(lines)
+
+
+def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
+    """The arithmetic of one number of the output."""
+    size, channels = chosen.size, chosen.picture.shape[-1]
+    if size == 1:  # of all colours
+        seen, kernel = found.z[:1], chosen.kernel[:1, :, 0, 0]
+    else:  # of the first one, in all places
+        seen, kernel = found.z[:, 0].reshape(size, size), chosen.kernel[0, 0]
+    st.markdown(
+        "What a head sees, times its number of the kernel, is what it adds to the output at the "
+        f"framed pixel{' (red)' if channels > 1 else ''}:"
+    )
+    with st.container(horizontal=True):
+        for title, values in (
+            ("heads see", seen), ("× kernel", kernel), ("= they add", seen * kernel)
+        ):  # fmt: skip
+            frame.matrix(f"convolution-sum-{title}", values, title)
+    st.markdown(
+        f"They add up to **{format_number(found.parts[:, 0].sum())}**; Conv2d has "
+        f"**{format_number(exact)}** there."
+    )
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _attended(  # type: ignore[no-untyped-def]
+    alpha: float, picture: np.ndarray, written: Any, size: int, border: str
+):
+    image, kernel = tensors(picture, written, size)
+    return convolution.attended(image, kernel, alpha, border)

@@ -1,0 +1,195 @@
+"""The measured part of lab 8 on screen: a button, progress, Stop, and times beside the count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from mha_viz.labs.cost import Sizes, costs
+from mha_viz.labs.cost_measured import (
+    LENGTHS,
+    Measured,
+    OnProgress,
+    exponent,
+    measure_heads,
+    measure_lengths,
+)
+from mha_viz.plots.curves import curves
+from mha_viz.ui import figures, look, views
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.amounts import of_bytes, short
+from mha_viz.ui.learn.choices import Choices, among
+
+WIDTHS = (64, 128, 256, 512, 1024)
+HEADS = (1, 2, 4, 8, 16, 32)
+LONGEST = (512, 1024, 2048, 4096)
+AT = 512  # tokens at which heads are compared
+LARGE = 512  # n from which on the exponent is fitted: below, calls take longer than their work
+NAMES = {"projections": "projections", "weights": "weights kept", "fused": "weights never kept"}
+_HELD = 8  # results that a session remembers
+Both = tuple[Measured, Measured]
+Key = tuple[int, int, int, int]
+
+
+def draw(choices: Choices) -> None:
+    """Not in a fragment: see `cost.draw`."""
+    frame.step(
+        "Measured on this machine",
+        "The same layer with random numbers, timed here: the four projections, attention with all "
+        "its weights in memory, and attention by a fused kernel that never holds them. The time "
+        "does not depend on what the numbers are.",
+    )
+    frame.predict(
+        choices, "long", "A long text is made twice as long. How much longer does Q Kᵀ, softmax "
+        "and weights × V take?", ["Twice as long", "About four times", "About eight times"], 1,
+        "Every token is compared with every other one: n². The projections only double. Measure it "
+        "below; short texts grow more slowly, because every call takes a while to begin.",
+    )  # fmt: skip
+    key = _settings(choices)
+    held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
+    if key not in held:
+        st.caption("Takes some seconds; up to half a minute for the longest and widest.")
+    if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
+        held.pop(key, None)
+        while len(held) >= _HELD:
+            held.pop(next(iter(held)))
+        held[key] = _measure(key, choices)
+        st.rerun()
+    if key in held:
+        _by_length(choices, key, held[key][0])
+        _by_heads(choices, key, held[key][1])
+
+
+def _settings(choices: Choices) -> Key:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        width, heads, longest = (
+            choices.bound(name, st.select_slider, label, options, default=default,
+                          read=among(options), width=190)
+            for name, label, options, default in (
+                ("time_width", "d_model ", WIDTHS, 256), ("time_heads", "Heads", HEADS, 8),
+                ("longest", "Longest text", LONGEST, 2048),
+            )
+        )  # fmt: skip
+        seed = choices.bound("seed", st.number_input, "Seed", 0, 9_999, default=0,
+                             read=views.whole(0, 9_999), width=110)  # fmt: skip
+    return width, heads, longest, seed
+
+
+def _measure(key: Key, choices: Choices) -> Both:
+    """Both series, with progress; drawing is where Streamlit ends a run that is overtaken."""
+    width, heads, longest, seed = key
+    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
+    stop.button("Stop", key=choices.key("stop"))
+
+    def telling(what: str, begin: float) -> OnProgress:
+        def on_progress(done: int, total: int) -> None:
+            bar.progress(begin + done / total / 2, f"{what}: {done} of {total} runs")
+
+        return on_progress
+
+    try:
+        lengths = [n for n in LENGTHS if n <= longest]
+        return (
+            measure_lengths(width, heads, lengths, seed, telling("Growing texts", 0.0)),
+            measure_heads(width, AT, HEADS, seed, telling("More heads", 0.5)),
+        )
+    finally:
+        bar.empty()
+        stop.empty()
+
+
+def _by_length(choices: Choices, key: Key, found: Measured) -> None:
+    width, heads, *_ = key
+    counted = [costs(Sizes(n, width, heads)) for n in found.places]
+    expected = {
+        "projections": [c.projections / found.speed for c in counted],
+        "weights": [(c.scores + c.mixing) / found.speed for c in counted],
+    }
+    least = min(LARGE, found.places[-2])
+    st.markdown(
+        f"One large matrix product does **{short(found.speed)}** products a second here "
+        f"({found.threads} threads). The lines named “count” are what the counted products would "
+        "take at that speed; what lies above them is memory traffic, softmax, and how long a call "
+        "takes to begin. How steeply time grows, as a power of n:"
+    )
+    st.dataframe(_powers(found, least), hide_index=True, width="content",
+                 key=choices.key("powers"))  # fmt: skip
+    lines = {NAMES[way]: (found.places, found.seconds[way]) for way in NAMES}
+    lines |= {f"count: {NAMES[way]}": (found.places, expected[way]) for way in expected}
+    figure = curves(
+        lines, title="One layer, by length of the text", x_title="tokens n", y_title="seconds",
+        x_axis="log", y_axis="log", dark=look.dark(), height=420,
+        note=f"measured: d_model = {width}, {heads} heads; shaded: down to the fastest run",
+        bands={NAMES[way]: (found.fastest[way], found.seconds[way]) for way in NAMES},
+    )  # fmt: skip
+    figure.update_yaxes(dtick=1, exponentformat="power")
+    figures.show(
+        ticked(figure, found.places),
+        key=choices.key("lengths"), name="Time by length of the text",
+        table=pd.DataFrame({
+            "n": found.places,
+            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in NAMES},
+            **{f"fastest, {NAMES[way]}": found.fastest[way] for way in NAMES},
+            **{f"count, {NAMES[way]} (seconds)": expected[way] for way in expected},
+            "bytes of the weights, measured": found.pattern,
+            "bytes, calculated": [c.pattern for c in counted],
+        }),
+        caption=f"Measured medians · d_model {width}, {heads} heads, float32, {found.threads} "
+        f"threads, {short(found.speed)} products a second",
+        how_to_read="On these axes a power of n is a straight line: twice as steep for n² as for "
+        "n. Other work on this machine makes lines rough.",
+    )  # fmt: skip
+    st.caption(
+        f"The weights of {found.places[-1]:,} tokens are {of_bytes(found.pattern[-1])}, as "
+        f"calculated ({of_bytes(counted[-1].pattern)}); where they are many, some heads are done "
+        "at a time."
+    )
+
+
+def _powers(found: Measured, least: int) -> pd.DataFrame:
+    return pd.DataFrame({
+        f"From n = {least:,} on": list(NAMES.values()),
+        "median runs": [f"{exponent(found.places, found.seconds[w], least):.2f}" for w in NAMES],
+        "fastest runs": [f"{exponent(found.places, found.fastest[w], least):.2f}" for w in NAMES],
+        "the count says": ["1", "2", "2"],
+    })  # fmt: skip
+
+
+def ticked(figure: go.Figure, places: Sequence[int]) -> go.Figure:
+    """The figure with these places, and no others, named on its logarithmic x axis."""
+    figure.update_xaxes(tickmode="array", tickvals=list(places),
+                        ticktext=[f"{place:,}" for place in places])  # fmt: skip
+    return figure
+
+
+def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
+    width = key[0]
+    ways = {NAMES[way]: (found.places, found.seconds[way]) for way in ("weights", "fused")}
+    kept = found.seconds["weights"]
+    operations = costs(Sizes(AT, width, 1)).scores * 2
+    st.markdown(
+        f"At {AT} tokens all of these take the same {short(operations)} products. Measured: "
+        f"{1000 * kept[0]:.3g} ms with 1 head, {1000 * kept[-1]:.3g} ms with {found.places[-1]} "
+        f"({kept[-1] / kept[0]:.2g} times). The weights grow from {of_bytes(found.pattern[0])} to "
+        f"{of_bytes(found.pattern[-1])}, and softmax has to go through all of them."
+    )
+    figures.show(
+        ticked(curves(
+            ways, title="More heads at the same d_model", x_title="heads h", y_title="seconds",
+            x_axis="log", y_axis="log", dark=look.dark(), height=320,
+            note=f"measured: n = {AT}, d_model = {width}; shaded: down to the fastest run",
+            bands={NAMES[way]: (found.fastest[way], found.seconds[way])
+                   for way in ("weights", "fused")},
+        ), found.places),
+        key=choices.key("time-by-heads"), name="Time by number of heads",
+        table=pd.DataFrame({
+            "heads": found.places, "d_k": [width // h for h in found.places],
+            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in ("weights", "fused")},
+            "bytes of the weights": found.pattern,
+        }),
+        caption=f"Measured medians · n {AT}, d_model {width}, float32, {found.threads} threads",
+        how_to_read="If only products counted, the lines would be level.",
+    )  # fmt: skip

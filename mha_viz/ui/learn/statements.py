@@ -1,0 +1,300 @@
+"""Lab 10 on screen: pick, compute, draw. Sentences about the numbers are in `statements_why`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.robustness import Robustness, robustness
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.labs.statements import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    STATEMENTS,
+    UNDEFINED,
+    Sides,
+    Statement,
+    Verdict,
+    judge,
+)
+from mha_viz.labs.statements_measured import HARMED, of_loss, of_outputs, of_pattern, of_weights
+from mha_viz.plots.layers import layer_lines
+from mha_viz.ui import drawing, figures, look, memory, picking, reporting, state, words
+from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices, among, switch
+from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
+from mha_viz.ui.messages import plain
+from mha_viz.ui.scene import Scene
+
+SPACES = {
+    "W_Q": "W_Q: queries read",
+    "W_K": "W_K: keys read",
+    "W_V": "W_V: values read",
+    "W_O": "W_O: heads write",
+}
+MARKS = {HOLDS: "✓", FAILS: "✗", OPEN: "?", UNDEFINED: "–"}
+BADGES = {
+    HOLDS: (":material/check_circle:", "green"),
+    FAILS: (":material/cancel:", "red"),
+    OPEN: (":material/help:", "orange"),
+    UNDEFINED: (":material/remove:", "gray"),
+}
+N_DRAWS = 100  # heads that are switched off, and pairs of them
+Measured = dict[str, Sides]
+
+
+def draw(choices: Choices) -> None:
+    """Every statement with both sides; the last one is measured on request.
+
+    No fragment: the layer is everybody's, and a button in one could not end its own run.
+    """
+    scene = picking.picked()
+    words.cut_off(scene.record)
+    st.markdown(
+        "Textbooks explain many heads by statements like these. They are about ideal heads: "
+        "independent, of fitting size, well trained. Here each is measured on **this** model "
+        "and sentence, layer by layer, beside the same model with random weights."
+    )
+    layer, space = _controls(choices, scene)
+    mine, random = _measured(scene, space), _random(scene, space)
+    for question in predictions(mine, layer):
+        frame.predict(choices, f"{question.name}-{layer}-{space}", *question.asked)
+    _table(mine | _failed(scene), random | _failed(scene, random=True), layer)
+    for statement in STATEMENTS[:-1]:
+        _statement(choices, scene, statement, mine, random, layer)
+    _failure(choices, scene)
+    choices.publish()
+
+
+def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.bound(
+            "layer", st.selectbox, "Layer", list(range(scene.record.n_layers)), width=90,
+            format_func="L{}".format,
+        )  # fmt: skip
+        space = choices.bound(
+            "space_of", st.segmented_control, "Subspaces and weights of", list(SPACES),
+            default="W_O", read=among(tuple(SPACES)), format_func=SPACES.__getitem__, wrap=True,
+        )  # fmt: skip
+    reporting.offer_random(state.current())
+    return state.current().layer, space
+
+
+# -- measuring -------------------------------------------------------------------------------------
+
+
+def _measured(scene: Scene, space: str) -> Measured:
+    """All statements but the last, on the model and text at hand."""
+    view = state.current()
+    key = (view.model, view.device, view.dtype, view.part, "statements", space)
+
+    def of_text() -> Measured:
+        record = scene.record
+        outputs = of_outputs(record.z, record.W_O) if record.z is not None and record.W_O else {}
+        return outputs | of_pattern(record.pattern)
+
+    weights = memory.cache().get(key, lambda: _weights(scene, space, False), lambda _: 10_000)
+    return weights | reporting.remembered(scene, "statements", make=of_text)
+
+
+def _twin() -> AttentionModel | None:
+    """The model with random weights, where it is made at once or was asked for."""
+    view = state.current()
+    which = (view.model, view.device, view.dtype)
+    wanted = reporting.small(view) or which in st.session_state.get("random_wanted", ())
+    return memory.random_twin(*which) if wanted else None
+
+
+def _random(scene: Scene, space: str) -> Measured:
+    """The same with random weights; nothing where there are none."""
+    view, twin = state.current(), _twin()
+    if twin is None:
+        return {}
+
+    def of_text() -> Measured:
+        record, keep = scene.record, ("pattern", "z") if twin.mechanism == "ours" else ("pattern",)
+        theirs = twin.trace(record.text, record.text_pair, part=record.part, keep=keep)
+        outputs = of_outputs(theirs.z, theirs.W_O) if theirs.z is not None and theirs.W_O else {}
+        return outputs | of_pattern(theirs.pattern)
+
+    key = (view.model, view.device, view.dtype, view.part, "random statements", space)
+    weights = memory.cache().get(key, lambda: _weights(scene, space, True), lambda _: 10_000)
+    return weights | reporting.remembered(scene, "random statements", make=of_text)
+
+
+def _weights(scene: Scene, space: str, random: bool) -> Measured:
+    view = state.current()
+    load = memory.random_twin if random else memory.model
+    model = load(view.model, view.device, view.dtype)
+    assert model is not None
+    try:
+        layers = model.head_weights(space, scene.record.part)
+    except (NotKeptError, AttentionUnavailableError):
+        return {}
+    with st.spinner("Comparing weights …"):
+        return of_weights([layer.mT if space == "W_O" else layer for layer in layers])
+
+
+# -- drawing ---------------------------------------------------------------------------------------
+
+
+def _table(found: Measured, random: Measured, layer: int) -> None:
+    """All statements at a glance."""
+    columns = [f"In L{layer}", "Statement", "Layers", "Random weights", "Both sides here"]
+    rows = []
+    for statement in STATEMENTS:
+        sides = found.get(statement.key)
+        if sides is None:
+            word = "on request" if statement.needs == "loss" else f"{MARKS[UNDEFINED]} {UNDEFINED}"
+            rows.append((word, statement.title, "", "", ""))
+            continue
+        verdict, other = judge(statement, sides), random.get(statement.key)
+        rows.append((
+            f"{MARKS[verdict[layer].word]} {verdict[layer].word}", statement.title,
+            _count(verdict), "" if other is None else _count(judge(statement, other)),
+            sides_in_words(statement, sides, layer),
+        ))  # fmt: skip
+    st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True, width="stretch")
+
+
+def _count(verdicts: list[Verdict]) -> str:
+    """In how many layers it holds, and what the others say."""
+    counts = Counter(verdict.word for verdict in verdicts)
+    text = f"{HOLDS} in {counts.pop(HOLDS, 0)} of {len(verdicts)}"
+    counts.pop(FAILS, 0)
+    return ", ".join([text, *(f"{n} {word}" for word, n in counts.items())])
+
+
+def _statement(
+    choices: Choices, scene: Scene, statement: Statement, mine: Measured, random: Measured,
+    layer: int,
+) -> None:  # fmt: skip
+    """One statement: formula, verdict, both sides, why, and the picture."""
+    with st.container(border=True):
+        number = STATEMENTS.index(statement) + 1
+        frame.step(f"{number}. {statement.title}", statement.says, statement.formula)
+        sides = mine.get(statement.key)
+        if sides is None:
+            what = {"weights": "keeps its weights", "outputs": "shows what heads write"}
+            st.info(f"Not defined here: it is not known where this family {what[statement.needs]}.")
+            return
+        _verdict(statement, sides, random.get(statement.key), layer)
+        st.markdown(why(statement, scene.record, mine, layer))
+        name = f"picture-{statement.key}"
+        on = choices.bound(name, st.toggle, "Picture by layer", default=False, read=switch)
+        if on:
+            _picture(choices, scene, statement, sides, random.get(statement.key))
+
+
+def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
+    verdicts = judge(statement, sides)
+    mine = verdicts[layer]
+    icon, colour = BADGES[mine.word]
+    with st.container(horizontal=True, gap="xsmall"):
+        by_draws = "" if mine.certain else ", by random draws"
+        st.badge(f"L{layer}: {mine.word}{by_draws}", icon=icon, color=colour)  # type: ignore[arg-type]
+        st.badge(f"{_count(verdicts)} layers", color="gray")
+        if random is not None:
+            others = _count(judge(statement, random))
+            st.badge(f"random weights: {others}", icon=":material/casino:", color="gray")
+    measured = sides_in_words(statement, sides, layer)
+    st.markdown(f"**{measured}**")
+    st.caption(f"Left: {statement.left}. Right: {statement.right}. Compared {statement.allowed}.")
+
+
+def _picture(
+    choices: Choices, scene: Scene, statement: Statement, sides: Sides, random: Sides | None
+) -> None:
+    lines = {}
+    if sides.exact:
+        lines[statement.left] = sides.left
+    else:
+        low, high = sides.drawn or (sides.low, sides.high)
+        lines |= {f"{statement.left}, at least": low, f"{statement.left}, at most": high}
+    lines[statement.right] = sides.right
+    if random is not None:
+        lines[f"{statement.left}, random weights"] = random.left
+    lines |= {name: values for name, values in sides.more.items() if name != HARMED}
+    arrays = {name: values.detach().cpu().numpy() for name, values in lines.items()}
+    table = pd.DataFrame(arrays, index=[f"L{i}" for i in range(scene.record.n_layers)])
+    figures.show(
+        layer_lines(arrays, statement.title, statement.unit, dark=look.dark()),
+        key=choices.key(f"{statement.key}-figure"), name=statement.title,
+        table=table.reset_index(names="Layer"), caption=words.settings(scene, statement.title),
+        how_to_read=f"The statement compares “{statement.left}” with “{statement.right}”, "
+        f"{statement.allowed}."
+        + " What random weights show, too, was not learned." * (random is not None),
+    )  # fmt: skip
+
+
+# -- the last statement ----------------------------------------------------------------------------
+
+
+def _failure(choices: Choices, scene: Scene) -> None:
+    """If one head fails: measured when asked, with progress and Stop."""
+    statement, layer = STATEMENTS[-1], state.current().layer
+    with st.container(border=True):
+        frame.step(f"{len(STATEMENTS)}. {statement.title}", statement.says, statement.formula)
+        with said():
+            _measure(scene)
+        known = _known_failure(scene)
+        if known is None:
+            return
+        sides, random = _failed(scene), _failed(scene, random=True).get(statement.key)
+        _verdict(statement, sides[statement.key], random, layer)
+        st.markdown(why(statement, scene.record, sides, layer, known[0]))
+        _picture(choices, scene, statement, sides[statement.key], random)
+        for note in dict.fromkeys(known[0].notes):
+            st.caption(plain(note))
+
+
+def _measure(scene: Scene) -> None:
+    """The button, and the work; another click or text ends it."""
+    total, known = scene.head_count, _known_failure(scene) is not None
+    n_draws = min(N_DRAWS, total)
+    if not known:
+        which = "every head" if n_draws == total else f"{n_draws} random heads"
+        st.caption(
+            f"Switches off {which} of the model, one at a time, and as many pairs."
+            + " Only the first sentence is predicted." * bool(scene.record.text_pair)
+        )
+    if not st.button("Switch heads off", icon=":material/play_arrow:", key="statements-measure",
+                     type="primary", disabled=known):  # fmt: skip
+        return
+    twin = _twin()
+    models = [drawing.load_model(state.current()), *([] if twin is None else [twin])]
+    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
+    stop.button("Stop", key="statements-stop")
+
+    def on_progress(done: int, of: int) -> None:
+        # Drawing is where Streamlit ends a run that another click has overtaken.
+        share = (len(found) + min(done / max(of, 1), 1.0)) / len(models)
+        bar.progress(share, "Random weights …" if found else f"{done:,} of {of:,}")
+
+    found: list[Robustness] = []
+    try:
+        for model in models:
+            found.append(robustness(model, scene.record.text, n_draws, on_progress=on_progress))
+    finally:
+        bar.empty()
+        stop.empty()
+    st.session_state.setdefault("statements-failures", {})[scene.key] = tuple(found)
+    st.rerun()  # the table above shows it, too
+
+
+def _known_failure(scene: Scene) -> tuple[Robustness, ...] | None:
+    """What was found on this model and text, and with random weights where there are some."""
+    found: tuple[Robustness, ...] | None = st.session_state.get("statements-failures", {}).get(
+        scene.key
+    )
+    return found
+
+
+def _failed(scene: Scene, random: bool = False) -> Measured:
+    found = (_known_failure(scene) or ())[int(random) :]
+    return of_loss(found[0], scene.record.n_layers) if found else {}

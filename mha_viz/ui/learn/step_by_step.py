@@ -1,0 +1,149 @@
+"""Lab 4 on screen: one head of the user's model, step by step; every cell can be written out."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.capture.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.labs.inside import Inside, inside
+from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
+from mha_viz.ui import memory, picking, state, words
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices, among, switch
+from mha_viz.ui.learn.step_tables import STEPS, shown_step
+from mha_viz.ui.learn.step_windows import one_step
+from mha_viz.ui.messages import plain, shown
+from mha_viz.ui.scene import Scene
+
+
+def draw(choices: Choices) -> None:
+    """The text run, then the walk through one head, and attention between two sentences."""
+    scene = picking.picked()
+    words.cut_off(scene.record)
+    _lab(choices, scene)
+
+
+@st.fragment
+def _lab(choices: Choices, scene: Scene) -> None:
+    with shown():
+        view = state.current()
+        model = memory.model(view.model, view.device, view.dtype)
+        for part in (lambda: _walk(choices, scene, model), lambda: _cross(choices)):
+            try:
+                part()
+            except MhaVizError as error:  # the other part can be used all the same
+                st.error(plain(str(error)), icon=":material/error:")
+        choices.publish()
+
+
+def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
+    record = scene.record
+    frame.step(
+        "Project, compute, concatenate, project",
+        "A head reads every token through three matrices, compares queries with keys, mixes the "
+        "values, and writes what comes out through a fourth. Here are all of these numbers for a "
+        "head of the model above, computed from its weights, and at the end beside what the model "
+        "itself computed.",
+        r"\begin{gathered} z_i = \operatorname{softmax}\!\Big(\frac{Q_i K_i^\top}{\sqrt{d_k}} + "
+        r"\text{mask}\Big)\, V_i \\[6pt] \text{output} = "
+        r"[z_1 \; z_2 \;\dots\; z_h]\, W^O + b^O \end{gathered}",
+    )
+    weights = model.attention_weights(state.current().layer, record.part)
+    width = weights.W_O.shape[1]
+    frame.predict(
+        choices, "width", f"A head of this model makes {width} numbers for each token. How many "
+        f"has a token when all {record.n_heads} heads are put side by side?",
+        [f"{width}: heads are averaged", f"{width * record.n_heads}: they stand in a row",
+         f"{width * record.n_heads * record.n_heads}"], 1,
+        f"{record.n_heads} heads × {width} = {width * record.n_heads}. Only then does W_O mix "
+        f"them, into d_model = {model.d_model} numbers.",
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, count, letter in (("layer", record.n_layers, "L"), ("head", record.n_heads, "H")):
+            state.bound(name, st.selectbox, name.capitalize(), list(range(count)), width=85,
+                        format_func=f"{letter}{{}}".format)  # fmt: skip
+    view = state.current()
+    found = step_by_step(model, record, view.layer, view.head, inside_of(scene, model, view.layer))
+    one_step(choices, scene, shown_step(_chosen_step(choices), found, record, view.head), found)
+
+
+def inside_of(scene: Scene, model: AttentionModel, layer: int) -> Inside:
+    """What went into a layer of this run and came out of it; kept for a while."""
+    return memory.cache().get(
+        (scene.key, "inside", layer),
+        lambda: inside(model, scene.record, layer),
+        lambda seen: 4 * sum(part.numel() for part in (seen.X, seen.Y, seen.output)),
+    )
+
+
+def _chosen_step(choices: Choices) -> str:
+    """Which step: by the slider (arrow keys, when it has the focus) or by two buttons."""
+    keys = list(STEPS)
+    step = choices.get("step", keys[0], among(keys))
+    place = keys.index(step)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
+            inside_range = 0 <= place + to < len(keys)
+            st.button(
+                label, icon=f":material/{icon}:", key=choices.key(label), disabled=not inside_range,
+                on_click=choices.set, args=("step", keys[place + to] if inside_range else step),
+            )  # fmt: skip
+        choices.bound(
+            "step", st.select_slider, "Step", keys, default=keys[0], read=among(keys), width=420,
+            format_func=lambda key: f"{keys.index(key) + 1}. {STEPS[key]}",
+            help="With the focus on it, the arrow keys go back and forth.",
+        )  # fmt: skip
+    return step
+
+
+# -- cross-attention -------------------------------------------------------------------------------
+
+
+def _cross(choices: Choices) -> None:
+    frame.step(
+        "From one sentence to another: cross-attention",
+        "Nothing says that queries and keys come from the same tokens. A decoder that translates "
+        "takes its queries from what it has written and keys and values from the sentence it "
+        "reads. The weights are then no square, and the output has a row for each **query**. This "
+        "is a small random head (d_model 8, 2 heads): it shows shapes, not meaning.",
+        r"\begin{gathered} Q = X_{\text{write}} W^Q \\ K = X_{\text{read}} W^K \qquad "
+        r"V = X_{\text{read}} W^V \end{gathered}",
+    )
+    frame.predict(
+        choices, "shuffle", "The words that are read are put in reverse order. What happens to the "
+        "output? (There are no positions in this head.)",
+        ["It is reversed, too", "It stays as it is", "Everything changes"], 1,
+        "Weights move with their words, and a weighted sum does not ask in which order its terms "
+        "stand. This is why transformers need positions.",
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        texts = [
+            choices.bound(name, st.text_input, title, default=default, read=lambda raw: raw[:200],
+                          max_chars=200, width=260)
+            for name, title, default in (
+                ("write", "Queries from", "le chat dort"),
+                ("read", "Keys and values from", "the cat sleeps on the mat"),
+            )
+        ]  # fmt: skip
+        turned = choices.bound("turned", st.toggle, "Reverse what is read", default=False,
+                               read=switch)  # fmt: skip
+    queries, keys = (words_of(text) for text in texts)
+    _crossed(choices, cross(queries, keys[::-1] if turned else keys))
+
+
+def _crossed(choices: Choices, found: Crossed) -> None:
+    with st.container(horizontal=True):
+        for i, pattern in enumerate(found.pattern):
+            frame.matrix(
+                choices.key(f"cross-{i}"), pattern, f"weights, H{i}", rows=found.queries,
+                columns=found.keys, shape=f"{len(found.queries)} × {len(found.keys)}",
+                diverging=False, limits=(0.0, 1.0),
+            )  # fmt: skip
+        frame.matrix(
+            choices.key("cross-output"), found.output, "output", rows=found.queries,
+            columns=[str(i) for i in range(found.output.shape[1])],
+            shape=f"{len(found.queries)} × {found.output.shape[1]}",
+        )  # fmt: skip
+    st.caption("Load an encoder-decoder (T5, BART …) and choose the part “Cross attention” above "
+               "to walk through a trained one.")  # fmt: skip

@@ -1,0 +1,229 @@
+"""One step of lab 4 on screen: windows into its matrices, and one cell written out."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.core.checks import Anything
+from mha_viz.labs.step_by_step import Steps, cell
+from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import state, views, words
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.step_tables import Axis, Matrix, Shown
+from mha_viz.ui.messages import plain
+from mha_viz.ui.scene import Scene
+
+WINDOW = 8  # rows and columns that are written out
+_WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well
+STAGES = ("PROJECT", "COMPUTE", "CONCATENATE", "PROJECT")
+
+
+def one_step(choices: Choices, scene: Scene, step: Shown, found: Steps) -> None:
+    """Where it belongs, what it says, its matrices around a chosen cell, and that cell."""
+    view = state.current()
+    names = [f"**{name}**" if i == step.stage else name for i, name in enumerate(STAGES)]
+    st.markdown(" → ".join(names))
+    frame.step(f"{step.title} · {head_name(view.layer, view.head)}", step.statement, step.formula)
+    for note in step.notes:
+        st.info(note, icon=":material/info:")
+    st.markdown(f"Shapes: {step.shapes}")
+    row, column = _chosen_cell(choices, step.result)
+    terms = _terms_from(choices, step)
+    blocks = {axis.name: _block(place, axis.size) for axis, place in (
+        (step.result.rows, row), (step.result.columns, column))}  # fmt: skip
+    with st.container(horizontal=True):
+        if step.left is not None:
+            inner = step.left.columns if step.right is not None else None
+            marks = None if inner is not None else (row, column)
+            _window(choices, "left", step.left, blocks, terms, row=row, cell=marks)
+        if step.right is not None:
+            _window(choices, "right", step.right, blocks, terms, column=column)
+        _window(choices, "result", step.result, blocks, terms, cell=(row, column), step=step)
+    _said(step, row, column)
+    _left_out(step, blocks)
+    _whole(choices, step)
+    if step.key == "concat":
+        _all_heads(choices, found, step)
+    if step.key == "compare":
+        _compared(scene, found)
+
+
+def _chosen_cell(choices: Choices, result: Matrix) -> tuple[int, int]:
+    """The cell that is written out: a row and a column, each kept by the name of its axis."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        return (
+            _place(choices, result.rows, "Row"),
+            _place(choices, result.columns, "Column"),
+        )
+
+
+def _place(choices: Choices, axis: Axis, label: str) -> int:
+    # In self-attention rows and columns may be the same tokens, and still be chosen apart.
+    name = f"{label.lower()}_{axis.name}"
+    first, read = min(1, axis.size - 1), views.whole(0, 99_999)
+    if choices.get(name, first, read) >= axis.size:
+        state.tell(f"There is no {label.lower()} {choices.get(name, first, read)} here: showing "
+                   f"the last one, {axis.size - 1}.")  # fmt: skip
+        choices.keep(name, axis.size - 1)
+    if axis.size == 1:
+        return 0
+    text = f"{label}: {axis.title}"
+    if axis.labels and axis.size <= 200:
+        options = list(range(axis.size))
+        return choices.bound(
+            name, st.select_slider, text, options, default=first, read=read, width=260,
+            format_func=lambda i: f"{i} · {clean(axis.names[i], 14)}",
+        )  # fmt: skip
+    return choices.bound(
+        name, st.slider, text, 0, axis.size - 1, default=first, read=read, width=260
+    )
+
+
+def _terms_from(choices: Choices, step: Shown) -> int:
+    """Where the window into the summed-over axis begins."""
+    if step.right is None or step.left is None or step.left.columns.size <= WINDOW:
+        return 0
+    axis = step.left.columns
+    name, last = f"from_{axis.name}", (axis.size - 1) // WINDOW * WINDOW
+    read = views.whole(0, 99_999)
+    if choices.get(name, 0, read) > last or choices.get(name, 0, read) % WINDOW:
+        choices.keep(name, min(choices.get(name, 0, read) // WINDOW * WINDOW, last))
+    return choices.bound(
+        name, st.slider, f"Summed over: {axis.title}, shown from", 0, last, step=WINDOW, default=0,
+        read=read, width=260,
+    )  # fmt: skip
+
+
+def _block(place: int, size: int) -> slice:
+    """The eight places that this one is among; at the end the last eight."""
+    start = max(0, min(place // WINDOW * WINDOW, size - WINDOW))
+    return slice(start, min(start + WINDOW, size))
+
+
+def _window(
+    choices: Choices, key: str, matrix: Matrix, blocks: dict[str, slice], terms: int, *,
+    row: int | None = None, column: int | None = None, cell: tuple[int, int] | None = None,
+    step: Shown | None = None,
+) -> None:  # fmt: skip
+    """Up to 8 x 8 numbers of a matrix, with the chosen row, column or cell framed."""
+    inner = slice(terms, terms + WINDOW)
+    rows = blocks.get(matrix.rows.name, inner)
+    columns = blocks.get(matrix.columns.name, inner)
+    part = matrix.values[rows, columns]
+    marked: list[tuple[int, int]] = []
+    if cell is not None:
+        marked = [(cell[0] - rows.start, cell[1] - columns.start)]
+    elif row is not None:
+        marked = [(row - rows.start, i) for i in range(part.shape[1])]
+    elif column is not None:
+        marked = [(i, column - columns.start) for i in range(part.shape[0])]
+    names = matrix.rows.names[rows], matrix.columns.names[columns]
+    frame.matrix(
+        choices.key(f"{key}-matrix"), part, matrix.title, rows=names[0], columns=names[1],
+        shape=f"{matrix.rows.size} × {matrix.columns.size}", diverging=matrix.diverging,
+        limits=matrix.limits, marked=marked,
+        hover=[] if step is None else _made_of(step, part, *names),
+    )  # fmt: skip
+
+
+def _made_of(step: Shown, part: Anything, rows: list[str], columns: list[str]) -> list[list[str]]:
+    """For each cell of the result, which row and which column made it."""
+    if step.left is None:
+        return []
+    left = plotly_text(step.left.title)
+    right = "" if step.right is None else plotly_text(step.right.title)
+
+    def sentence(row: str, column: str, value: float) -> str:
+        row, column = plotly_text(clean(row)), plotly_text(clean(column))
+        made = (f"row {row} of {left} · column {column} of {right}" if right
+                else f"from the same place of {left}")  # fmt: skip
+        return f"{row} · {column}<br><b>{format_number(value)}</b><br>{made}"
+
+    return [
+        [sentence(row, column, float(value)) for column, value in zip(columns, line, strict=True)]
+        for row, line in zip(rows, part, strict=True)
+    ]
+
+
+def _said(step: Shown, row: int, column: int) -> None:
+    """The chosen cell as the sum of its products, or what else makes it."""
+    names = step.result.rows.names[row], step.result.columns.names[column]
+    value = format_number(step.result.values[row, column])
+    if not torch.isfinite(step.result.values[row, column]):
+        value = "−∞ (masked)"
+    head = f"**{plain(step.result.title)}** at {plain(clean(names[0]))}, {plain(clean(names[1]))}"
+    if step.left is None or step.right is None:
+        st.markdown(f"{head}: {step.cell(row, column)} **{value}**")
+        return
+    made = cell(step.left.values, step.right.values, row, column, step.bias)
+    parts = [f"{_signed(a)} × {_signed(b)}" for _, a, b in made.terms]
+    if made.n_rest:
+        parts.append(f"{_signed(made.rest)} (the other {made.n_rest} products)")
+    if step.bias is not None:
+        parts.append(f"{_signed(made.bias)} (bias)")
+    st.markdown(f"{head} = {' + '.join(parts)} = **{format_number(made.total)}**")
+
+
+def _signed(value: float) -> str:
+    """A number that may stand behind a plus."""
+    text = format_number(value).replace("-", "−")
+    return f"({text})" if value < 0 else text
+
+
+def _left_out(step: Shown, blocks: dict[str, slice]) -> None:
+    said = []
+    for axis in (step.result.rows, step.result.columns):
+        part = blocks[axis.name]
+        if part.stop - part.start < axis.size:
+            said.append(f"{axis.title} {part.start}–{part.stop - 1} of {axis.size}")
+    if said:
+        st.caption(f"Written out: {', '.join(said)}. Choose another cell to see others.")
+
+
+def _whole(choices: Choices, step: Shown) -> None:
+    """All of a result that the window cuts, as coloured cells."""
+    rows, columns = step.result.values.shape
+    if max(rows, columns) <= WINDOW or max(rows, columns) > _WHOLE:
+        return
+    size = max(4, min(14, 260 // columns))
+    frame.matrix(
+        choices.key("whole"), step.result.values, f"All of {step.result.title}",
+        rows=step.result.rows.names if size >= 12 and rows <= 24 else (),
+        shape=f"{rows} × {columns}", diverging=step.result.diverging, limits=step.result.limits,
+        cell=size,
+    )  # fmt: skip
+
+
+def _all_heads(choices: Choices, found: Steps, step: Shown) -> None:
+    """Each head's z, side by side as the concatenation has them."""
+    n_heads, n, width = found.z.shape
+    if n > _WHOLE or width > 128 or n_heads > 20:
+        st.caption(f"{n_heads} heads of {n} × {width} are too many numbers to be drawn at once.")
+        return
+    top = float(found.z.abs().max())
+    with st.container(horizontal=True):
+        for i, values in enumerate(found.z):
+            frame.matrix(choices.key(f"head-{i}"), values, f"H{i}", shape=f"{n} × {width}",
+                         limits=(-top, top), cell=max(2, min(5, 160 // width)))  # fmt: skip
+    st.caption("Each head’s z in the same colours: rows are tokens. Next to each other they are "
+               "the matrix above.")  # fmt: skip
+
+
+def _compared(scene: Scene, found: Steps) -> None:
+    names = {"query": "Q, all heads", "key": "K, all heads", "value": "V, all heads",
+             "pattern": "softmax, all heads", "z": "× V, all heads",
+             "output": "attention output"}  # fmt: skip
+    st.dataframe(
+        pd.DataFrame({
+            "What": list(names.values()),
+            "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+            "Largest number": [format_number(found.differences[name][1]) for name in names],
+            "From the matrices": ["no" if name in found.own else "yes" for name in names],
+        }),
+        hide_index=True, width="content", key="step-by-step-compared",
+    )  # fmt: skip
+    st.caption(words.settings(scene))

@@ -1,0 +1,250 @@
+"""Lab 3 on screen: pick, train, draw."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.labs import two_places as lab
+from mha_viz.plots.curves import curves
+from mha_viz.ui import figures, look
+from mha_viz.ui.learn import frame
+from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.learn.training import trained
+
+STEPS = (100, 200, 400, 800, 1600)
+SEEDS = tuple(range(10))
+N_SEEDS = 3
+FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
+_POWERS = (1, 2, 4, 8, 16, 32, 64)
+EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
+Runs = dict[int, lab.Run]
+
+
+def draw(choices: Choices) -> None:
+    """One head against two, then up to sixteen.
+
+    No fragment as a whole: a button in one does not end the run that it is drawn in.
+    """
+    choices.get("example", 1, among(EXAMPLES))  # stands further down; the link must not drop it
+    n_steps, seed, d_model, n_values = _task(choices)
+    choices.publish()  # training may take a while, and the link is true before it
+    settings = (n_steps, seed, d_model, n_values)
+    few = _train(choices, FEW, settings, "Train 1 head and 2 heads")
+    if few is not None:
+        _both_places(choices, few, settings)
+        _example(choices, few)
+    _why_more_hurts(choices)
+    heads = tuple(n_heads for n_heads in MANY if n_heads <= d_model)
+    if few is None:
+        st.caption("Train 1 head and 2 heads above; then there is a button for more.")
+        return
+    many = _train(choices, heads, settings, f"Train {', '.join(map(str, heads))} heads as well")
+    if many is not None:
+        _all_heads(choices, few | many, settings)
+
+
+def _train(
+    choices: Choices, heads: tuple[int, ...], settings: tuple[int, ...], label: str
+) -> Runs | None:
+    n_steps, seed, d_model, n_values = settings
+    return trained(
+        choices, settings, n_steps * N_SEEDS * len(heads),
+        lambda on_step: lab.learn(heads, n_steps, seed, N_SEEDS, d_model, n_values, on_step),
+        name=f"train{heads[0]}", label=label,
+    )  # fmt: skip
+
+
+# -- one against two -----------------------------------------------------------------------------
+
+
+def _task(choices: Choices) -> tuple[int, int, int, int]:
+    frame.step(
+        "A question about two places",
+        f"A text has {lab.N_TOKENS} tokens; each has a name (one of {lab.N_NAMES}) and a value. "
+        "The question names two of them, and the answer is **both values, in the order asked**. A "
+        "token is name + value, added up as tokens and positions are. One softmax can look at both "
+        "places, but W_V is the same for both: their values are added before anybody can see which "
+        "is which.",
+        r"\begin{gathered} x_j = \mathrm{name}_j + \mathrm{value}_j \\ z = \textstyle\sum_j a_j\, "
+        r"x_j W_V = \big(\sum_j a_j\, \mathrm{name}_j\big) W_V + "
+        r"\big(\sum_j a_j\, \mathrm{value}_j\big) W_V \end{gathered}",
+    )
+    frame.predict(
+        choices, "one", "One head as wide as the layer, 8 possible values. How often will both "
+        "values be right?",
+        ["Always, if it is trained long enough", "About half of the time", "About 1 time in 8"], 2,
+        "It learns to look at one place: that value is right, the other is guessed, and one guess "
+        "in 8 is right. A head twice as wide does the same.",
+    )  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        n_steps = choices.bound("steps", st.select_slider, "Steps", STEPS, default=400,
+                                read=among(STEPS), width=200)  # fmt: skip
+        n_values = choices.bound("values", st.select_slider, "Possible values", lab.VALUES,
+                                 default=8, read=among(lab.VALUES), width=150)  # fmt: skip
+        d_model = choices.bound("width", st.select_slider, "Width d_model", lab.WIDTHS,
+                                default=16, read=among(lab.WIDTHS), width=150)  # fmt: skip
+        seed = choices.bound("seed", st.select_slider, "Seed", SEEDS, default=0,
+                             read=among(SEEDS), width=150)  # fmt: skip
+    return n_steps, seed, d_model, n_values
+
+
+def _said(settings: tuple[int, ...]) -> str:
+    n_steps, seed, d_model, n_values = settings
+    return f"{n_steps} steps, seed {seed}, d_model {d_model}, {n_values} values"
+
+
+def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
+    n_values = settings[-1]
+    for n_heads, run in runs.items():
+        values = torch.stack([run.first[:, -1], run.second[:, -1]])
+        better, other = float(values.amax(0).mean()), float(values.amin(0).mean())
+        st.markdown(
+            f"**{_heads(n_heads)}** of width {run.d_head}, {run.n_parameters:,} parameters: one "
+            f"value right {better:.0%}, the other {other:.0%}, "
+            f"**both {run.both[:, -1].mean():.0%}** (a guess would be right {1 / n_values:.1%} of the time for each)."
+        )
+    figures.show(
+        _accuracy(runs, "Both values right", n_values, _said(settings)),
+        key=choices.key("few"), name="One head and two heads",
+        table=_curve_table(runs), caption=f"{N_SEEDS} runs each; {_said(settings)}",
+        how_to_read=f"Share of 1,000 unseen texts. Each line is the mean of {N_SEEDS} runs, its "
+        "band reaches from the worst to the best. The dotted line: one value right, the other "
+        "guessed.",
+    )  # fmt: skip
+    _shares(runs)
+
+
+def _heads(n_heads: int) -> str:
+    return "1 head" if n_heads == 1 else f"{n_heads} heads"
+
+
+def _accuracy(runs: Runs, title: str, n_values: int, note: str):  # type: ignore[no-untyped-def]
+    return curves(
+        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
+        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
+        levels={f"1/{n_values}": 1 / n_values}, title=title, note=note,
+        x_title="training steps", y_title="share of texts", dark=look.dark(),
+    )  # fmt: skip
+
+
+def _curve_table(runs: Runs) -> pd.DataFrame:
+    steps = next(iter(runs.values())).steps
+    columns: dict[str, object] = {"step": steps}
+    for n_heads, run in runs.items():
+        columns |= {
+            f"{_heads(n_heads)}, mean": run.both.mean(0), f"{_heads(n_heads)}, least":
+            run.both.amin(0), f"{_heads(n_heads)}, most": run.both.amax(0),
+        }  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+def _shares(runs: Runs) -> None:
+    st.markdown("Where each head looks: mean weights over 1,000 unseen texts, first of the runs.")
+    with st.container(horizontal=True):
+        for n_heads, run in runs.items():
+            frame.matrix(
+                f"two-places-shares-{n_heads}", run.shares, _heads(n_heads),
+                rows=[f"head {i}" for i in range(n_heads)], columns=("first", "second", "others"),
+                diverging=False, limits=(0.0, 1.0), cell=62,
+            )  # fmt: skip
+    st.caption(
+        "The reader behind the head is linear. One that is not, as an MLP, could tell 0.6 u + "
+        "0.4 v from 0.4 u + 0.6 v: the statement is about a head, not about a whole transformer."
+    )
+
+
+@st.fragment
+def _example(choices: Choices, runs: Runs) -> None:
+    number = choices.bound("example", st.select_slider, "An unseen text", EXAMPLES, default=1,
+                           read=among(EXAMPLES), width=240)  # fmt: skip
+    with st.container(horizontal=True):
+        for n_heads, run in runs.items():
+            one = run.examples[number - 1]
+            frame.matrix(
+                f"two-places-example-{n_heads}", one.pattern, _heads(n_heads),
+                rows=[f"head {i}" for i in range(n_heads)],
+                columns=[f"n{n}={v}" for n, v in zip(one.names, one.values, strict=True)],
+                diverging=False, limits=(0.0, 1.0),
+                marked=[(i, place) for i in range(n_heads) for place in one.places],
+            )  # fmt: skip
+    lines = [f"Asked for **n{one.names[one.places[0]]}, then n{one.names[one.places[1]]}**: the "
+             f"answer is {one.answer[0]}, {one.answer[1]}."]  # fmt: skip
+    for n_heads, run in runs.items():
+        given = run.examples[number - 1].given
+        right = "right" if given == one.answer else "wrong"
+        lines.append(f"{_heads(n_heads)}: {given[0]}, {given[1]} ({right}).")
+    st.markdown(" ".join(lines))
+    choices.publish()
+
+
+# -- more and more heads -------------------------------------------------------------------------
+
+
+def _why_more_hurts(choices: Choices) -> None:
+    frame.step(
+        "Then why not sixteen heads?",
+        "At the same width d_model, more heads are narrower heads: d_head = d_model / heads. A "
+        "head’s scores are Q Kᵀ with d_head columns in Q and K, so their **rank is at most "
+        "d_head**. To find one name among 32, scores must be large for the right key and small for "
+        "all others, for every question; a head of width 1 can only put all tokens into one order, "
+        "or turn it round.",
+        r"\operatorname{rank}(Q K^\top) \le d_{\text{head}} = \frac{d_{\text{model}}}{h}",
+    )
+    frame.predict(
+        choices, "many", "16 heads of width 1 against 2 heads of width 8, with as many parameters "
+        "in all. Which answer better?",
+        ["16 heads: they can look at more places", "2 heads", "Both the same"], 1,
+        "Two places are all that is asked for, and a head of width 1 cannot find a name among 32. "
+        "Give the layer more width above, and many heads suffer less.",
+    )  # fmt: skip
+
+
+def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
+    heads = list(runs)
+    final = {n: run.both[:, -1] for n, run in runs.items()}
+    best = max(heads, key=lambda n: float(final[n].mean()))
+    st.markdown(
+        f"Best here: **{_heads(best)}**, both values right in {final[best].mean():.0%} of the "
+        f"texts; with {_heads(heads[-1])} it is {final[heads[-1]].mean():.0%}."
+    )
+    figures.show(
+        curves(
+            {"both values right": (heads, [float(final[n].mean()) for n in heads])},
+            bands={"both values right": ([float(final[n].min()) for n in heads],
+                                         [float(final[n].max()) for n in heads])},
+            title="Accuracy against heads", note=_said(settings), x_title="heads",
+            y_title="share of texts", x_axis="log", dark=look.dark(),
+        ).update_xaxes(tickvals=heads, ticktext=[str(n) for n in heads]),
+        key=choices.key("many"), name="Accuracy against heads",
+        table=pd.DataFrame({
+            "heads": heads, "d_head": [runs[n].d_head for n in heads],
+            "parameters": [runs[n].n_parameters for n in heads],
+            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+        }),
+        caption=f"{N_SEEDS} runs each; {_said(settings)}",
+        how_to_read=f"Mean of {N_SEEDS} runs after the last step; the band reaches from the worst "
+        "to the best. Every layer has the same width and as many parameters.",
+    )  # fmt: skip
+    widest = {n: (max(run.score_ranks), max(run.weight_ranks)) for n, run in runs.items()}
+    figures.show(
+        curves(
+            {"scores Q Kᵀ": (heads, [widest[n][0] for n in heads]),
+             "weights, after softmax": (heads, [widest[n][1] for n in heads]),
+             "d_head": (heads, [runs[n].d_head for n in heads])},
+            title="Largest rank of a head", x_title="heads", y_title="numerical rank",
+            x_axis="log", y_axis="log", dark=look.dark(),
+        ).update_xaxes(tickvals=heads, ticktext=[str(n) for n in heads])
+        .update_yaxes(tickvals=_POWERS, ticktext=[str(n) for n in _POWERS]),
+        key=choices.key("rank"), name="Rank of scores and weights",
+        table=pd.DataFrame({
+            "heads": heads, "d_head": [runs[n].d_head for n in heads],
+            "largest rank of scores": [widest[n][0] for n in heads],
+            "largest rank of weights": [widest[n][1] for n in heads],
+        }),
+        caption=f"64 questions × 64 tokens, float64; {_said(settings)}",
+        how_to_read="The rank of the scores never exceeds d_head: the two lines lie on each "
+        "other. Softmax is not linear and raises the rank again, but it cannot bring back an "
+        "order of the tokens that the scores do not have.",
+    )  # fmt: skip

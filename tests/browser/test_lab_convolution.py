@@ -1,0 +1,48 @@
+"""Lab 6, walked through in a real Chromium."""
+
+import io
+import re
+
+from PIL import Image
+from playwright.sync_api import expect
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def test_the_lab_from_end_to_end(open_page, wait_idle):
+    page = open_page("/lab-convolution?side=16")
+    expect(page.get_by_text("That is rounding in float32")).to_be_visible()
+    slider = page.get_by_role("slider", name="Sharpness α")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("alpha=19.5"))
+    wait_idle(page)
+    picture = page.locator(".js-plotly-plot").first
+    box = picture.locator(".draglayer .xy rect.nsewdrag").first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 1.5 / 16, box["y"] + box["height"] * 2.5 / 16)
+    expect(page).to_have_url(re.compile("row=2&column=1"))
+    wait_idle(page)
+    expect(page.get_by_role("slider", name="Pixel’s row")).to_have_value("2")
+    page.wait_for_timeout(600)  # sooner, it would be a click that overtook the new address
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("row="))
+    wait_idle(page)
+    expect(page.get_by_role("slider", name="Pixel’s row")).to_have_value("8")
+
+
+def test_a_picture_of_ones_own(open_page, wait_idle):
+    page = open_page("/lab-convolution?picture=yours")
+    held = io.BytesIO()
+    Image.new("RGB", (60, 30), "red").save(held, "PNG")
+    page.locator("input[type=file]").set_input_files(
+        {"name": "a.png", "mimeType": "image/png", "buffer": held.getvalue()}
+    )
+    expect(page.get_by_text("60 × 30 pixels made 12 x 24")).to_be_visible()
+    wait_idle(page)
+    expect(page.get_by_text("That is rounding in float32")).to_be_visible()
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
+    page = open_page("/lab-convolution?size=5&colour=1", **PHONE)
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -1,0 +1,43 @@
+"""Lab 10, walked through in a real Chromium."""
+
+import re
+
+from playwright.sync_api import expect
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def test_the_lab_from_end_to_end(open_page, wait_idle):
+    page = open_page("/lab-statements?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog")
+    page.get_by_text("Clearly more than with random subspaces").click()
+    page.get_by_role("button", name="Show the answer").first.click()
+    expect(page.get_by_text("Random subspaces of this size share").first).to_be_visible()
+    page.get_by_text("W_Q: queries read").click()
+    expect(page).to_have_url(re.compile("space_of=W_Q"))
+    wait_idle(page)
+    page.get_by_text("Picture by layer").nth(3).click()
+    expect(page).to_have_url(re.compile("picture-variance=1"))
+    wait_idle(page)
+    assert page.get_by_test_id("stPlotlyChart").count() == 1
+    page.get_by_role("button", name="Switch heads off").click()
+    expect(page.get_by_text("the worst loss of one head costs")).to_be_visible(timeout=60_000)
+    page.go_back()
+    wait_idle(page)
+    assert page.get_by_test_id("stPlotlyChart").count() == 1  # the last statement's alone
+    assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0
+
+
+def test_stop_ends_the_work(open_page, wait_idle):
+    text = "+".join(["The+old+dog+slept+while+the+young+cat+watched."] * 9)
+    page = open_page(f"/lab-statements?text={text}")
+    page.get_by_role("button", name="Switch heads off").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    wait_idle(page)
+    expect(page.get_by_role("button", name="Switch heads off")).to_be_enabled()
+    assert page.get_by_text("the worst loss of one head costs").count() == 0
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
+    page = open_page("/lab-statements?layer=1&picture-norm=1&picture-redundancy=1", **PHONE)
+    main = page.get_by_test_id("stMain")
+    assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -1,0 +1,42 @@
+"""Lab 4, walked through in a real Chromium."""
+
+import re
+
+from playwright.sync_api import expect
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle):
+    page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_role("heading", name="Q: each token’s query")).to_be_visible()
+    wait_idle(page)
+    slider = page.get_by_role("slider", name="Step")
+    for title in ("K: each token’s key", "V: each token’s value", "Every query against every key"):
+        slider.focus()
+        slider.press("ArrowRight")
+        expect(page.get_by_role("heading", name=title)).to_be_visible()
+        wait_idle(page)
+    expect(page).to_have_url(re.compile("step=scores"))
+    page.get_by_role("button", name="Back").click()
+    expect(page).to_have_url(re.compile("step=v"))
+    wait_idle(page)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Every query against every key")).to_be_visible()
+
+
+def test_the_link_opens_a_step_and_hover_names_what_made_a_cell(open_page):
+    page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.&step=values&layer=1")
+    page.get_by_text("Shapes: ").wait_for()
+    matrix = page.locator(".js-plotly-plot").nth(2)
+    matrix.hover()
+    expect(matrix.locator(".hoverlayer")).to_contain_text("row")
+    expect(matrix.locator(".hoverlayer")).to_contain_text("of weights · column")
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
+    for step in ("q", "concat", "compare"):
+        page = open_page(f"/lab-step-by-step?step={step}", **PHONE)
+        main = page.get_by_test_id("stMain")
+        assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -1,0 +1,167 @@
+"""Lab 7: what rank allows and forbids, by construction, by numpy, and by training."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import any_pattern, any_pattern_digits
+from mha_viz.labs.any_pattern_digits import pattern_of, preset
+
+
+def softmax(scores):
+    """By numpy."""
+    raised = np.exp(scores - scores.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+def kl(target, pattern):
+    safe = np.where(target > 0, target, 1.0)
+    return (target * (np.log(safe) - np.log(np.maximum(pattern, 1e-300)))).sum(-1).mean()
+
+
+@pytest.fixture(scope="module")
+def random_fit():
+    return any_pattern.fit(pattern_of(preset("random", 8, seed=5)), seed=1)
+
+
+@pytest.fixture(scope="module")
+def diagonal_fit():
+    return any_pattern.fit(pattern_of(preset("diagonal", 12)))
+
+
+def test_presets_are_patterns_of_every_size():
+    for name in any_pattern_digits.PRESETS:
+        for n in any_pattern_digits.SIZES:
+            pattern = pattern_of(preset(name, n))
+            torch.testing.assert_close(pattern.sum(-1), torch.ones(n))
+            zeros = bool((pattern == 0).any())
+            assert zeros == (name not in ("near", "random")), name
+    assert pattern_of(preset("previous", 5))[[0, 4], [0, 3]].tolist() == [1, 1]
+    assert pattern_of(preset("next", 5))[[0, 4], [1, 4]].tolist() == [1, 1]
+    assert preset("random", 6, 1) == preset("random", 6, 1) != preset("random", 6, 2)
+
+
+def test_digits_are_weights_over_their_rows_sum():
+    pattern = pattern_of(("1003", "0000", "9999", "0100"))
+    expected = [[0.25, 0, 0, 0.75], [0.25] * 4, [0.25] * 4, [0, 1, 0, 0]]
+    torch.testing.assert_close(pattern, torch.tensor(expected))
+
+
+def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
+    target = random_fit.target.double().numpy()
+    for width in range(8):
+        query, key = (part[width].double().numpy() for part in (random_fit.query, random_fit.key))
+        assert not query[:, width + 1 :].any() and not key[:, width + 1 :].any()  # d_k columns
+        scores = query @ key.T
+        pattern = softmax(scores)
+        assert np.linalg.matrix_rank(scores, tol=1e-4) <= width + 1
+        np.testing.assert_allclose(random_fit.pattern[width], pattern, atol=1e-5)
+        assert float(random_fit.kl[width]) == pytest.approx(kl(target, pattern), abs=1e-5)
+        middle = (target + pattern) / 2
+        divergence = (kl(target, middle) + kl(pattern, middle)) / 2
+        assert float(random_fit.jensen_shannon[width]) == pytest.approx(divergence, abs=1e-5)
+        assert float(random_fit.largest[width]) == pytest.approx(
+            np.abs(pattern - target).max(), abs=1e-5
+        )
+
+
+def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):
+    assert any_pattern.exact_width(random_fit.target) == 7
+    logs = np.log(random_fit.target.double().numpy())
+    centred = logs - logs.mean(-1, keepdims=True)
+    assert np.linalg.matrix_rank(centred) == 7  # rows sum to 0
+    u, sizes, v = np.linalg.svd(centred)
+    exact = softmax((u[:, :7] * sizes[:7]) @ v[:7])
+    np.testing.assert_allclose(exact, random_fit.target, atol=1e-6)
+    assert random_fit.largest[6] < 1e-3 and random_fit.largest[7] < 1e-3
+    assert random_fit.kl[3] > 1e-3  # four are not enough
+    # rank d_k scores, and softmax: a pattern of such scores is made with that width
+    random = torch.Generator().manual_seed(0)
+    low = torch.randn(6, 2, generator=random) @ torch.randn(2, 6, generator=random)
+    assert any_pattern.exact_width(torch.softmax(low, -1)) == 2
+
+
+def test_no_head_comes_nearer_in_scores_than_singular_vectors(random_fit, diagonal_fit):
+    for found in (random_fit, diagonal_fit):
+        bound = any_pattern.singular(found.target).left_over
+        sizes = np.linalg.svd(any_pattern.centred_log(found.target).double().numpy())[1]
+        expected = [math.sqrt((sizes[d_k:] ** 2).sum()) for d_k in range(1, len(sizes) + 1)]
+        np.testing.assert_allclose(bound, expected, atol=2e-3)
+        assert (found.off >= bound - 1e-3).all()
+
+
+def test_the_bound_on_scores_is_none_on_weights(diagonal_fit):
+    """Two dimensions make the diagonal, far from its logarithms."""
+    assert diagonal_fit.kl[1] < 0.01 < any_pattern.singular(diagonal_fit.target).left_over[1]
+    assert diagonal_fit.singular_kl[1] > 1.0  # the best scores of rank 2 are no such head
+    assert diagonal_fit.off[1] > 10
+
+
+def test_training_is_never_worse_than_where_it_began(random_fit, diagonal_fit):
+    for found in (random_fit, diagonal_fit):
+        assert (found.kl <= found.singular_kl + 1e-5).all()
+        assert (found.loss.diff(dim=0) <= 0).all()  # the best so far
+        torch.testing.assert_close(found.loss[-1], found.kl, atol=1e-5, rtol=1e-3)
+
+
+def test_two_dimensions_are_enough_for_the_diagonal_and_one_is_not(diagonal_fit):
+    for n in (4, 12):
+        query, key = any_pattern.circle(n, sharpness=100)
+        assert softmax((query @ key.T).double().numpy()).diagonal().min() > 0.999
+    assert diagonal_fit.kl[0] > 1.0
+    # in one dimension only the smallest and the largest key can have the largest score
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        query, key = random.normal(size=(2, 12))
+        winners = set(np.outer(query, key).argmax(-1))
+        assert winners <= {key.argmin(), key.argmax()}
+
+
+def test_a_fit_can_be_repeated():
+    target = pattern_of(preset("near", 5))
+    one, two = (any_pattern.fit(target, seed=3, steps=40) for _ in range(2))
+    assert torch.equal(one.pattern, two.pattern) and torch.equal(one.loss, two.loss)
+    target = pattern_of(preset("diagonal", 5))  # where random starts are the better ones
+    one, two = (any_pattern.fit(target, seed=seed, steps=40) for seed in (3, 4))
+    assert not torch.equal(one.loss, two.loss)
+
+
+def test_progress_is_told_and_an_interruption_passes():
+    told = []
+    any_pattern.fit(pattern_of(preset("first", 4)), steps=60, on_progress=lambda *n: told.append(n))
+    assert told == [(0, 60), (20, 60), (40, 60)]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        any_pattern.fit(pattern_of(preset("first", 4)), on_progress=stop)
+
+
+def test_any_pattern_at_all_gives_numbers():
+    for rows in (("0000",) * 4, ("9000", "0000", "0001", "1110"), ("1" * 12,) * 12):
+        found = any_pattern.fit(pattern_of(rows), steps=30)
+        for part in (found.kl, found.jensen_shannon, found.largest, found.off, found.loss):
+            assert part.isfinite().all() and (part >= 0).all()
+
+
+def test_what_is_no_pattern():
+    for rows in ((), ("1",), ("111",) * 3, ("1" * 13,) * 13):
+        with pytest.raises(ArgumentError, match="rows"):
+            pattern_of(rows)
+    for row in ("123", "12345", "12-4", "١٢٣٤", "abcd"):
+        with pytest.raises(ArgumentError, match="4 digits"):
+            pattern_of(("1111", row, "1111", "1111"))
+    with pytest.raises(ArgumentError):
+        preset("cat", 4)
+    with pytest.raises(ArgumentError):
+        preset("first", 3)
+    with pytest.raises(ShapeError):
+        any_pattern.fit(torch.ones(4, 5))
+    with pytest.raises(ArgumentError, match="sum to 1"):
+        any_pattern.fit(torch.ones(4, 4))
+    with pytest.raises(ArgumentError, match="steps"):
+        any_pattern.fit(torch.eye(4), steps=0)

@@ -1,0 +1,292 @@
+"""Lab 6: heads beside torch's convolution, and beside loops that know neither."""
+
+import io
+import math
+import struct
+import zlib
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.utils.flop_counter import FlopCounterMode
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import convolution, convolution_inputs, convolution_measures
+
+BORDERS = ("zeros", "nearest")
+
+
+def random_case(rows=9, columns=7, n_in=3, n_out=3, size=3, seed=0):
+    random = torch.Generator().manual_seed(seed)
+    picture = torch.rand(rows, columns, n_in, generator=random)
+    return picture, torch.randn(n_out, n_in, size, size, generator=random)
+
+
+def by_loops(picture, kernel, border):
+    """Every product written out."""
+    rows, columns, _ = picture.shape
+    n_out, _, size, _ = kernel.shape
+    out = np.zeros((rows, columns, n_out))
+    for p, q, i, j in np.ndindex(rows, columns, size, size):
+        r, c = p + i - size // 2, q + j - size // 2
+        if border == "nearest":
+            r, c = min(max(r, 0), rows - 1), min(max(c, 0), columns - 1)
+        if 0 <= r < rows and 0 <= c < columns:
+            out[p, q] += kernel[:, :, i, j].double().numpy() @ picture[r, c].double().numpy()
+    return torch.from_numpy(out).float()
+
+
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 5), (3, 1, 1), (3, 4, 2), (5, 2, 3)])
+def test_heads_are_the_convolution(size, n_in, n_out, border):
+    picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
+    ours = convolution.attended(picture, kernel, 20.0, border)
+    torch.testing.assert_close(ours, by_loops(picture, kernel, border), atol=5e-6, rtol=1e-5)
+    exact = convolution.convolved(picture, kernel, border)
+    torch.testing.assert_close(ours, exact, atol=5e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 8), (32, 2), (32, 32)])
+@pytest.mark.parametrize("border", BORDERS)
+def test_pictures_of_any_shape(shape, border):
+    picture, kernel = random_case(*shape, n_in=1, n_out=1, size=5)
+    error = convolution.attended(picture, kernel, 30.0, border)
+    error -= convolution.convolved(picture, kernel, border)
+    assert error.abs().max() < 2e-5
+
+
+def test_scores_are_the_squared_distance_up_to_a_number_for_each_query():
+    picture, kernel = random_case(rows=6, columns=5)
+    layer = convolution.heads(kernel.double(), alpha=1.5)
+    scores = layer(convolution.tokens(picture.double())).scores
+    place = torch.cartesian_prod(torch.arange(6), torch.arange(5)).double()
+    for head, offset in enumerate(convolution.offsets(3)):
+        distance = torch.cdist(place + offset, place).square()
+        rest = scores[head] + 1.5 * distance
+        torch.testing.assert_close(rest, rest[:, :1].expand_as(rest))
+        expected = torch.softmax(-1.5 * distance, -1)
+        torch.testing.assert_close(torch.softmax(scores[head], -1), expected)
+
+
+def test_at_20_all_weight_of_a_head_lies_on_its_pixel():
+    picture, kernel = random_case(rows=12, columns=12, size=5)
+    found = convolution.at_pixel(picture, kernel, 20.0, "zeros", 6, 5)
+    for head, (row, column) in enumerate(convolution.offsets(5).tolist()):
+        assert found.pattern[head, 6 + row, 5 + column] == 1.0
+    torch.testing.assert_close(found.pattern.sum((1, 2)), torch.ones(25))
+
+
+def test_the_parts_of_a_pixel_sum_to_the_output():
+    picture, kernel = random_case()
+    for row, column, border in ((0, 0, "zeros"), (8, 6, "nearest"), (4, 3, "zeros")):
+        found = convolution.at_pixel(picture, kernel, 2.0, border, row, column)
+        output = convolution.attended(picture, kernel, 2.0, border)[row, column]
+        torch.testing.assert_close(found.parts.sum(0), output, atol=1e-5, rtol=1e-5)
+        slices = kernel.flatten(2).permute(2, 1, 0)
+        torch.testing.assert_close(found.parts, torch.einsum("hi,hio->ho", found.z, slices))
+    corner = convolution.at_pixel(picture, kernel, 2.0, "zeros", 0, 0).pattern.sum((1, 2))
+    torch.testing.assert_close(corner, torch.tensor([0.0, 0, 0, 0, 1, 1, 0, 1, 1]))
+
+
+def test_the_border_is_what_the_answer_says():
+    picture, kernel = random_case()
+    gaps = convolution_measures.border_gaps(picture, kernel)
+    assert gaps["zeros", "zeros"] < 1e-5 and gaps["nearest", "nearest"] < 1e-5
+    assert gaps["zeros", "nearest"] > 0.1 and gaps["nearest", "zeros"] > 0.1
+
+
+def test_what_misses_is_what_the_answer_says():
+    assert 0.065 < convolution_measures.leak(4.0) < 0.0745  # "about 7 %"
+    assert convolution_measures.leak(4.0) == pytest.approx(4 * math.exp(-4), rel=0.06)
+    assert convolution_measures.leak(20.0) < np.finfo(np.float32).eps / 2
+    picture, kernel = random_case(rows=31, columns=31, n_in=1, n_out=1)
+    for alpha in (0.3, 1.0, 4.0):
+        found = convolution.at_pixel(picture, kernel, alpha, "zeros", 15, 15)
+        missed = 1 - float(found.pattern[4, 15, 15])
+        assert missed == pytest.approx(convolution_measures.leak(alpha), abs=2e-6)
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_no_error_is_above_its_bound(border):
+    for seed, size in enumerate((1, 3, 5)):
+        picture, kernel = random_case(size=size, seed=seed)
+        found = convolution_measures.sharpness(picture, kernel, border)
+        for error, bound in zip(found.error, found.bound, strict=True):
+            assert error <= bound * 1.001 + 1e-5
+        assert found.error[0] > 100 * found.error[-1]
+    # a jump of the picture beside a pixel comes near it
+    step = torch.zeros(15, 15, 1)
+    step[7, 7] = 1
+    kernel = torch.ones(1, 1, 1, 1)
+    found = convolution_measures.sharpness(step, kernel, border, [2.0])
+    assert found.error[0] == pytest.approx(found.bound[0], rel=1e-3)
+
+
+def test_each_step_of_alpha_divides_the_error_by_e():
+    picture, kernel = random_case()
+    found = convolution_measures.sharpness(picture, kernel, "zeros", [5.0, 6.0, 7.0])
+    for before, after in zip(found.error, found.error[1:], strict=False):
+        assert before / after == pytest.approx(math.e, rel=0.05)
+
+
+def test_one_head_knows_no_neighbours_and_nine_do():
+    picture, kernel = random_case(size=1)
+    alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
+    torch.testing.assert_close(convolution.attended(picture, kernel), alone, atol=1e-5, rtol=1e-5)
+    one, nine = convolution_measures.shuffle_gaps(picture)
+    assert one < 1e-5 and nine > 0.05
+
+
+@pytest.mark.parametrize(("size", "n_in", "n_out"), [(1, 3, 3), (3, 1, 1), (5, 3, 2)])
+def test_costs_are_those_that_torch_counts(size, n_in, n_out):
+    picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
+    bill = convolution_measures.cost(9, 7, kernel)
+    layer, x = convolution.heads(kernel, 20.0), convolution.tokens(picture, max(n_in, n_out))
+    with FlopCounterMode(display=False) as counted, torch.no_grad():
+        found = layer(x)
+    assert counted.get_total_flops() == 2 * bill.attention
+    assert bill.pattern_bytes == found.pattern.numel() * 4
+    with FlopCounterMode(display=False) as counted:
+        convolution.convolved(picture, kernel)
+    assert counted.get_total_flops() == 2 * bill.convolution
+
+
+def test_few_weights_are_held_at_a_time(monkeypatch):
+    picture, kernel = random_case()
+    whole = convolution.attended(picture, kernel, 3.0)
+    monkeypatch.setattr(convolution, "_AT_ONCE", 9 * 63 * 2)  # two queries
+    torch.testing.assert_close(convolution.attended(picture, kernel, 3.0), whole)
+
+
+def test_what_the_lab_does_not_take():
+    picture, kernel = random_case()
+    for alpha in (-1.0, math.nan, 31.0):
+        with pytest.raises(ArgumentError, match="alpha"):
+            convolution.attended(picture, kernel, alpha)
+    with pytest.raises(ArgumentError, match="32 x 32"):
+        convolution.attended(torch.ones(33, 4, 3), kernel)
+    with pytest.raises(ShapeError, match="channels"):
+        convolution.attended(torch.ones(4, 4, 1), kernel)
+    with pytest.raises(ShapeError, match="picture"):
+        convolution.attended(torch.ones(4, 4), kernel)
+    with pytest.raises(ShapeError, match="kernel"):
+        convolution.heads(torch.ones(1, 1, 3, 5), 1.0)
+    with pytest.raises(ArgumentError, match="1, 3 or 5"):
+        convolution.heads(torch.ones(1, 1, 2, 2), 1.0)
+    with pytest.raises(ArgumentError, match="finite"):
+        convolution.heads(torch.full((1, 1, 3, 3), math.nan), 1.0)
+    with pytest.raises(ArgumentError, match="border"):
+        convolution.attended(picture, kernel, 1.0, "torus")
+    with pytest.raises(ArgumentError, match="no pixel"):
+        convolution.at_pixel(picture, kernel, 1.0, "zeros", 9, 0)
+
+
+# -- pictures and kernels --------------------------------------------------------------------------
+
+
+def test_drawings_are_numbers_between_0_and_1():
+    for name in convolution_inputs.PICTURES:
+        for side in convolution.SIDES:
+            for colour in (False, True):
+                made = convolution_inputs.picture(name, side, colour)
+                assert made.shape == (side, side, 3 if colour else 1)
+                assert made.min() >= 0 and made.max() <= 1 and made.std() > 0
+    for bad in (("cat", 16), ("house", 3), ("house", 65)):
+        with pytest.raises(ArgumentError):
+            convolution_inputs.picture(*bad)
+
+
+def test_a_dot_shows_the_kernel_turned_round():
+    numbers = torch.arange(9.0).reshape(3, 3)
+    out = convolution.attended(convolution_inputs.picture("dot", 16), numbers[None, None])
+    torch.testing.assert_close(out[7:10, 7:10, 0], numbers.flip(0, 1), atol=1e-5, rtol=0)
+
+
+def test_kernels_do_what_they_are_called():
+    for size in (3, 5):
+        total = {
+            name: sum(map(sum, convolution_inputs.kernel_numbers(name, size)))
+            for name in convolution_inputs.PRESETS
+        }
+        expected = dict(identity=1, blur=1, sharpen=1, edge=0, emboss=1)
+        assert total == pytest.approx(expected)
+    assert convolution_inputs.kernel_numbers("emboss", 3) == ((-2, -1, 0), (-1, 1, 1), (0, 1, 2))
+    picture = convolution_inputs.picture("house", 16, colour=True)
+    grey = convolution_inputs.full_kernel(convolution_inputs.tint_numbers("grey", True), 1, 3)
+    same = convolution_inputs.picture("house", 16)
+    torch.testing.assert_close(
+        convolution.attended(picture, grey)[:, :, :1], same, atol=1e-5, rtol=0
+    )
+    for bad in (("cat", 3), ("blur", 1)):
+        with pytest.raises(ArgumentError):
+            convolution_inputs.kernel_numbers(*bad)
+    with pytest.raises(ArgumentError):
+        convolution_inputs.tint_numbers("swap", False)
+
+
+def a_file(image, kind="PNG", **options):
+    held = io.BytesIO()
+    image.save(held, kind, **options)
+    return held.getvalue()
+
+
+def test_a_file_is_made_small_and_keeps_its_shape():
+    image = Image.new("RGB", (640, 320), (255, 0, 0))
+    image.paste((0, 0, 255), (320, 0, 640, 320))
+    for kind in ("PNG", "JPEG"):
+        found, size = convolution_inputs.read_picture(a_file(image, kind), 16, colour=True)
+        assert found.shape == (8, 16, 3) and size == (320, 640)
+        torch.testing.assert_close(found[4, 2], torch.tensor([1.0, 0, 0]), atol=0.02, rtol=0)
+        torch.testing.assert_close(found[4, -3], torch.tensor([0.0, 0, 1]), atol=0.02, rtol=0)
+    small, _ = convolution_inputs.read_picture(a_file(Image.new("L", (3, 2), 51)), 16)
+    torch.testing.assert_close(small, torch.full((2, 3, 1), 0.2))
+    thin, _ = convolution_inputs.read_picture(a_file(Image.new("L", (4000, 1))), 16)
+    assert thin.shape == (1, 16, 1)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_every_kind_of_pixel(mode):
+    found, _ = convolution_inputs.read_picture(a_file(Image.new(mode, (20, 20))), 16, colour=True)
+    expected = 1.0 if mode in ("LA", "RGBA") else 0.0  # transparent: white
+    assert found.shape == (16, 16, 3) and found.min() == found.max() == expected
+    cmyk = a_file(Image.new("CMYK", (20, 20)), "JPEG")
+    assert convolution_inputs.read_picture(cmyk, 16)[0].mean() > 0.98
+
+
+def test_sixteen_bits_are_not_cut_off():
+    deep = Image.fromarray(np.full((4, 4), 32768, dtype=np.uint16))
+    found, _ = convolution_inputs.read_picture(a_file(deep), 16)
+    torch.testing.assert_close(found, torch.full((4, 4, 1), 0.5), atol=0.01, rtol=0)
+
+
+def test_a_file_turned_by_a_camera_stands_upright():
+    image = Image.new("RGB", (40, 20))
+    exif = image.getexif()
+    exif[0x0112] = 6  # lies on its side
+    found, _ = convolution_inputs.read_picture(a_file(image, "JPEG", exif=exif), 16)
+    assert found.shape == (16, 8, 1)
+
+
+def png_of(width, height):
+    """A PNG that says it is that large, and holds nothing."""
+    data = bytearray(a_file(Image.new("L", (1, 1))))
+    data[16:24] = struct.pack(">II", width, height)
+    data[29:33] = struct.pack(">I", zlib.crc32(bytes(data[12:29])))
+    return bytes(data)
+
+
+def test_files_that_are_refused():
+    read = convolution_inputs.read_picture
+    with pytest.raises(ArgumentError, match=r"4\.2 megapixels"):
+        read(png_of(2100, 2000), 16)
+    with pytest.raises(ArgumentError, match="megapixels"):
+        read(png_of(60_000, 60_000), 16)
+    for bad in (b"", b"GIF89a", b"<svg/>", a_file(Image.new("RGB", (9, 9)), "GIF")):
+        with pytest.raises(ArgumentError, match="PNG or JPEG"):
+            read(bad, 16)
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (50, 50), dtype=np.uint8))
+    with pytest.raises(ArgumentError, match="PNG or JPEG"):
+        read(a_file(noise)[:900], 16)
+    with pytest.raises(ArgumentError, match="5 MB"):
+        read(b"x" * (convolution_inputs.MAX_FILE + 1), 16)

@@ -1,0 +1,204 @@
+"""Lab 8: counted operations, bytes and parameters are those that torch and transformers count."""
+
+import math
+
+import pytest
+import torch
+import transformers as tf
+from torch.utils.flop_counter import FlopCounterMode
+
+import mha_viz as mv
+from mha_viz.core.multi_head import MultiHeadAttention
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import cost as lab
+from mha_viz.labs import cost_measured as measured
+from tests.capture.families import build
+
+
+@pytest.mark.parametrize(("n_heads", "n_kv_heads"), [(1, 1), (4, 4), (12, 12), (12, 4), (12, 1)])
+def test_operations_are_what_torch_counts(n_heads, n_kv_heads):
+    sizes = lab.Sizes(n=17, d_model=48, n_heads=n_heads, n_kv_heads=n_kv_heads)
+    mha = MultiHeadAttention(48, n_heads, n_kv_heads, bias=False).requires_grad_(False)
+    with FlopCounterMode(display=False) as counter:
+        out = mha(torch.ones(17, 48))
+    found = lab.costs(sizes)
+    assert found.layer == counter.get_total_flops() // 2  # a product and a sum
+    assert found.head * n_heads == found.layer
+    assert found.parameters == sum(p.numel() for p in mha.parameters())
+    assert found.pattern == out.pattern.nbytes
+
+
+def test_the_formulas_of_the_text():
+    n, m, h = 100, 64, 8
+    found = lab.costs(lab.Sizes(n, m, h, n_layers=3))
+    d_k = m // h
+    assert found.head == 2 * n**2 * d_k + 4 * n * m * d_k
+    assert found.layer == 2 * n**2 * m + 4 * n * m**2 and found.total == 3 * found.layer
+    assert found.parameters == 3 * 4 * m**2
+    assert found.pattern == 3 * h * n**2 * 4
+    assert found.cache == 3 * 2 * n * m * 4 and found.activations == 3 * 4 * n * m * 4
+
+
+def test_the_number_of_heads_changes_weights_but_no_product():
+    all_of_them = [lab.costs(lab.Sizes(512, 768, h)) for h in (1, 2, 3, 12, 768)]
+    assert len({c.layer for c in all_of_them}) == len({c.parameters for c in all_of_them}) == 1
+    assert [c.pattern // all_of_them[0].pattern for c in all_of_them] == [1, 2, 3, 12, 768]
+
+
+def test_twice_the_text_is_four_times_the_products_and_the_weights_whatever_the_heads():
+    for h in (1, 8):
+        short, long = (lab.costs(lab.Sizes(n, 64, h)) for n in (1000, 2000))
+        assert long.scores == 4 * short.scores and long.pattern == 4 * short.pattern
+        assert long.projections == 2 * short.projections and long.cache == 2 * short.cache
+
+
+def test_shared_key_heads_shrink_the_cache_by_their_share():
+    full, grouped, multi = (lab.costs(lab.Sizes(2048, 4096, 32, kv)) for kv in (32, 8, 1))
+    assert full.cache == 4 * grouped.cache == 32 * multi.cache
+    assert full.scores == multi.scores and multi.projections < full.projections
+
+
+def test_heads_are_no_layers():
+    one = lab.costs(lab.Sizes(128, 768, 12, n_layers=12))
+    more_heads = lab.costs(lab.Sizes(128, 768, 24, n_layers=12))
+    more_layers = lab.costs(lab.Sizes(128, 768, 12, n_layers=24))
+    assert more_heads.parameters == one.parameters
+    assert more_layers.parameters == 2 * one.parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "cls"),
+    [
+        ("BERT-Base", tf.BertConfig(), tf.BertModel),
+        (
+            "BERT-Large",
+            tf.BertConfig(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+                          intermediate_size=4096),
+            tf.BertModel,
+        ),
+        ("GPT-2 Small", tf.GPT2Config(), tf.GPT2Model),
+        ("GPT-2 Large", tf.GPT2Config(n_embd=1280, n_layer=36, n_head=20), tf.GPT2Model),
+        (
+            "GPT-3 175B",
+            tf.GPT2Config(n_embd=12288, n_layer=96, n_head=96, n_positions=2048),
+            tf.GPT2Model,
+        ),
+    ],
+)  # fmt: skip
+def test_published_models_have_as_many_parameters_as_transformers_counts(name, config, cls):
+    with torch.device("meta"):
+        network = cls(config)
+    given = next(row for row in lab.PUBLISHED if row.name == name)
+    assert given.parameters == sum(p.numel() for p in network.parameters())
+    inside = ("attention.self", "attention.output.dense", ".attn.c_")
+    attention = sum(
+        p.numel() for n, p in network.named_parameters() if any(part in n for part in inside)
+    )
+    assert given.attention == attention
+
+
+def test_gpt_3_has_the_size_that_it_is_named_after():
+    assert lab.PUBLISHED[-1].parameters == pytest.approx(175e9, rel=0.01)
+
+
+def test_the_table_has_the_loaded_model_by_its_own_weights():
+    model = mv.load("tiny-gpt2")
+    *published, own = lab.rows(1024, 2, model)
+    assert [row.name for row in published] == [given.name for given in lab.PUBLISHED]
+    assert (own.n_layers, own.d_model, own.n_heads, own.d_head) == (4, 256, 8, 32)
+    assert own.attention == 4 * 4 * (256**2 + 256)
+    assert own.parameters == model.network.num_parameters()
+    assert own.pattern == 4 * 8 * 1024**2 * 2 and own.cache == 4 * 2 * 1024 * 256 * 2
+    assert published[0].pattern == 12 * 12 * 1024**2 * 2
+    assert all(row.d_head == row.d_model // row.n_heads for row in published)
+
+
+def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
+    t5, llama = build("t5"), build("llama")
+    own = lab.rows(10, 4, t5)[-1]
+    assert own.n_layers == 2 + 3 + 3
+    assert own.attention == 8 * 4 * 23 * 35  # no biases; heads of 7, five of them
+    own = lab.rows(10, 4, llama)[-1]
+    assert own.attention == 2 * (2 * 30 * 6 * 14 + 2 * 30 * 3 * 14)
+    assert own.cache == 2 * 2 * 10 * 3 * 14 * 4
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (dict(n=0), ArgumentError, "n must lie"),
+        (dict(n=-3), ArgumentError, "n must lie"),
+        (dict(d_model=0), ArgumentError, "d_model"),
+        (dict(n_heads=0), ArgumentError, "n_heads"),
+        (dict(n_heads=5), ShapeError, "Take 4 heads"),
+        (dict(n_heads=8, n_kv_heads=3), ShapeError, "Take 2 key heads"),
+        (dict(n_layers=0), ArgumentError, "n_layers"),
+        (dict(bytes_each=0), ArgumentError, "bytes_each"),
+        (dict(n=10**12), ArgumentError, "n must lie"),
+    ],
+)
+def test_sizes_that_make_no_layer(given, error, words):
+    with pytest.raises(error, match=words):
+        lab.Sizes(**dict(n=4, d_model=64, n_heads=8) | given)
+
+
+# -- measured
+
+
+def test_measuring_goes_through_every_length_and_tells_how_far_it_is():
+    told = []
+    found = measured.measure_lengths(32, 4, [16, 64, 256], on_progress=lambda *a: told.append(a))
+    assert found.places == (16, 64, 256)
+    assert set(found.seconds) == set(measured.WAYS)
+    assert all(len(v) == 3 and min(v) > 0 for v in found.seconds.values())
+    assert found.pattern == [4 * 4 * n**2 for n in (16, 64, 256)]
+    assert found.speed > 1e8 and found.threads >= 1
+    assert told == sorted(told) and told[-1] == (10, 10)
+    pairs = [(found.fastest[way], found.seconds[way]) for way in measured.WAYS]
+    assert all(low <= mid for both in pairs for low, mid in zip(*both, strict=True))
+
+
+def test_an_exception_of_whoever_is_told_stops_the_work():
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        if done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        measured.measure_heads(32, 64, [1, 2, 4], on_progress=stop)
+
+
+def test_heads_of_the_same_width_in_all_have_more_weights():
+    found = measured.measure_heads(32, 64, [1, 2, 8])
+    assert found.pattern == [4 * h * 64**2 for h in (1, 2, 8)]
+
+
+def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkeypatch):
+    monkeypatch.setattr(measured, "MAX_BYTES", 2 * 4 * 64**2)
+    assert measured.heads_at_once(64, 8) == 2
+    assert measured.measure_heads(32, 64, [8]).pattern == [4 * 8 * 64**2]
+    monkeypatch.undo()
+    assert measured.heads_at_once(4096, 64) * 4 * 4096**2 <= 2**27
+
+
+def test_the_exponent_is_the_power():
+    places = (64, 128, 256, 512)
+    for power in (1.0, 1.5, 2.0):
+        seconds = [3e-7 * n**power for n in places]
+        assert measured.exponent(places, seconds) == pytest.approx(power)
+    # a constant beginning of every call hides in small places: only the large ones count
+    seconds = [1e-2 + 1e-6 * n**2 for n in (64, 4096, 8192)]
+    assert measured.exponent((64, 4096, 8192), seconds, least=4096) == pytest.approx(2, abs=0.01)
+    with pytest.raises(ArgumentError, match="Two places"):
+        measured.exponent([64], [1.0])
+
+
+def test_what_would_take_too_long_is_refused():
+    for d_model, lengths in ((2048, [64]), (64, [8192]), (64, [])):
+        with pytest.raises(ArgumentError):
+            measured.measure_lengths(d_model, 4, lengths)
+    with pytest.raises(ShapeError, match="do not divide"):
+        measured.measure_lengths(64, 5, [64])
+    assert math.prod(measured.LENGTHS[::6]) == 64 * 4096

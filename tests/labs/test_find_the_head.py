@@ -1,0 +1,144 @@
+"""Lab 11: boards, points, hints; and that the best head is the one that the metric says."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.capture.report import report
+from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import find_the_head as game
+from mha_viz.labs.find_the_head import BY_KEY, TASKS, board_of_pairs, board_of_scores, points
+
+TEXT = "The old dog slept while the young cat watched the old dog."
+SELF = BY_KEY["self"]
+
+
+def test_every_task_is_about_a_metric_and_a_label_that_there_are():
+    assert len(BY_KEY) == len(TASKS)
+    for task in TASKS:
+        if task.label:
+            assert LABELS[task.label].metric == task.metric and LABELS[task.label].at_least
+            assert f"{LABELS[task.label].threshold:g}" in task.rule
+        if task.needs != "loss":
+            assert task.metric in METRICS
+        assert "{" not in task.rule
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_the_best_head_is_the_metric_s_and_has_100_points(name):
+    model = mv.load(name)
+    record = model.trace(TEXT)
+    found = report(record, model)
+    for task in TASKS:
+        if task.needs != "pattern" or task.metric not in found.scores:
+            continue
+        scores = found.scores[task.metric]
+        board = board_of_scores(task, scores, game.labelled(task, found.labels))
+        layer, head = divmod(int(scores.argmax()), record.n_heads)
+        assert board.best == ((layer, head),)
+        assert points(board, board.best) == (100 if board.passing else 50)
+        assert points(board, ()) == (0 if board.passing else 100)
+        for (one,) in board.passing:
+            assert scores[one] >= LABELS[task.label].threshold
+
+
+def test_the_score_of_a_pattern_made_by_hand():
+    """A head that looks at the token before wins that task; one at itself the other."""
+    before, own = torch.eye(5).roll(1, 0), torch.eye(5)
+    before[0] = torch.tensor([1.0, 0, 0, 0, 0])
+    even = torch.full((5, 5), 0.2)
+    pattern = torch.stack([even, before, own])[None]
+    for key, head in (("previous", 1), ("self", 2), ("broad", 0)):
+        task = BY_KEY[key]
+        board = board_of_scores(task, METRICS[task.metric].function(pattern), [])
+        assert board.best == ((0, head),)
+
+
+def test_points_are_half_rank_and_half_value():
+    board = board_of_scores(SELF, [[0.9, 0.1], [0.6, 0.4]], [(0, 0)])  # mean 0.5
+    assert points(board, ((0, 0),)) == 100
+    assert points(board, ((1, 0),)) == round(100 * (0.5 / 2 + 0.5 * 0.25))
+    assert points(board, ((1, 1),)) == round(100 * (0.5 / 3))
+    assert points(board, ((0, 1),)) == round(100 * (0.5 / 4))
+    assert points(board, ((0, 0),), 3) == 70
+    assert points(board, ((0, 1),), 3) == 0
+    assert points(board, ()) == 0
+
+
+def test_where_no_head_counts_nobody_is_right_and_the_nearest_half():
+    board = board_of_scores(SELF, [[0.3, 0.1]], [])
+    assert points(board, ()) == 100 and points(board, (), 1) == 90
+    assert points(board, ((0, 0),)) == 50
+
+
+def test_equal_heads_share_a_rank():
+    board = board_of_scores(SELF, [[0.7, 0.7, 0.1]], [(0, 0), (0, 1)])
+    assert points(board, ((0, 0),)) == points(board, ((0, 1),)) == 100
+    same = board_of_scores(SELF, [[0.5, 0.5]], [(0, 0), (0, 1)])
+    assert points(same, ((0, 1),)) == 100
+
+
+def test_any_head_that_can_go_is_right():
+    change = [[0.001, 0.5], [0.009, 0.2]]
+    board = board_of_scores(BY_KEY["spare"], change, [(0, 0), (1, 0)])
+    assert [points(board, (h,)) for h in ((0, 0), (1, 0))] == [100, 100]
+    assert points(board, ((0, 1),)) < points(board, ((1, 1),)) < 100
+
+
+def test_twins_are_the_nearest_pair_in_any_order():
+    distance = mv.head_similarity(mv.load("tiny-gpt2").trace(TEXT), "hellinger").numpy()
+    board = board_of_pairs(BY_KEY["twins"], distance, 8)
+    i, j = min(combinations(range(32), 2), key=lambda pair: distance[pair])
+    assert board.best == (divmod(i, 8), divmod(j, 8))
+    assert points(board, tuple(reversed(board.best))) == 100
+    with pytest.raises(ArgumentError, match="no answer"):
+        points(board, ((0, 0), (0, 0)))
+
+
+def test_what_is_not_defined_is_no_answer():
+    board = board_of_scores(SELF, torch.tensor([[0.2, math.nan]]), [(0, 1)])
+    assert list(board.values) == [((0, 0),)] and not board.passing
+    assert board_of_scores(SELF, np.full((2, 2), np.nan), []) is None
+    assert board_of_pairs(BY_KEY["twins"], np.full((3, 3), np.nan), 3) is None
+    with pytest.raises(ArgumentError, match="L0 H1 is no answer"):
+        points(board, ((0, 1),))
+    with pytest.raises(ArgumentError, match="hints"):
+        points(board, ((0, 0),), 4)
+    with pytest.raises(ShapeError):
+        board_of_scores(SELF, [[1.0], [1.0, 2.0]], [])
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("shape", [(1, 2), (2, 3), (6, 4)])
+def test_hints_are_true_and_the_same_every_time(seed, shape):
+    scores = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+    board = board_of_scores(SELF, scores, [])
+    looks, where, who = game.hints(board, seed)
+    assert (looks, where, who) == game.hints(board, seed)
+    layer = board.best[0][0]
+    assert f"L{layer}" in where and game.names(board.best) in who
+    assert who.count("H") == min(3, scores.numel())
+    assert where.count("L") == (2 if shape[0] > 2 else 1)
+
+
+def test_hints_for_two_heads():
+    board = board_of_pairs(BY_KEY["twins"], [[0, 0.5, 0.1], [0.5, 0, 0.4], [0.1, 0.4, 0]], 1)
+    assert game.hints(board)[1:] == ("They are in L0 and L2.", "One of the two is L0 H0.")
+
+
+def test_a_seed_gives_the_same_order_to_everybody():
+    keys = [task.key for task in TASKS]
+    assert game.in_order(keys, 0) == keys
+    assert game.in_order(keys, 5) == game.in_order(keys, 5) != keys
+    assert sorted(game.in_order(keys, 5)) == sorted(keys)
+
+
+def test_what_stands_there_to_begin_with_is_not_right():
+    for scores, passing in (([[0.9, 0.1, 0.5]], [(0, 0)]), ([[0.9, 0.8, 0.7]], [(0, 0), (0, 1)])):
+        board = board_of_scores(SELF, scores, passing)
+        assert points(board, board.start) < 100

@@ -1,0 +1,149 @@
+"""Lab 2: what it claims about mirrors, weights that break them, and 1 x 1 convolutions."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import own_reflection as lab
+from mha_viz.labs import own_reflection_learning as learning
+
+
+def test_the_numbers_are_softmax_of_dot_products():
+    x = torch.tensor(lab.START)
+    found = lab.reflection(x)
+    dots = x.numpy() @ x.numpy().T
+    np.testing.assert_allclose(found.dots, dots, rtol=1e-5, atol=1e-6)
+    exps = np.exp(dots / math.sqrt(2))
+    np.testing.assert_allclose(found.pattern, exps / exps.sum(-1, keepdims=True), rtol=1e-5)
+
+
+def test_tokens_to_begin_with_are_a_counter_example():
+    found = lab.reflection(torch.tensor(lab.START))
+    assert {(one.token, one.by) for one in found.beaten} == {(1, 0), (5, 0)}
+    for one in found.beaten:  # x.y = |x| |y| cos, and |y| cos > |x|
+        x, y = np.array(lab.START[one.token]), np.array(lab.START[one.by])
+        assert one.own == pytest.approx(x @ x) and one.other == pytest.approx(x @ y)
+        assert one.length == pytest.approx(np.linalg.norm(x))
+        assert one.other_length == pytest.approx(np.linalg.norm(y))
+        assert one.cosine == pytest.approx(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
+        assert one.other_length * one.cosine > one.length
+        assert int(found.pattern[one.token].argmax()) == one.by
+
+
+def test_at_equal_norms_nobody_is_beaten():
+    for seed in range(50):
+        x = torch.randn(12, 1 + seed % 5, generator=torch.Generator().manual_seed(seed))
+        found = lab.reflection(lab.equal_norms(x))
+        assert not found.beaten
+        assert (found.pattern.diagonal() >= found.pattern.amax(-1) - 1e-6).all()
+
+
+def test_equal_norms_keep_directions_and_the_mean_square():
+    x = torch.tensor(lab.START)
+    same = lab.equal_norms(x)
+    assert same.norm(dim=-1).std() < 1e-6
+    assert same.square().sum() == pytest.approx(float(x.square().sum()), rel=1e-6)
+    torch.testing.assert_close(torch.cosine_similarity(same, x), torch.ones(6))
+    with pytest.raises(ArgumentError, match="zeros"):
+        lab.equal_norms(torch.zeros(3, 2))
+
+
+def test_of_two_numbers_one_in_four_loses():
+    # d = 1: x loses to y where y / x > 1, and y / x is Cauchy distributed: 1/2 - arctan(1) / pi
+    shares = lab.share_beaten([1], [0.0], n_tokens=2, n_texts=20_000, seed=3)
+    assert shares["Gaussian"][0] == pytest.approx(0.25, abs=0.01)
+
+
+def test_what_the_figure_of_random_tokens_says():
+    shares = lab.share_beaten()
+    assert shares["0"] == [0.0] * len(lab.WIDTHS)  # equal norms: never, in any width
+    for name, line in shares.items():
+        if name != "0":
+            assert line[0] > 0.3 and line[-1] < line[0] / 3  # rarer in wide spaces
+    for small, large in zip(shares["0.25"], shares["1"], strict=True):
+        assert small <= large  # the more lengths differ, the more often
+    assert shares["Gaussian"][-1] == 0.0 < shares["1"][-1]
+
+
+def test_the_share_is_what_a_loop_counts():
+    d, n, texts = 3, 5, 40
+    shares = lab.share_beaten([d], [0.5], n_tokens=n, n_texts=texts, seed=9)
+    random = torch.Generator().manual_seed(9)
+    drawn = torch.randn(texts, n, d, generator=random, dtype=torch.float64).numpy()
+    lost = sum(
+        any(text[i] @ text[j] > text[i] @ text[i] for j in range(n) if j != i)
+        for text in drawn for i in range(n)
+    )  # fmt: skip
+    assert shares["Gaussian"][0] == pytest.approx(lost / (n * texts))
+
+
+def test_weights_learn_to_look_left_and_begin_as_the_mirror():
+    found = learning.learn_left(n_steps=300)
+    assert found.steps[0] == 0 and found.steps[-1] == 300
+    assert (found.before.argmax(-1) == torch.arange(8)).all() and found.previous[0] < 0.25
+    assert found.previous[-1] > 0.85
+    assert (found.after[1:].argmax(-1) == torch.arange(7)).all()
+    assert found.losses[-1] < 0.3 < 1.5 < found.losses[0]
+
+
+def test_without_positions_the_left_neighbour_cannot_be_known():
+    found = learning.learn_left(n_steps=300, positions=False)
+    # all that can be learned is not to look at oneself
+    assert found.previous[-1] == pytest.approx(1 / 7, abs=0.01)
+    assert found.losses[-1] == pytest.approx(math.log(7), abs=0.1)
+
+
+def test_a_step_to_the_left_is_one_linear_map_of_the_positions():
+    place = learning.sinusoids(12, learning.D_MODEL).double()
+    step = torch.linalg.lstsq(place[1:], place[:-1]).solution
+    torch.testing.assert_close(place[1:] @ step, place[:-1], atol=1e-4, rtol=0)
+
+
+def test_training_repeats_from_its_seed_and_leaves_the_global_seed_alone():
+    torch.manual_seed(5)
+    calls: list[int] = []
+    first = learning.learn_left(n_steps=30, seed=2, on_step=calls.append)
+    torch.manual_seed(6)
+    again = learning.learn_left(n_steps=30, seed=2)
+    assert first.losses == again.losses and torch.equal(first.after, again.after)
+    assert calls[0] == 0 and calls[-1] == 30
+    assert learning.learn_left(n_steps=30, seed=3).losses != first.losses
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_identity_for_a_pattern_attention_is_the_convolution(seed):
+    x, W_V = lab.equal_tokens(6, seed=seed), lab.value_weights(seed=seed)
+    found = lab.pointwise(x, W_V)
+    assert torch.equal(found.pattern, torch.eye(6))
+    torch.testing.assert_close(found.convolution, x @ W_V)  # conv1d is what we say it is
+    assert found.difference < 1e-6
+    assert lab.pointwise(x, W_V, temperature=1e-4).difference < 1e-6
+    by_temperature = lab.differences(x, W_V)
+    assert by_temperature[0] > 0.1 and by_temperature[-1] < 1e-5
+
+
+def test_with_a_mask_no_token_learns_of_another():
+    x, W_V = lab.equal_tokens(5), lab.value_weights()
+    other = torch.cat([x[:1], torch.randn(4, 4)])
+    assert torch.equal(lab.pointwise(x, W_V).attention[0], lab.pointwise(other, W_V).attention[0])
+
+
+def test_what_makes_no_sense():
+    for call in (
+        lambda: lab.pointwise(torch.eye(2), torch.eye(2), temperature=0.0),
+        lambda: lab.pointwise(torch.eye(2), torch.eye(2), temperature=math.nan),
+        lambda: learning.learn_left(n_tokens=2),
+        lambda: learning.learn_left(n_steps=0),
+        lambda: lab.share_beaten([0]),
+        lambda: lab.share_beaten([4], [-1.0]),
+        lambda: lab.share_beaten([10**6], n_texts=10**4),
+    ):
+        with pytest.raises(ArgumentError):
+            call()
+    with pytest.raises(ShapeError):
+        lab.pointwise(torch.eye(2), torch.eye(3))
+    with pytest.raises(ShapeError):
+        lab.reflection(torch.ones(1, 2))

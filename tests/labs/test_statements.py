@@ -1,0 +1,256 @@
+"""Lab 10: both sides of every statement, against numpy, and the verdicts."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.capture.robustness import Robustness, robustness
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import statements_measured as measured
+from mha_viz.labs.statements import (
+    BY_KEY,
+    FAILS,
+    HOLDS,
+    OPEN,
+    STATEMENTS,
+    UNDEFINED,
+    Sides,
+    judge,
+)
+
+TEXT = "The old dog slept while the young cat watched the old dog."
+
+
+def pattern(layers=1, heads=3, queries=4, keys=4, seed=0, sharp=2.0):
+    random = torch.Generator().manual_seed(seed)
+    return (sharp * torch.randn(layers, heads, queries, keys, generator=random)).softmax(-1)
+
+
+def joint_information(A):
+    """I(q; k_1 ... k_H) by going through all key^H places; A is (head, query, key) in numpy."""
+    n_heads, n_query, n_key = A.shape
+    total = 0.0
+    for keys in itertools.product(range(n_key), repeat=n_heads):
+        likelihood = np.prod([A[i, :, k] for i, k in enumerate(keys)], axis=0)
+        both = likelihood / n_query
+        mean = both.sum()
+        total += float((both * np.log(likelihood / mean)).sum())
+    return total
+
+
+def word(key, low, right, high=None, met=None, drawn=None):
+    one = torch.ones(1)
+    sides = Sides(
+        low * one, (low if high is None else high) * one, right * one, drawn,
+        None if met is None else torch.tensor([met]),
+    )  # fmt: skip
+    return judge(BY_KEY[key], sides)[0]
+
+
+# -- verdicts --------------------------------------------------------------------------------------
+
+
+def test_verdicts_keep_to_relation_and_tolerance():
+    assert word("orthogonal", 0.009, 0.0).word == HOLDS
+    assert word("orthogonal", 0.011, 0.0).word == FAILS
+    assert word("norm", 94.0, 100.0).word == HOLDS
+    assert word("norm", 89.0, 100.0).word == word("norm", 111.0, 100.0).word == FAILS
+    assert word("variance", 2.0, 2.0).word == HOLDS
+    assert word("variance", 2.01, 2.0).word == FAILS
+    assert word("best-head", 0.5, 0.6, high=2.0).word == OPEN
+    assert word("diversity", 0.985, 0.99).word == HOLDS
+    assert word("diversity", 0.97, 0.99).word == FAILS
+    assert word("direct-sum", 8.0, 8.0, met=False).word == FAILS
+    assert word("norm", math.nan, 1.0).word == word("norm", 1.0, math.nan).word == UNDEFINED
+
+
+def test_draws_decide_only_where_bounds_do_not():
+    drawn = (torch.tensor([1.0]), torch.tensor([1.05]))
+    assert word("redundancy", 0.5, 1.0, high=2.0) == (OPEN, True)
+    assert word("redundancy", 0.5, 1.0, high=2.0, drawn=drawn) == (HOLDS, False)
+    assert word("redundancy", 0.5, 0.2, high=2.0, drawn=drawn) == (FAILS, True)
+    wide = (torch.tensor([0.6]), torch.tensor([1.2]))
+    assert word("redundancy", 0.5, 1.0, high=2.0, drawn=wide) == (OPEN, False)
+
+
+def test_keys_are_unique_and_tolerances_said_in_words():
+    assert len(BY_KEY) == len(STATEMENTS) == 8
+    assert BY_KEY["norm"].allowed == "to within 10%"
+    assert BY_KEY["variance"].allowed == "up to rounding"
+    assert BY_KEY["direct-sum"].allowed == "exactly"
+    assert BY_KEY["redundancy"].allowed == "to within 0.1 nats"
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+def test_orthogonal_heads_fill_the_space_and_are_diverse():
+    heads = torch.eye(6).reshape(6, 3, 2).transpose(0, 1).contiguous()  # (3, 6, 2), disjoint axes
+    sides = measured.of_weights([heads])
+    assert float(sides["orthogonal"].left) == 0.0
+    assert float(sides["direct-sum"].left) == 6.0
+    assert float(sides["direct-sum"].more["effective rank"]) == pytest.approx(6.0)
+    for key in sides:
+        assert judge(BY_KEY[key], sides[key])[0].word == HOLDS
+
+
+def test_the_same_head_twice_breaks_all_three():
+    head = torch.randn(1, 8, 4, generator=torch.Generator().manual_seed(1))
+    sides = measured.of_weights([head.repeat(2, 1, 1)])
+    assert float(sides["orthogonal"].left) == pytest.approx(1.0, abs=1e-5)
+    assert float(sides["direct-sum"].left) == 4.0
+    assert float(sides["direct-sum"].more["sum of the heads’ dimensions"]) == 8.0
+    assert float(sides["diversity"].left) == pytest.approx(0.0, abs=1e-6)
+    assert [judge(BY_KEY[key], sides[key])[0].word for key in sides] == [FAILS] * 3
+
+
+def test_more_dimensions_than_there_are_fill_the_space_but_not_directly():
+    sides = measured.of_weights([torch.randn(3, 4, 2)])["direct-sum"]
+    assert float(sides.left) == 4.0 and not bool(sides.met)
+    assert judge(BY_KEY["direct-sum"], sides)[0].word == FAILS
+
+
+def test_random_subspaces_share_d_head_of_d_model_and_have_the_random_diversity():
+    sides = measured.of_weights([torch.randn(12, 96, 8)])
+    overlap = sides["orthogonal"]
+    assert float(overlap.left) == pytest.approx(float(overlap.more["random subspaces"]), rel=0.1)
+    assert float(overlap.more["random subspaces"]) == pytest.approx(8 / 96)
+    assert float(sides["diversity"].left) == pytest.approx(
+        float(sides["diversity"].right), abs=5e-3
+    )
+
+
+def test_rank_agrees_with_numpy_on_the_shipped_weights():
+    model = mv.load("tiny-bert")
+    layers = [layer.mT for layer in model.head_weights("W_O")]
+    sides = measured.of_weights(layers)["direct-sum"]
+    for layer, weights in enumerate(layers):
+        stacked = np.concatenate([head.numpy() for head in weights], axis=1)
+        assert float(sides.left[layer]) == np.linalg.matrix_rank(stacked)
+
+
+def test_one_head_has_nothing_to_be_compared_with():
+    sides = measured.of_weights([torch.randn(1, 6, 3)])
+    assert judge(BY_KEY["orthogonal"], sides["orthogonal"])[0].word == UNDEFINED
+    assert judge(BY_KEY["diversity"], sides["diversity"])[0].word == UNDEFINED
+    assert float(sides["direct-sum"].left) == 3.0
+
+
+# -- outputs ---------------------------------------------------------------------------------------
+
+
+def test_norm_and_variance_are_those_of_the_summed_outputs():
+    record = mv.load("tiny-gpt2").trace(TEXT)
+    sides = measured.of_outputs(record.z, record.W_O)
+    outputs = record.head_output.double().numpy()
+    total = outputs.sum(1)
+    norm = (total**2).sum(-1).mean(-1)
+    np.testing.assert_allclose(sides["norm"].left, norm, rtol=1e-4)
+    np.testing.assert_allclose(sides["variance"].left, total.var(1).sum(-1), rtol=1e-4)
+    np.testing.assert_allclose(sides["variance"].right, outputs.var(2).sum((1, 2)), rtol=1e-4)
+
+
+def test_the_sides_of_the_variance_differ_by_all_covariances_twice():
+    """What the lab says of why the statement holds or fails."""
+    record = mv.load("tiny-bert").trace(TEXT)
+    sides = measured.of_outputs(record.z, record.W_O)["variance"]
+    centred = record.head_output.double() - record.head_output.double().mean(2, keepdim=True)
+    gram = torch.einsum("liqd,ljqd->lij", centred, centred) / centred.shape[2]
+    twice = gram.sum((1, 2)) - gram.diagonal(dim1=1, dim2=2).sum(-1)
+    torch.testing.assert_close((sides.left - sides.right).double(), twice, rtol=1e-3, atol=1e-4)
+
+
+# -- information -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 4])
+@pytest.mark.parametrize("sharp", [0.5, 2.0, 5.0])
+def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
+    A = pattern(heads=heads, sharp=sharp, seed=heads)
+    joint = joint_information(A[0].double().numpy())
+    sides = measured.of_pattern(A, n_draws=4_000)
+    for side in sides.values():
+        assert float(side.low) - 1e-5 <= joint <= float(side.high) + 1e-5
+    low, high = measured.drawn_information(A, n_draws=4_000)
+    half = float(high - low) / 2
+    assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
+    if heads <= 2:  # the pair is known exactly
+        assert float(sides["redundancy"].low) == pytest.approx(joint, abs=1e-5)
+        assert judge(BY_KEY["redundancy"], sides["redundancy"])[0] == (HOLDS, True)
+
+
+def test_no_head_tells_more_than_all_and_the_mean_pattern_no_more_than_the_best():
+    """The theorem, and the reading in which it fails."""
+    record = mv.load("tiny-bert").trace(TEXT)
+    sides = measured.of_pattern(record.pattern)["best-head"]
+    assert [v.word for v in judge(BY_KEY["best-head"], sides)] == [HOLDS] * record.n_layers
+    assert bool((sides.more["heads’ mean pattern"] <= sides.right + 1e-5).all())
+
+
+def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs():
+    A = (0.9 * torch.eye(4) + 0.025).expand(1, 3, 4, 4)  # three that share a lot
+    p = A[0].double().numpy()
+    joint = np.einsum("qa,qb,qc->abc", *p) / 4
+    entropy = lambda x: float(-(x[x > 0] * np.log(x[x > 0])).sum())  # noqa: E731
+    correlation = sum(entropy(p[i].mean(0)) for i in range(3)) - entropy(joint)
+    sides = measured.of_pattern(A)["redundancy"]
+    total = float(sides.more["sum of all heads"])
+    assert total - correlation == pytest.approx(joint_information(p), abs=1e-5)
+    pairs = sum(
+        entropy(p[i].mean(0)) + entropy(p[j].mean(0)) - entropy(p[i].T @ p[j] / 4)
+        for i, j in itertools.combinations(range(3), 2)
+    )
+    assert float(sides.right) == pytest.approx(total - pairs, abs=1e-5)
+    assert abs(float(sides.right) - joint_information(p)) > 0.1
+    assert judge(BY_KEY["redundancy"], sides)[0].word == FAILS
+
+
+def test_the_same_draws_every_time():
+    A = pattern(layers=2, heads=5, queries=9, keys=9)
+    first, again = (measured.drawn_information(A, seed=3) for _ in range(2))
+    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
+
+
+def test_a_query_that_looks_at_nothing_and_texts_that_are_too_long(monkeypatch):
+    A = pattern(layers=2)
+    A[1, 0, 2] = 0.0
+    sides = measured.of_pattern(A)
+    for key in ("best-head", "redundancy"):
+        assert judge(BY_KEY[key], sides[key])[1].word == UNDEFINED
+    monkeypatch.setattr(measured, "MAX_PRODUCTS", 10)
+    sides = measured.of_pattern(pattern())
+    assert judge(BY_KEY["redundancy"], sides["redundancy"])[0].word == UNDEFINED
+    assert judge(BY_KEY["best-head"], sides["best-head"])[0].word == HOLDS
+
+
+def test_what_is_no_pattern_and_too_few_draws():
+    with pytest.raises(ShapeError):
+        measured.of_pattern(torch.ones(3, 3))
+    with pytest.raises(ArgumentError, match="2 draws"):
+        measured.drawn_information(pattern(), n_draws=1)
+
+
+# -- loss ------------------------------------------------------------------------------------------
+
+
+def test_failure_is_the_worst_head_of_each_layer():
+    found = Robustness(
+        loss=torch.zeros(1), heads=torch.tensor([[0, 0], [0, 1], [2, 0]]),
+        change=torch.tensor([[0.02], [-0.5], [0.004]]), pairs=torch.zeros(1, 2, 2).long(),
+        pair_change=torch.zeros(1, 1), apart=torch.zeros(1, 1), tolerance=0.01,
+    )  # fmt: skip
+    sides = measured.of_loss(found, 3)["failure"]
+    assert [v.word for v in judge(BY_KEY["failure"], sides)] == [FAILS, UNDEFINED, HOLDS]
+    assert sides.more[measured.HARMED].tolist()[::2] == [0.5, 0.0]
+
+
+def test_failure_on_a_model_is_what_switching_off_gives():
+    model = mv.load("tiny-gpt2")
+    found = robustness(model, TEXT, n_draws=32)
+    sides = measured.of_loss(found, 4)["failure"]
+    changes = mv.load("tiny-gpt2").head_importance(TEXT, "ablation").mean
+    torch.testing.assert_close(sides.left.double(), changes.double().amax(1), rtol=1e-3, atol=1e-4)

@@ -1,0 +1,171 @@
+"""Lab 4: the matrices alone give what the model computed, step by step; or it is said that not."""
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core.multi_head import MultiHeadAttention
+from mha_viz.errors import ArgumentError, ShapeError, TextError
+from mha_viz.labs import step_by_step as lab
+from mha_viz.labs.inside import inside
+from tests.capture.families import build
+
+EVERYTHING = ("pattern", "z", "query", "key", "value")
+TEXT = "The old dog slept while the young cat watched."
+
+
+@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2"])
+def shipped(request):
+    model = mv.load(request.param)
+    return model, model.trace(TEXT, keep=EVERYTHING)
+
+
+def walk(model, record, layer, head):
+    return lab.step_by_step(model, record, layer, head, inside(model, record, layer))
+
+
+def test_the_walk_ends_where_the_models_own_attention_does(shipped):
+    model, record = shipped
+    for layer in range(record.n_layers):
+        found = walk(model, record, layer, 3)
+        assert not found.own
+        for name, (largest, size) in found.differences.items():
+            assert largest < 1e-5 * max(size, 1), name
+        assert found.differences["output"] == lab.gap(found.output, found.seen.output)
+
+
+def test_every_step_follows_from_the_one_before(shipped):
+    model, record = shipped
+    found, weights = walk(model, record, 2, 5), model.attention_weights(2)
+    X = found.seen.X.numpy()
+    q, k, v = (
+        X @ getattr(weights, f"W_{m}")[5].numpy() + getattr(weights, f"b_{m}")[5].numpy()
+        for m in "QKV"
+    )
+    close = dict(atol=2e-5, rtol=1e-4)
+    np.testing.assert_allclose(found.query, q, **close)
+    np.testing.assert_allclose(found.key, k, **close)
+    np.testing.assert_allclose(found.value, v, **close)
+    np.testing.assert_allclose(found.dots, q @ k.T, **close)
+    np.testing.assert_allclose(found.scaled, q @ k.T / np.sqrt(32), **close)
+    hidden = np.triu(np.ones((len(X), len(X)), bool), 1) & record.causal
+    assert (np.isinf(found.masked.numpy()) == hidden).all()
+    exp = np.where(hidden, 0, np.exp(q @ k.T / np.sqrt(32)))
+    pattern = exp / exp.sum(1, keepdims=True)
+    np.testing.assert_allclose(found.pattern, pattern, **close)
+    np.testing.assert_allclose(found.z[5], pattern @ v, **close)
+    np.testing.assert_array_equal(found.joined[:, 5 * 32 : 6 * 32], found.z[5])
+    output = found.joined.numpy() @ found.W_O.numpy() + weights.b_O.numpy()
+    np.testing.assert_allclose(found.output, output, **close)
+
+
+def test_the_module_gives_the_same_from_the_same_input(shipped):
+    model, record = shipped
+    seen = inside(model, record, 1)
+    made = MultiHeadAttention.from_layer(model, 1)(seen.X, causal=record.causal)
+    torch.testing.assert_close(made.output, seen.output, atol=1e-5, rtol=1e-4)
+
+
+def test_listening_leaves_the_model_as_it_was(shipped):
+    model, record = shipped
+    before = list(model.network.modules())
+    inside(model, record, 0)
+    assert list(model.network.modules()) == before
+    assert torch.equal(model.trace(TEXT).pattern, record.pattern)
+
+
+@pytest.mark.parametrize(
+    ("family", "own"),
+    [
+        ("distilbert", set()),
+        ("llama", {"query", "key"}),  # rotary positions
+        ("opt", {"query"}),  # scales its queries at once
+        ("t5", {"pattern"}),  # a position bias
+    ],
+)
+def test_what_the_matrices_alone_do_not_give_is_said_and_the_rest_still_agrees(family, own):
+    model = build(family)
+    record = model.trace("the cat sat on a mat", keep=EVERYTHING, part=model.parts[0])
+    for layer in range(record.n_layers):
+        found = walk(model, record, layer, 1)
+        # a rotation by 0 changes nothing, a bias of equal numbers neither: not in these models
+        assert set(found.own) == own
+        assert found.differences["output"][0] < 1e-4 * max(found.differences["output"][1], 1)
+
+
+def test_cross_attention_reads_the_other_text():
+    model = build("t5")
+    record = model.trace("the cat sat on a mat", "a cat ran", keep=EVERYTHING, part="cross")
+    found = walk(model, record, 1, 0)
+    assert found.seen.X.shape[0] == len(record.tokens) != len(record.key_tokens)
+    assert found.seen.Y.shape[0] == len(record.key_tokens)
+    assert not found.causal and found.pattern.shape == record.pattern.shape[2:]
+    assert found.differences["output"][0] < 1e-4
+
+
+def test_shared_layers_are_told_apart():
+    import transformers as tf
+
+    from mha_viz.capture.attention_function import IMPLEMENTATION
+    from mha_viz.capture.model import AttentionModel
+    from tests.capture.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
+
+    config = tf.AlbertConfig(
+        vocab_size=len(WORDS), embedding_size=16, hidden_size=HEADS * D_HEAD, num_hidden_layers=3,
+        num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=N_CTX,
+    )  # fmt: skip
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=True), name="albert")
+    record = model.trace("the cat sat", keep=EVERYTHING)
+    inputs = [inside(model, record, layer).X for layer in range(3)]
+    assert not torch.allclose(inputs[0], inputs[1])
+    assert all(walk(model, record, i, 0).differences["output"][0] < 1e-4 for i in range(3))
+
+
+def test_a_cell_is_the_sum_of_its_products():
+    random = torch.Generator().manual_seed(3)
+    left, right = torch.randn(5, 40, generator=random), torch.randn(40, 7, generator=random)
+    bias = torch.randn(7, generator=random)
+    for most in (1, 6, 40, 99):
+        made = lab.cell(left, right, 2, 3, bias, most=most)
+        expected = float(left[2].double() @ right[:, 3].double() + bias[3])
+        assert made.total == pytest.approx(expected, abs=1e-9)
+        told = sum(a * b for _, a, b in made.terms)
+        assert told + made.rest + made.bias == pytest.approx(made.total, abs=1e-9)
+        assert len(made.terms) + made.n_rest == 40
+        sizes = [abs(a * b) for _, a, b in made.terms]
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(a == left[2, i] and b == right[i, 3] for i, a, b in made.terms)
+    for row, column in ((5, 0), (0, 7), (-1, 0)):
+        with pytest.raises(ArgumentError, match="no cell"):
+            lab.cell(left, right, row, column)
+
+
+def test_the_order_of_what_is_read_does_not_matter():
+    words = ("the", "cat", "sleeps", "on", "the", "mat")
+    found, turned = (lab.cross(("le", "chat", "dort"), w) for w in (words, words[::-1]))
+    assert found.pattern.shape == (2, 3, 6) and found.output.shape == (3, 8)
+    torch.testing.assert_close(found.pattern.sum(-1), torch.ones(2, 3))
+    torch.testing.assert_close(turned.pattern.flip(-1), found.pattern)
+    torch.testing.assert_close(turned.output, found.output)
+    # the same word twice is the same key; another order of queries is another order of rows
+    torch.testing.assert_close(found.pattern[..., 0], found.pattern[..., 4])
+    rows = lab.cross(("dort", "chat", "le"), words).output
+    torch.testing.assert_close(rows.flip(0), found.output)
+    # and the weights are no uniform blur that would prove nothing
+    assert found.pattern.max() > 0.4
+
+
+def test_what_the_lab_does_not_take(shipped):
+    model, record = shipped
+    seen = inside(model, record, 0)
+    with pytest.raises(ArgumentError, match="head must lie"):
+        lab.step_by_step(model, record, 0, 8, seen)
+    with pytest.raises(ArgumentError, match="layer must lie"):
+        inside(model, record, 4)
+    for queries, keys in (((), ("a",)), (("a",), ("b",) * 9)):
+        with pytest.raises(TextError, match="1 to 8 words"):
+            lab.cross(queries, keys)
+    with pytest.raises(ShapeError, match="compared"):
+        lab.gap(torch.ones(2), torch.ones(3))

@@ -1,0 +1,48 @@
+"""Arrows in the plane: tips where the vectors end, and the line through the chosen one's tip."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.arrows import arrows
+from tests.plots.drawn import HOSTILE, is_neutral, texts
+
+VECTORS = [[2.0, 1.0], [-1.0, 0.5], [0.0, -3.0]]
+
+
+def test_every_vector_is_an_arrow_from_the_origin():
+    figure = arrows(VECTORS, ["a", "b", "c"], title="t")
+    assert [(tip.x[0], tip.y[0]) for tip in figure.data] == [tuple(v) for v in VECTORS]
+    assert [(a.x, a.y, a.ax, a.ay) for a in figure.layout.annotations] == [
+        (x, y, 0, 0) for x, y in VECTORS
+    ]
+    assert figure.layout.yaxis.scaleanchor == "x"
+    assert "length 2.236" in texts(figure)
+
+
+def test_on_the_line_every_product_is_that_of_the_chosen_with_itself():
+    x = np.array(VECTORS[0])
+    figure = arrows(VECTORS, ["a", "b", "c"], title="t", chosen=0, circle=True)
+    line = figure.data[0]
+    for point in zip(line.x, line.y, strict=True):
+        assert x @ np.array(point) == pytest.approx(x @ x)
+    assert figure.layout.shapes[0].x1 == pytest.approx(5**0.5)
+
+
+def test_zeros_and_dark_are_drawn():
+    figure = arrows(np.zeros((3, 2)), ["a", "b", "c"], title="t", chosen=1, dark=True)
+    assert len(figure.data) == 3
+
+
+def test_names_are_never_markup():
+    assert is_neutral(arrows(VECTORS, [HOSTILE] * 3, title=HOSTILE, note=HOSTILE, chosen=0))
+
+
+def test_what_cannot_be_drawn():
+    for vectors in (np.zeros((3, 3)), np.full((3, 2), np.nan), np.zeros(2)):
+        with pytest.raises(ShapeError):
+            arrows(vectors, ["a", "b", "c"], title="t")
+    with pytest.raises(ShapeError):
+        arrows(VECTORS, ["a"], title="t")
+    with pytest.raises(ArgumentError):
+        arrows(VECTORS, ["a", "b", "c"], title="t", chosen=3)

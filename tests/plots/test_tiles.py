@@ -1,0 +1,52 @@
+"""Small heatmaps of a few heads: exact weights, names, marks, and what cannot be drawn."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.tiles import head_tiles
+from tests.plots.drawn import HOSTILE, is_neutral, texts
+
+RNG = np.random.default_rng(3)
+PATTERNS = RNG.dirichlet(np.ones(5), size=(2, 6, 4))  # 2 layers, 6 heads, 4 queries, 5 keys
+
+
+def test_every_head_is_a_tile_with_its_weights_and_its_name():
+    figure = head_tiles(PATTERNS, title="t")
+    assert len(figure.data) == 12
+    for i, tile in enumerate(figure.data):
+        np.testing.assert_allclose(tile.z, PATTERNS[i // 6, i % 6], rtol=1e-6)
+        assert (tile.customdata[2, 3] == [2, 3]).all()
+    assert [a.text for a in figure.layout.annotations][5:7] == ["L0 H5", "L1 H0"]
+    assert "query %{customdata[0]}" in texts(figure)
+
+
+def test_tiles_stand_four_in_a_row_and_never_overlap():
+    figure = head_tiles(PATTERNS, title="t")
+    corners = {(round(t.x0 - t.dx / 2, 6), round(t.y0 - t.dy / 2, 6)) for t in figure.data}
+    assert len(corners) == 12 and len({x for x, _ in corners}) == 4
+    assert len({y for _, y in corners}) == 4  # two lines for each layer
+    low, high = figure.layout.xaxis.range
+    assert all(low <= x and x + 1 <= high for x, _ in corners)
+    bottom, top = figure.layout.yaxis.range
+    assert all(top <= y and y + 1 <= bottom for _, y in corners)
+
+
+def test_a_marked_head_is_framed():
+    figure = head_tiles(PATTERNS, title="t", marked=[(1, 0)], dark=True)
+    frame, tile = figure.layout.shapes[0], figure.data[6]
+    assert frame.x0 == pytest.approx(tile.x0 - tile.dx / 2)
+    assert frame.y0 == pytest.approx(tile.y0 - tile.dy / 2)
+
+
+def test_texts_are_never_markup():
+    assert is_neutral(head_tiles(PATTERNS, title=HOSTILE, note=HOSTILE))
+
+
+def test_what_cannot_be_drawn():
+    for patterns in (np.zeros((2, 2)), np.full((1, 1, 2, 2), np.nan)):
+        with pytest.raises(ShapeError):
+            head_tiles(patterns, title="t")
+    for patterns in (np.zeros((3, 11, 2, 2)), np.zeros((1, 1, 65, 65)), np.full((1, 1, 2, 2), 2.0)):
+        with pytest.raises(ArgumentError):
+            head_tiles(patterns, title="t")

@@ -1,0 +1,107 @@
+"""Lab 7's page: painting, typing, fitting, links and bad links."""
+
+import pytest
+import streamlit as st
+
+from mha_viz.labs import any_pattern, any_pattern_digits
+from tests.ui.compare_app import check, figures, said, table
+from tests.ui.lab_app import lab, link
+
+KEY = "any-pattern"
+
+
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch):
+    """Enough to see what the page does with a fit."""
+    whole = any_pattern.fit
+    monkeypatch.setattr(
+        any_pattern, "fit", lambda *args, **options: whole(*args, **options | {"steps": 100})
+    )
+
+
+def painted(app):
+    return next(f for f in figures(app) if "Painted" in f["layout"]["title"]["text"])
+
+
+def test_a_fit_is_shown_when_asked_for_and_kept():
+    app = lab(KEY, "errors", pattern="near", tokens="5", seed="3")
+    assert "trained at once" in check(app) and len(figures(app)) == 2
+    app.button(key="any-pattern-fit").click().run()
+    text = check(app)
+    expected = any_pattern.fit(
+        any_pattern_digits.pattern_of(any_pattern_digits.preset("near", 5)), 3
+    )
+    shown = table(app, "KL", "scores off")
+    assert shown["KL"].to_numpy() == pytest.approx(expected.kl.numpy(), abs=1e-6)
+    assert (shown["scores off"] >= shown["scores off, at least"] - 1e-3).all()
+    assert "The narrowest head" in text and "d_k = 4** is the least" in text
+    app.slider(key=f"{KEY}-width-5").set_value(4).run()
+    assert "made with d_k = 4" in check(app)
+    app.segmented_control(key=f"{KEY}-error").set_value("largest").run()
+    app.number_input(key=f"{KEY}-seed").set_value(4).run()
+    assert "trained at once" in check(app)  # not of this seed
+    app.number_input(key=f"{KEY}-seed").set_value(3).run()
+    assert "The narrowest head" in check(app)
+    assert link(app) == {
+        "pattern": "near", "tokens": "5", "seed": "3", "width": "4", "error": "largest"
+    }  # fmt: skip
+
+
+def test_a_stopped_fit_leaves_nothing_behind(monkeypatch):
+    def stopped(*args, on_progress, **options):
+        on_progress(20, 100)
+        st.stop()
+
+    monkeypatch.setattr(any_pattern, "fit", stopped)
+    app = lab(KEY)
+    app.button(key="any-pattern-fit").click().run()
+    assert not app.exception and app.session_state["any-pattern-fits"] == {}
+    app.run()
+    assert "trained at once" in check(app)
+
+
+def test_what_is_typed_is_the_pattern_and_stays_in_the_link():
+    app = lab(KEY, tokens="4")
+    app.text_area(key=f"{KEY}-typed-4").set_value("1000\n0030\n\n0000 9999").run()
+    text = check(app)
+    assert "Empty rows (2) look everywhere alike" in text.replace("\\", "")
+    assert link(app) == {"tokens": "4", "pattern": "own", "own4": "1000-0030-0000-9999"}
+    again = lab(KEY, **link(app))
+    assert again.text_area(key=f"{KEY}-typed-4").value == "1000\n0030\n0000\n9999"
+    assert painted(again)["data"][0] == painted(app)["data"][0]
+
+
+@pytest.mark.parametrize("typed", ["", "12\n34", "10000\n0000\n0000\n0000", "abcd\n" * 4, "<b>"])
+def test_what_is_no_pattern_is_said_and_the_lab_goes_on(typed):
+    app = lab(KEY, tokens="4")
+    app.text_area(key=f"{KEY}-typed-4").set_value(typed).run()
+    assert "This is no pattern" in check(app)
+    app.text_area(key=f"{KEY}-typed-4").set_value("1111\n" * 4).run()
+    assert "This is no pattern" not in check(app)
+    assert "d_k = 1** is the least" in said(app)
+
+
+def test_what_a_link_says_in_vain_is_told():
+    bad = dict(pattern="cat", tokens="40", seed="-1", brush="x", width="0", error="nan%")
+    app = lab(KEY, **bad)
+    app.button(key="any-pattern-fit").click().run()
+    text = "\n".join(warning.value for warning in app.warning)
+    assert not app.exception and all(name in text for name in bad), text
+    check(lab(KEY, pattern="own", own8="1"))
+    check(lab(KEY, pattern="own", tokens="4", own4="0" * 500))
+    check(lab(KEY, width="12", tokens="4"))
+
+
+@pytest.mark.parametrize("tokens", ["4", "12"])
+@pytest.mark.parametrize("pattern", ["first", "random"])
+def test_every_size_comes_whole(tokens, pattern):
+    app = lab(KEY, "errors", "rank", "painted", tokens=tokens, pattern=pattern)
+    app.button(key="any-pattern-fit").click().run()
+    check(app)
+
+
+def test_the_answers():
+    app = lab(KEY)
+    for name in ("diagonal", "random"):
+        app.button(key=f"{KEY}-predict-{name}-button").click().run()
+    assert "circle" in app.info[0].value and app.info[1].value.startswith("**7.")

@@ -1,0 +1,123 @@
+"""Lab 6's page: controls, link, bad links and uploaded pictures."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mha_viz.labs import convolution, convolution_inputs
+from tests.ui.compare_app import check, figures, said, table
+from tests.ui.lab_app import lab, link
+
+KEY = "convolution"
+
+
+def test_every_number_is_that_of_the_library():
+    app = lab(KEY, "both", "tiles", "sharpness", preset="edge", side="16", alpha="3")
+    check(app)
+    picture = convolution_inputs.picture("house", 16)
+    kernel = torch.tensor(convolution_inputs.kernel_numbers("edge", 3))[None, None]
+    shown = table(app, "Conv2d", "attention")
+    expected = convolution.attended(picture, kernel, 3.0).flatten()
+    assert shown["attention"].to_numpy() == pytest.approx(expected.numpy(), abs=1e-6)
+    exact = torch.conv2d(picture[None, :, :, 0], kernel, padding=1).flatten()
+    assert shown["Conv2d"].to_numpy() == pytest.approx(exact.numpy(), abs=1e-5)
+    largest = float((expected - exact).abs().max())
+    assert f"{largest:.4g}"[:4] in said(app) and "raise α" in said(app)
+    heads = table(app, "rows down")
+    at_8_8 = float(shown.query("row == 8 and column == 8")["attention"].iloc[0])
+    assert heads["adds (first channel)"].sum() == pytest.approx(at_8_8, abs=1e-5)
+    assert len(table(app, "alpha", "bound")) > 10
+
+
+def test_controls_change_the_link_and_the_link_opens_them():
+    app = lab(KEY)
+    assert link(app) == {} and "rounding in float32" in check(app)
+    app.slider(key=f"{KEY}-alpha").set_value(2.5).run()
+    app.segmented_control(key=f"{KEY}-border").set_value("nearest").run()
+    app.segmented_control(key=f"{KEY}-size").set_value(5).run()
+    app.selectbox(key=f"{KEY}-preset").set_value("blur").run()
+    app.slider(key=f"{KEY}-row-slider-24").set_value(0).run()
+    check(app)
+    expected = {"alpha": "2.5", "border": "nearest", "size": "5", "preset": "blur", "row": "0"}
+    assert link(app) == expected
+    again = lab(KEY, **link(app))
+    assert again.slider(key=f"{KEY}-row-slider-24").value == 0
+    assert "25 heads" in check(again)
+
+
+def test_numbers_in_a_link_are_the_kernel():
+    app = lab(
+        KEY, "both", picture="dot", side="16", identity3="1,2,3;4,5,6;7,8,9", preset="identity"
+    )
+    check(app)
+    values = table(app, "attention")["attention"].to_numpy().reshape(16, 16)
+    assert values[7:10, 7:10].flatten() == pytest.approx(np.arange(9, 0, -1), abs=1e-5)
+
+
+@pytest.mark.parametrize("size", ["1", "3", "5"])
+@pytest.mark.parametrize("colour", ["0", "1"])
+@pytest.mark.parametrize("alpha", ["0", "30"])
+def test_every_size_comes_whole(size, colour, alpha):
+    app = lab(KEY, "both", "tiles", "sharpness", size=size, colour=colour, alpha=alpha, side="16")
+    check(app)
+
+
+def test_what_a_link_says_in_vain_is_told():
+    bad = dict(picture="cat", side="33", colour="red", size="2", alpha="99", border="torus",
+               row="-1", column="x", preset="<b>", sharpen3="1,2")  # fmt: skip
+    app = lab(KEY, **bad)
+    text = check(app)
+    assert len(app.warning) == len(bad) and all(name in text for name in bad)
+    check(lab(KEY, row="31", column="31", side="16"))  # beyond this picture: its last pixel
+
+
+def test_a_kernel_of_nothing():
+    app = lab(KEY, sharpen3="0,0,0;0,0,0;0,0,0")
+    assert "is **0**" in check(app)
+
+
+def upload(app, data, name="picture.png"):
+    app.file_uploader(key=f"{KEY}-file").upload(name, data, "image/png").run()
+    return app
+
+
+def png(*size, mode="RGB"):
+    held = io.BytesIO()
+    Image.new(mode, size).save(held, "PNG")
+    return held.getvalue()
+
+
+def test_a_picture_of_ones_own():
+    app = lab(KEY, picture="yours")
+    assert "Choose a file" in check(app)
+    assert "24 x 12 (rows x columns)" in check(upload(app, png(100, 200))).replace("\\", "")
+    check(upload(lab(KEY, picture="yours", size="5"), png(1, 1)))
+    check(upload(lab(KEY, picture="yours", size="5", colour="1"), png(3000, 1)))
+
+
+def test_a_file_that_is_none_leaves_the_lab_usable():
+    for data in (b"no picture", png(2100, 2000)):
+        app = upload(lab(KEY, picture="yours"), data)
+        assert not app.exception and len(app.error) == 1
+        assert "PNG or JPEG" in app.error[0].value or "megapixels" in app.error[0].value
+        app.selectbox(key=f"{KEY}-picture").set_value("rings").run()
+        check(app)
+
+
+def test_the_answers():
+    app = lab(KEY)
+    for name in ("alpha", "border", "shuffle"):
+        app.button(key=f"{KEY}-predict-{name}-button").click().run()
+    answers = " ".join(info.value for info in app.info)
+    assert "6.9%" in answers and "replicate" in answers
+    check(app)
+
+
+def test_the_chosen_pixel_is_framed_in_every_picture():
+    app = lab(KEY, row="3", column="5")
+    both = next(f for f in figures(app) if f["data"][0]["type"] == "image")
+    frames = [s for s in both["layout"]["shapes"] if s["y0"] == 2.5 and s["x0"] == 4.5]
+    assert len(frames) == 4

@@ -1,0 +1,248 @@
+"""Lab 11's page: the game played, its link, its sheets, odd texts and models."""
+
+import re
+import time
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.labs.find_the_head import BY_KEY, hints
+from mha_viz.ui import state
+from mha_viz.ui.learn import find_the_head_boards as boards
+from tests.capture.checkpoints import WORDS, gpt2, save, spread
+from tests.capture.families import FAMILIES
+from tests.ui.compare_app import check, table
+from tests.ui.lab_app import lab, link
+
+TEXT = "The old dog slept while the young cat watched the old dog."
+HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: [x](javascript:1) %{y}"
+BERT = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
+K = "find-the-head-"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, str]:
+    """Folders of small models, as if somebody had typed them."""
+    folder = tmp_path_factory.mktemp("models")
+    one, tall = (
+        tf.BertConfig(**BERT, hidden_size=8, num_hidden_layers=layers, num_attention_heads=1)
+        for layers in (1, 3)
+    )
+    deberta = tf.DebertaV2Config(
+        **BERT, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
+        relative_attention=True, pos_att_type="p2c|c2p",
+    )  # fmt: skip
+    save(spread(tf.BertForMaskedLM(one)), folder / "one")
+    save(spread(tf.BertForMaskedLM(tall)), folder / "tall")
+    save(spread(tf.DebertaV2ForMaskedLM(deberta)), folder / "deberta")
+    save(spread(tf.T5ForConditionalGeneration(FAMILIES["t5"][0])), folder / "t5", pairs=False)
+    save(gpt2(), folder / "gpt2", pairs=False)
+    found = {path.name: str(path) for path in folder.iterdir()}
+    state.folders().update(found.values())
+    return found
+
+
+def choose(app, layer, head, slot=0):
+    app.selectbox(key=f"{K}layer-{slot}").set_value(layer).run()
+    app.selectbox(key=f"{K}head-{slot}").set_value(head).run()
+
+
+def press(app, name):
+    app.button(key=K + name).click().run()
+    return "\n".join([check(app), *(message.value for message in app.success)])
+
+
+def best(name, metric):
+    scores = mv.head_report(mv.load(name).trace(TEXT, None, keep=("pattern", "z", "value")))
+    row = scores.loc[scores[metric].idxmax()]
+    return int(row.layer), int(row["head"])
+
+
+def test_a_game_from_its_first_task_to_its_total():
+    app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="previous,self,twins")
+    check(app)
+    assert app.subheader[1].value == "Task 1 of 3: The token before"
+    choose(app, *best("tiny-gpt2", "previous_token"))
+    assert "**100 points.**" in press(app, "answer")
+    text = press(app, "next")
+    assert "Task 2 of 3: Itself" in text
+    press(app, "hint")
+    press(app, "hint")
+    assert len(app.info) == 2
+    choose(app, *best("tiny-gpt2", "self_token"))
+    text = press(app, "answer")
+    assert "hints cost 20" in text and ("**80 points.**" in text or "**30 points.**" in text)
+    press(app, "next")
+    choose(app, 0, 0, slot=0)
+    choose(app, 0, 0, slot=1)
+    assert app.button(key=f"{K}answer").disabled  # one head twice is no pair
+    choose(app, 1, 1, slot=1)
+    text = press(app, "answer")
+    shown = table(app, "Your answer", "Points")
+    assert f"Total: {shown['Points'].sum()} of 300 points" in text
+    assert list(shown["Hints"]) == [0, 2, 0]
+    assert "Total" not in press(app, "restart")
+    assert "0 of 3 tasks answered" in app.get("progress")[0].proto.text
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_what_is_chosen_to_begin_with_is_never_right(name):
+    app = lab("find-the-head", text=TEXT, model=name)
+    for _ in range(9):
+        assert "**100 points.**" not in press(app, "answer")
+        press(app, "next")
+        if not any(b.key == f"{K}answer" for b in app.button):
+            break
+
+
+def test_answers_are_in_no_link():
+    app = lab("find-the-head", text=TEXT, tasks="sink,self", seed="7")
+    before = link(app)
+    choose(app, 2, 3)
+    press(app, "hint")
+    press(app, "answer")
+    assert link(app) == before
+    asked = dict(parse_qsl(urlsplit(app.code[0].value).query))
+    assert asked == {"model": "tiny-bert", "text": TEXT, "tasks": "sink,self", "seed": "7"}
+    again = lab("find-the-head", **asked)
+    check(again)
+    assert again.subheader[1].value == app.subheader[1].value
+    assert not again.success and not again.error and not again.warning
+
+
+def test_a_link_from_another_page_hands_out_no_heads():
+    app = lab("find-the-head", text=TEXT, layer="3", head="2", sort="entropy")
+    check(app)
+    assert not {"layer", "head", "sort"} & dict(parse_qsl(urlsplit(app.code[0].value).query)).keys()
+
+
+def test_choosing_tasks_changes_the_link():
+    app = lab("find-the-head", text=TEXT)
+    assert "tasks" not in link(app)
+    app.multiselect(key=f"{K}tasks").set_value(["twins", "self"]).run()
+    check(app)
+    assert link(app)["tasks"] == "self,twins"
+    app.number_input(key=f"{K}seed").set_value(3).run()
+    assert link(app)["seed"] == "3"
+
+
+@pytest.mark.parametrize("tasks", ["previous,nonsense", "self,self", "<script>", ","])
+def test_a_link_that_makes_no_sense_is_told(tasks):
+    app = lab("find-the-head", text=TEXT, tasks=tasks, seed="-4")
+    assert "makes no sense" in check(app)
+    assert len(app.warning) == 2
+
+
+def test_tasks_that_have_no_meaning_here_are_left_out():
+    app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="next,self")
+    text = check(app)
+    assert "does not see the future" in text and "Task 1 of 1: Itself" in text
+    app = lab("find-the-head", text="A cat sat", tasks="duplicate")
+    text = check(app)
+    assert "No token of this text occurs twice" in text and "no answer to these tasks" in text
+
+
+def test_no_head_does_is_right_where_none_does(models):
+    """Random weights: no head looks at itself with half of its weight."""
+    app = lab("find-the-head", text="the cat sat the cat", tasks="self", model=models["gpt2"])
+    text = press(app, "nobody")
+    assert "**100 points.**" in text and "No head does. The nearest is" in text
+    app = lab("find-the-head", text=TEXT, tasks="previous", model="tiny-gpt2")
+    press(app, "nobody")
+    assert "**0 points.** Some head does" in app.warning[0].value
+
+
+def test_losses_are_measured_on_request():
+    app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="spare,needed")
+    check(app)
+    assert not any(b.key == f"{K}answer" for b in app.button)
+    text = press(app, "measure")
+    assert "Task 1 of 2: A head that can go" in text
+    change = mv.load("tiny-gpt2").head_importance(TEXT, "ablation").mean
+    press(app, "next")
+    choose(app, *divmod(int(change.argmax()), 8))
+    assert "**100 points.**" in press(app, "answer")
+    press(app, "back")
+    choose(app, *divmod(int(change.abs().argmin()), 8))
+    assert "**100 points.**" in press(app, "answer")
+
+
+def test_hints_are_those_of_the_seed():
+    app = lab("find-the-head", text=TEXT, tasks="sink", seed="5")
+    for _ in range(3):
+        press(app, "hint")
+    assert app.button(key=f"{K}hint").disabled
+    other = lab("find-the-head", text=TEXT, tasks="sink", seed="5")
+    for _ in range(3):
+        other.button(key=f"{K}hint").click().run()
+    assert [i.value for i in app.info] == [i.value for i in other.info]
+    assert "A dark column" in app.info[0].value
+
+
+def test_the_predicted_share_is_counted():
+    app = lab("find-the-head", text=TEXT)
+    text = press(app, "predict-places-button")
+    assert re.search(r"On this text \d+ of 32 heads do", text)
+
+
+def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text(monkeypatch):
+    app = lab("find-the-head", text=HOSTILE, model="tiny-gpt2", tasks="self,twins")
+    check(app)
+    scene = app.session_state["scene"]
+    found = {}
+    for key in ("self", "twins"):
+        values = scene.facts["self_token"]
+        from mha_viz.core.measure import head_similarity
+        from mha_viz.labs.find_the_head import board_of_pairs, board_of_scores
+
+        found[key] = (
+            board_of_scores(BY_KEY[key], values, [])
+            if key == "self"
+            else board_of_pairs(BY_KEY[key], head_similarity(scene.record).numpy(), 8)
+        )
+    pupil, teacher = (boards.sheet(scene, "http://x/?a=1", found, a) for a in (False, True))
+    for page in (pupil, teacher):
+        assert "<script" not in page and "&lt;script&gt;" in page and "http-equiv" in page
+        assert "Which two heads look most alike" in page
+    assert "Because" in pupil and "Answer:" not in pupil
+    for board in found.values():
+        assert hints(board)[0] not in pupil
+    assert "The nearest: L" in teacher and "Answer: L" in teacher and "http://x/?a=1" in teacher
+
+
+@pytest.mark.parametrize("text", ["a", "the the the the", HOSTILE, "the cat " * 5_000])
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_any_text(model, text):
+    app = lab("find-the-head", text=text, model=model)
+    check(app)
+    press(app, "answer")
+
+
+@pytest.mark.parametrize("name", ["one", "tall", "deberta", "t5", "gpt2"])
+def test_any_model(models, name):
+    params = {"text": "the cat sat the cat", "pair": "the dog" * (name == "t5")}
+    app = lab("find-the-head", model=models[name], **params)
+    text = check(app)
+    assert ("there is nothing to find" in text) == (name == "one")
+    if name == "one":
+        return
+    for _ in range(9):
+        press(app, "next")
+        if any(b.key == f"{K}answer" and not b.disabled for b in app.button):
+            press(app, "answer")
+    if name == "t5":
+        for part in ("decoder", "cross"):
+            check(lab("find-the-head", model=models[name], part=part, **params))
+        app = lab("find-the-head", model=models[name], tasks="spare", **params)
+        app.button(key=f"{K}measure").click().run()
+        assert len(app.error) == 1 and not app.exception
+
+
+def test_a_click_is_answered_at_once():
+    app = lab("find-the-head", text=TEXT)
+    choose(app, 1, 1)
+    start = time.perf_counter()
+    choose(app, 2, 2)  # two runs of the whole page; the app runs the fragment alone
+    assert time.perf_counter() - start < 2.0

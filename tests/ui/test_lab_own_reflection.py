@@ -1,0 +1,93 @@
+"""Lab 2's page: controls, link, training, bad links."""
+
+import pytest
+import torch
+
+from mha_viz.labs import own_reflection as numbers
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+NAME = "own-reflection"
+
+
+def cells(app, title):
+    chart = next(f for f in figures(app) if f["layout"]["title"]["text"].startswith(f"<b>{title}"))
+    return [[float(text) for text in row] for row in chart["data"][0]["text"]]
+
+
+def test_every_number_is_that_of_the_library():
+    app = lab(NAME, "arrows", "random", tokens="6")
+    text = check(app)
+    expected = numbers.reflection(torch.tensor(numbers.START))
+    assert cells(app, "weights") == [
+        pytest.approx(r, abs=0.0051) for r in expected.pattern.tolist()
+    ]
+    assert "does not win in 2 of 6 rows" in text and "**sun** looks at **cat**" in text
+    assert len(table(app, "length", "score from dog")) == 6
+    assert table(app, "d", "equal lengths")["equal lengths"].sum() == 0
+
+
+def test_equal_lengths_bring_the_diagonal_back():
+    app = lab(NAME, tokens="6")
+    app.toggle(key=f"{NAME}-equal").set_value(True).run()
+    assert "All 6 tokens look at themselves most" in check(app)
+    assert link(app) == {"tokens": "6", "equal": "1"}
+
+
+def test_tokens_of_a_link_are_used_and_zeros_are_no_trouble():
+    app = lab(NAME, tokens="3", x3="0,0;1,0;0,0")
+    check(app)
+    assert cells(app, "weights")[0] == [0.33] * 3
+    assert "All 3 tokens" in check(app)
+    app.toggle(key=f"{NAME}-equal").set_value(True).run()
+    assert "no direction" in app.warning[0].value
+    check(app)
+    app.toggle(key=f"{NAME}-equal").set_value(False).run()
+    check(app)
+
+
+def test_training_shows_its_result_and_keeps_it_for_its_settings():
+    app = lab(NAME, "learning", steps="50")
+    assert not any("after" in str(f["layout"]["title"]) for f in figures(app))
+    app.button(key=f"{NAME}-train").click().run()
+    text = check(app)
+    assert "left neighbour" in text and cells(app, "after")[3][2] > 0.5
+    steps = table(app, "step", "previous token")
+    assert steps["step"].iloc[-1] == 50 and steps["previous token"].iloc[-1] > 0.5
+    app.toggle(key=f"{NAME}-positions").set_value(False).run()
+    assert not any("after" in str(f["layout"]["title"]) for f in figures(app))
+    app.toggle(key=f"{NAME}-positions").set_value(True).run()
+    assert cells(app, "after")[3][2] > 0.5
+    assert link(app) == {"steps": "50"}
+
+
+def test_a_mask_makes_both_outputs_the_same():
+    app = lab(NAME, masked="1", places="6")
+    assert "two outputs is **0**" in check(app)
+    assert cells(app, "A X W_V") == cells(app, "conv1d")
+    warm = lab(NAME, temperature="10")
+    assert cells(warm, "A X W_V") != cells(warm, "conv1d")
+
+
+def test_controls_further_down_survive_a_choice_further_up():
+    app = lab(NAME, temperature="3", steps="100", seed="4")
+    app.select_slider(key=f"{NAME}-tokens").set_value(5).run()
+    check(app)
+    assert link(app) == {"temperature": "3", "steps": "100", "seed": "4", "tokens": "5"}
+
+
+def test_what_a_link_says_in_vain_is_told():
+    app = lab(NAME, tokens="99", token="<b>", steps="-1", seed="x", temperature="hot", x4="1,2")
+    text = check(app)
+    for name in ("tokens", "token", "steps", "seed", "temperature", "x4"):
+        assert name in text
+    assert len(app.warning) == 6
+
+
+def test_answers():
+    app = lab(NAME)
+    for question in ("equal", "positions", "mixing"):
+        app.button(key=f"{NAME}-predict-{question}-button").click().run()
+    check(app)
+    starts = ("**No, at most", "**About 1/7", "**Nothing")
+    assert sorted(i.value.startswith(starts) for i in app.info) == [True] * 3

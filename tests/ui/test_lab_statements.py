@@ -1,0 +1,148 @@
+"""Lab 10's page: the table, verdicts, controls, odd texts and models."""
+
+import time
+
+import pytest
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.labs.statements import BY_KEY, STATEMENTS, judge
+from mha_viz.labs.statements_measured import of_loss, of_outputs, of_pattern, of_weights
+from mha_viz.ui import state
+from tests.capture.checkpoints import WORDS, gpt2, save, spread
+from tests.capture.families import FAMILIES
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+TEXT = "The old dog slept while the young cat watched the old dog."
+HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: [x](javascript:1) %{y}"
+BERT = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, str]:
+    """Folders of small models, as if somebody had typed them."""
+    folder = tmp_path_factory.mktemp("models")
+    one = tf.BertConfig(**BERT, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)
+    deberta = tf.DebertaV2Config(
+        **BERT, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
+        relative_attention=True, pos_att_type="p2c|c2p",
+    )  # fmt: skip
+    save(spread(tf.BertForMaskedLM(one)), folder / "one")
+    save(spread(tf.DebertaV2ForMaskedLM(deberta)), folder / "deberta")
+    save(spread(tf.T5ForConditionalGeneration(FAMILIES["t5"][0])), folder / "t5", pairs=False)
+    save(gpt2(), folder / "gpt2", pairs=False)
+    found = {path.name: str(path) for path in folder.iterdir()}
+    state.folders().update(found.values())
+    return found
+
+
+def verdicts(app) -> dict[str, str]:
+    shown = table(app, "Statement", "Layers")
+    return dict(zip(shown["Statement"], shown.iloc[:, 0], strict=True))
+
+
+def test_the_table_says_what_the_library_measures():
+    app = lab("statements", text=TEXT, model="tiny-gpt2", layer="2")
+    check(app)
+    model = mv.load("tiny-gpt2")
+    record = model.trace(TEXT)
+    sides = (
+        of_weights([layer.mT for layer in model.head_weights("W_O")])
+        | of_outputs(record.z, record.W_O)
+        | of_pattern(record.pattern)
+    )
+    shown = verdicts(app)
+    assert list(shown) == [statement.title for statement in STATEMENTS]
+    for key, side in sides.items():
+        found = judge(BY_KEY[key], side)
+        assert shown[BY_KEY[key].title].endswith(found[2].word)
+        held = sum(verdict.word == "holds" for verdict in found)
+        rows = table(app, "Statement", "Layers").set_index("Statement")
+        assert rows.loc[BY_KEY[key].title, "Layers"].startswith(f"holds in {held} of 4")
+        assert rows.loc[BY_KEY[key].title, "Random weights"].startswith("holds in ")
+
+
+def test_controls_change_the_link_and_the_link_opens_them():
+    app = lab("statements", text=TEXT)
+    app.selectbox(key="ask_layer").set_value(3).run()
+    app.toggle(key="statements-picture-variance").set_value(True).run()
+    check(app)
+    assert link(app) | {"layer": "3", "picture-variance": "1"} == link(app)
+    again = lab("statements", "variance-figure", **link(app))
+    assert again.selectbox(key="ask_layer").value == 3
+    assert len(figures(again)) == len(figures(app)) == 1
+    assert "In L3" in table(again, "Statement", "Layers")
+    assert {"variance of the sum", "sum of the variances"} <= set(table(again, "Layer"))
+
+
+@pytest.mark.parametrize("space", ["W_Q", "W_K", "W_V"])
+def test_other_weights_and_a_link_that_makes_no_sense(space):
+    app = lab("statements", text=TEXT, space_of=space, layer="9")
+    assert "There is no L9 H0" in check(app)
+    app = lab("statements", text=TEXT, space_of="W_X", **{"picture-norm": "yes"})
+    check(app)
+    assert len(app.warning) == 2
+
+
+def test_answers_are_measured_ones():
+    app = lab("statements", text=TEXT)
+    keys = [button.key for button in app.button if "predict" in button.key]
+    assert len(keys) == 2
+    for key in keys:
+        app.button(key=key).click().run()
+    check(app)
+    assert "Random subspaces of this size share" in app.info[0].value
+    assert "times as much" in app.info[1].value
+
+
+def test_failure_is_measured_on_request_and_shown_in_the_table():
+    app = lab("statements", text=TEXT, model="tiny-gpt2")
+    title = BY_KEY["failure"].title
+    assert verdicts(app)[title] == "on request"
+    app.button(key="statements-measure").click().run()
+    check(app)
+    found, random = next(iter(app.session_state["statements-failures"].values()))
+    assert random.change.abs().max() < found.change.abs().max()
+    assert verdicts(app)[title].endswith(
+        judge(BY_KEY["failure"], of_loss(found, 4)["failure"])[0].word
+    )
+    assert app.button(key="statements-measure").disabled
+
+
+@pytest.mark.parametrize("text", ["a", "the the the the", HOSTILE, "the cat " * 5_000])
+def test_any_text(text):
+    app = lab("statements", text=text, model="tiny-bert")
+    check(app)
+
+
+def test_one_token_has_no_variance():
+    app = lab("statements", text="a", model="tiny-gpt2")
+    assert "one token has no variance" in check(app)
+    assert verdicts(app)[BY_KEY["variance"].title] == "– not defined"
+
+
+@pytest.mark.parametrize("name", ["one", "deberta", "t5", "gpt2"])
+def test_any_model(models, name):
+    app = lab("statements", text="the cat sat", pair="the dog" * (name == "t5"), model=models[name])
+    text = check(app)
+    if name == "one":
+        assert "has no two heads to compare" in text
+    if name == "deberta":
+        assert "it is not known where this family keeps its weights" in text
+    if name == "t5":
+        app.button(key="statements-measure").click().run()
+        assert len(app.error) == 1  # says that it cannot be; the rest stands
+        assert not app.exception
+        app = lab(
+            "statements", text="the cat sat", pair="the dog", model=models[name], part="cross"
+        )
+        check(app)
+
+
+def test_another_layer_is_there_at_once():
+    app = lab("statements", text=TEXT)
+    app.selectbox(key="ask_layer").set_value(1).run()
+    start = time.perf_counter()
+    app.selectbox(key="ask_layer").set_value(2).run()
+    assert time.perf_counter() - start < 1.0  # the test machine may be busy; about 0.1 s else

@@ -1,0 +1,156 @@
+"""Lab 4's page: every step of every shipped model, controls, link and bad links."""
+
+import json
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.ui.learn.step_tables import STEPS
+from tests.capture.families import build
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+KEY = "step-by-step"
+
+
+def cells(app, title):
+    """The numbers written in the matrix of this title."""
+    found = next(
+        f for f in figures(app) if f["layout"]["title"]["text"].startswith(f"<b>{title}</b>")
+    )
+    return found["data"][0]["text"]
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_every_step_can_be_walked_to_by_the_button(model):
+    app = lab(KEY, model=model, text="The cat sat on the mat.")
+    seen = []
+    for step in STEPS:
+        check(app)
+        assert link(app).get("step", "x") == step
+        seen.append(next(s.value for s in app.subheader if "· L0 H0" in s.value))
+        if step != "compare":
+            app.button(key=f"{KEY}-Next").click().run()
+    assert len(set(seen)) == len(STEPS)
+    assert app.button(key=f"{KEY}-Next").disabled
+    compared = table(app, "What", "Largest difference")
+    assert set(compared["From the matrices"]) == {"yes"}
+    assert float(compared["Largest difference"].iloc[-1]) < 1e-4
+    app.button(key=f"{KEY}-Back").click().run()
+    assert link(app)["step"] == "output"
+
+
+def test_the_numbers_are_those_of_the_trace():
+    text = "The cat sat on the mat."
+    app = lab(KEY, model="tiny-gpt2", text=text, step="softmax", layer="2", head="3")
+    record = mv.load("tiny-gpt2").trace(text)
+    expected = [[f"{w:.2f}" for w in row[:8]] for row in record.pattern[2, 3][:8].tolist()]
+    assert cells(app, "weights") == expected
+    assert cells(app, "masked scores")[0][1:] == ["–"] * (len(expected[0]) - 1)
+
+
+def test_a_chosen_cell_is_written_out_as_a_sum():
+    app = lab(KEY, step="q", row_token="2", column_dim="5", text="a cat")
+    text = check(app)
+    model = mv.load("tiny-bert")
+    value = model.trace("a cat", keep=("pattern", "query")).query[0, 0, 2, 5]
+    assert f"= **{value:.4g}**" in text and "the other 250 products" in text
+    app.slider(key=f"{KEY}-column_dim").set_value(31).run()
+    assert link(app)["column_dim"] == "31"
+    assert "Written out: column of the head 24–31 of 32" in check(app)
+
+
+def test_what_a_link_says_in_vain_is_told():
+    app = lab(KEY, step="nonsense", row_token="many", text="one two three")
+    text = check(app).replace("\\", "")
+    assert "step='nonsense'" in text and "row_token='many'" in text
+    app = lab(KEY, step="scores", row_token="900", column_key="900", text="one two three")
+    text = check(app)
+    assert "There is no row 900 here" in text and "There is no column 900 here" in text
+
+
+def test_one_token_and_many(tmp_path):
+    for text in ("a", "word " * 3000):
+        for step in ("scores", "concat", "output"):
+            check(lab(KEY, model="tiny-gpt2", text=text, step=step))
+
+
+def test_tokens_are_shown_as_they_are():
+    text = check(lab(KEY, text="<b>$x$ [a](b) :smile: **c**", step="scores", row_token="1"))
+    assert "<b>$x" not in text
+
+
+def test_sentences_without_words_or_with_too_many_say_so_and_can_be_mended():
+    app = lab(KEY, write="", read="a b c d e f g h i j")
+    assert "1 to 8 words" in app.error[0].value
+    app.text_input(key=f"{KEY}-write").set_value("a").run()
+    app.text_input(key=f"{KEY}-read").set_value("b c").run()
+    check(app)
+    assert link(app)["read"] == "b c"
+
+
+def test_reversing_what_is_read_leaves_the_output():
+    before = cells(lab(KEY), "output")
+    app = lab(KEY, turned="1")
+    assert cells(app, "output") == before
+    names = json.dumps([f["layout"]["xaxis"]["ticktext"] for f in figures(app)[-3:-1]])
+    assert names.index("mat") < names.index("cat")
+
+
+def test_a_family_that_keeps_its_own_attention_gets_a_sentence(monkeypatch):
+    from mha_viz.capture.model import AttentionModel
+    from mha_viz.errors import NotKeptError
+
+    def refuse(self, layer, part=None):
+        raise NotKeptError("keeps its projections under names that are not known here")
+
+    monkeypatch.setattr(AttentionModel, "attention_weights", refuse)
+    app = lab(KEY)
+    assert not app.exception
+    assert "not known here" in app.error[0].value.replace("\\", "")
+
+
+def test_a_step_answers_in_time():
+    import time
+
+    app = lab(KEY, text="The animal did not cross the street because it was too tired.")
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        app.button(key=f"{KEY}-Next").click().run()
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5  # of the whole page; a browser runs the lab alone
+    assert torch.get_num_threads() >= 1
+
+
+@pytest.mark.parametrize(
+    ("family", "step", "words"),
+    [
+        ("llama", "q", "changes its query once more"),
+        ("llama", "k", "6 query heads share 3 key and value heads"),
+        ("llama", "compare", "That is rounding"),
+        ("t5", "softmax", "adds something to its scores"),
+        ("t5", "scale", "does not divide by √d_k"),
+        ("t5", "compare", "That is rounding"),
+    ],
+)
+def test_other_families_say_what_the_matrices_do_not_give(monkeypatch, family, step, words):
+    from mha_viz.ui import memory
+
+    model = build(family)
+    monkeypatch.setattr(memory, "model", lambda *args: model)
+    text = check(lab(KEY, text="the cat sat on a mat", step=step, layer="1"))
+    assert words in text
+
+
+def test_cross_attention_of_a_loaded_model_is_walked_through_too(monkeypatch):
+    from mha_viz.ui import memory
+
+    model = build("t5")
+    monkeypatch.setattr(memory, "model", lambda *args: model)
+    asked = dict(text="the cat sat on a mat", pair="a cat ran", part="cross")
+    for step in STEPS:
+        text = check(lab(KEY, step=step, **asked))
+    assert "That is rounding" in text
+    assert "Cross attention: queries come from" in check(lab(KEY, **asked))

@@ -1,0 +1,74 @@
+"""Lab 3's page: training, its results for its settings, link and bad links."""
+
+import pytest
+
+from mha_viz.labs import two_places as numbers
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+NAME = "two-places"
+
+
+def titles(app):
+    return [f["layout"]["title"]["text"] for f in figures(app)]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    app = lab(NAME, "few", "many", "rank", steps="100", width="8", seed="1")
+    app.button(key=f"{NAME}-train1").click().run()
+    app.button(key=f"{NAME}-train4").click().run()
+    return app
+
+
+def test_before_training_there_is_nothing_to_see_but_a_button():
+    app = lab(NAME)
+    assert "Train 1 head and 2 heads above" in check(app)
+    assert not figures(app) and link(app) == {}
+
+
+def test_every_number_is_that_of_the_library(trained):
+    text = check(trained)
+    runs = numbers.learn((1, 2), 100, 1, 3, 8, 8)
+    curve = table(trained, "step", "2 heads, mean")
+    assert curve["2 heads, mean"].iloc[-1] == pytest.approx(float(runs[2].both[:, -1].mean()))
+    assert f"**both {runs[1].both[:, -1].mean():.0%}**" in text
+    ranks = table(trained, "heads", "largest rank of scores")
+    assert list(ranks["heads"]) == [1, 2, 4, 8]  # 16 do not divide a width of 8
+    assert (ranks["largest rank of scores"] <= ranks["d_head"]).all()
+    assert table(trained, "heads", "run 1")["parameters"].nunique() == 1
+
+
+def test_other_settings_have_no_results_and_these_come_back(trained):
+    shown = len(figures(trained))
+    trained.select_slider(key=f"{NAME}-seed").set_value(2).run()
+    check(trained)
+    assert not figures(trained)
+    trained.select_slider(key=f"{NAME}-seed").set_value(1).run()
+    assert len(figures(trained)) == shown
+
+
+def test_an_example_is_chosen(trained):
+    trained.select_slider(key=f"{NAME}-example").set_value(3).run()
+    one = numbers.learn((1,), 100, 1, 3, 8, 8)[1].examples[2]
+    asked = f"n{one.names[one.places[0]]}, then n{one.names[one.places[1]]}"
+    assert asked in check(trained)
+    assert link(trained) == {"steps": "100", "width": "8", "seed": "1", "example": "3"}
+
+
+def test_what_a_link_says_in_vain_is_told():
+    app = lab(NAME, steps="7", values="3", width="<b>", seed="1e9", example="0")
+    text = check(app)
+    for name in ("steps", "values", "width", "seed", "example"):
+        assert name in text
+    assert len(app.warning) == 5
+
+
+def test_answers():
+    app = lab(NAME)
+    for question in ("one", "many"):
+        app.button(key=f"{NAME}-predict-{question}-button").click().run()
+    check(app)
+    assert [info.value.startswith(("**About 1 time in 8", "**2 heads")) for info in app.info] == [
+        True, True,
+    ]  # fmt: skip

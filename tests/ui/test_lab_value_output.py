@@ -1,0 +1,78 @@
+"""Lab 5's page: controls, link and bad links; its numbers are those of the library."""
+
+import json
+import re
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.labs.value_output import bill, slice_shares
+from tests.capture.families import build
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+KEY = "value-output"
+TEXT = "The cat sat on the mat."
+
+
+@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
+def test_the_page_comes_whole_and_its_numbers_are_small_where_they_should_be(model):
+    app = lab(KEY, "operations", "spectrum", "lengths", model=model, text=TEXT, layer="2", head="5")
+    text = check(app)
+    assert "What L2 H5 writes" in text
+    for words in ("difference of any two numbers is", "attention output by at most"):
+        found = re.search(rf"{words} \*\*([\d.e-]+)\*\*", text)
+        assert found and float(found[1]) < 1e-4
+    values = table(app, "number", "singular value")["singular value"]
+    assert len(values) == 256 and values[32] < 1e-12 * values[0]
+    assert table(app, "H7", "difference from the model")["difference from the model"].max() < 1e-4
+
+
+def test_the_bill_follows_its_control():
+    app = lab(KEY, "operations", text=TEXT)
+    app.select_slider(key=f"{KEY}-n").set_value(1024).run()
+    assert link(app)["n"] == "1024"
+    text = check(app)
+    two, one = bill(1024, 256, 32).operations
+    assert f"{two:,}" in text and f"{one:,}" in text
+    row = table(app, "d_v", "operations, one").set_index("d_v").loc[32]
+    assert (row["operations, two"], row["operations, one"]) == (two, one)
+
+
+def test_shares_are_those_of_the_library():
+    app = lab(KEY, text=TEXT, layer="1")
+    shares = slice_shares(mv.load("tiny-bert").trace(TEXT).head_output[1])
+    shown = next(f for f in figures(app) if "Share of each" in json.dumps(f["layout"]["title"]))
+    assert [row[i] for i, row in enumerate(shown["data"][0]["text"])] == [
+        f"{share:.2f}" for share in shares.diagonal()
+    ]
+
+
+def test_the_answer_about_parameters_is_computed():
+    app = lab(KEY, text=TEXT)
+    app.radio(key=f"{KEY}-predict-bill").set_value("More")
+    app.button(key=f"{KEY}-predict-bill-button").click().run()
+    assert "Yes. More" in app.info[0].value and "65,536" in app.info[0].value
+
+
+def test_links_that_make_no_sense_one_token_and_many():
+    text = check(lab(KEY, n="77", layer="99", text="x"))
+    assert "n='77'" in text and "There is no L99 H0" in text.replace("\\", "")
+    check(lab(KEY, model="tiny-gpt2", text="a"))
+    check(lab(KEY, text="word " * 3000))
+
+
+@pytest.mark.parametrize(
+    ("family", "part"), [("llama", "self"), ("t5", "encoder"), ("t5", "cross")]
+)
+def test_other_families(monkeypatch, family, part):
+    from mha_viz.ui import memory
+
+    model = build(family)
+    monkeypatch.setattr(memory, "model", lambda *args: model)
+    text = check(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part))
+    gaps = table(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part),
+                 "token", "difference from the model")  # fmt: skip
+    assert gaps["difference from the model"].max() < 1e-4
+    # llama here: 6 heads and d_model 30; t5: 5 heads do not divide 23
+    assert ("have no slices of their own" in text) == (family == "t5")
