@@ -3,6 +3,7 @@
 import streamlit as st
 
 from mha_viz.ui import look, memory, state
+from mha_viz.ui.learn import glossary
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import compare, explore, intervene, learn
 
@@ -23,6 +24,7 @@ labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
     lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
     for number, lab in enumerate(LABS, 1)
 }
+labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
 st.session_state.pages = tools | labs
 page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
 state.arrive(page.url_path)

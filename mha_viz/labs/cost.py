@@ -128,7 +128,8 @@ class Published:
 
     Args:
         kind: "bert" (token types, a norm behind the embeddings, a pooler) or "gpt2" (a norm at the
-            end). d_ff: width of the MLP. n_ctx: learned positions. source: who published them.
+            end). d_ff: width of the MLP. n_ctx: learned positions. source: who published them
+            (GPT-3: in table 2.1).
     """
 
     name: str
@@ -160,7 +161,7 @@ class Published:
         return embedding + self.attention + self.n_layers * (mlp + norms) + ends
 
 
-_BERT, _GPT2, _GPT3 = "Devlin et al. 2019", "Radford et al. 2019", "Brown et al. 2020, table 2.1"
+_BERT, _GPT2, _GPT3 = "Devlin et al. 2019", "Radford et al. 2019", "Brown et al. 2020"
 PUBLISHED = (
     Published("BERT-Base", "bert", 12, 768, 12, 3072, 30_522, 512, _BERT),
     Published("BERT-Large", "bert", 24, 1024, 16, 4096, 30_522, 512, _BERT),

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.labs.cost import Sizes
 
 LENGTHS = tuple(2**i for i in range(6, 13))  # 64 to 4,096
-MAX_BYTES = 2**27  # of weights that exist at once: longer texts are done some heads at a time
+MAX_BYTES = 2**26  # of weights that exist at once: longer texts are done some heads at a time
 MAX_LENGTH, MAX_WIDTH = 4096, 1024
 MOST_RUNS, PATIENCE = 15, 0.3  # runs, and seconds after which no more are begun
 OnProgress = Callable[[int, int], None]
@@ -142,23 +141,30 @@ def _measured(
     for n, d_model, n_heads in runs:
         tokens = torch.randn(n, d_model, generator=random)
         weights = torch.randn(d_model, 4 * d_model, generator=random) / d_model**0.5
-        heads = (tokens @ weights[:, : 3 * d_model]).view(n, 3, n_heads, -1).permute(1, 2, 0, 3)
-        q, k, v = (part.contiguous() for part in heads)
+        q, k, v = _split(tokens @ weights[:, : 3 * d_model], n_heads)
         ways: dict[str, Callable[[], object]] = {
             "projections": partial(torch.mm, tokens, weights),
             "weights": partial(_kept, q, k, v),
-            "fused": partial(attention, q, k, v, need_pattern=False),
+            # with a batch axis, without which torch has no fused kernel and makes all weights
+            "fused": partial(attention, q[None], k[None], v[None], need_pattern=False),
         }
-        made: dict[str, Any] = {}
+        pattern.append(_kept(q, k, v))
         for way, run in ways.items():
             done += 1
-            times, made[way] = _timed(run, tell)
+            times = _timed(run, tell)
             seconds[way].append(statistics.median(times))
             fastest[way].append(min(times))
-        pattern.append(made["weights"])
     done = total
     tell()
     return Measured(places, seconds, fastest, pattern, speed, torch.get_num_threads())
+
+
+def _split(joined: Tensor, n_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values that stand side by side, each as (head, token, d_head)."""
+    q, k, v = (
+        part.unflatten(1, (n_heads, -1)).transpose(0, 1).contiguous() for part in joined.chunk(3, 1)
+    )
+    return q, k, v
 
 
 def _kept(q: Tensor, k: Tensor, v: Tensor) -> int:
@@ -178,25 +184,24 @@ def heads_at_once(n: int, n_heads: int) -> int:
     """How many heads' float32 weights fit `MAX_BYTES`, one at least.
 
     >>> heads_at_once(4096, 8), heads_at_once(64, 8)
-    (2, 8)
+    (1, 8)
     """
     return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
 
 
-def _timed(run: Callable[[], object], tell: Callable[[], None]) -> tuple[list[float], object]:
-    """Seconds of three runs at least, of more where they are short, and what the run gives."""
-    made = run()  # the first time is slower: memory has to be found
+def _timed(run: Callable[[], object], tell: Callable[[], None]) -> list[float]:
+    """Seconds of three runs at least, of more where they are short."""
+    run()  # the first time is slower: memory has to be found
     times: list[float] = []
     while len(times) < 3 or (len(times) < MOST_RUNS and sum(times) < PATIENCE):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
         tell()
-    return times, made
+    return times
 
 
 def _speed(tell: Callable[[], None], side: int = 1024) -> float:
     """Products and sums of one large matrix product, per second, in the fastest of some runs."""
     left, right = torch.ones(side, side), torch.ones(side, side)
-    times, _ = _timed(partial(torch.mm, left, right), tell)
-    return side**3 / min(times)
+    return side**3 / min(_timed(partial(torch.mm, left, right), tell))

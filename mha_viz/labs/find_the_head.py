@@ -177,11 +177,9 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
         answer: heads in any order; empty is "no head does".
         n_hints: 0 to 3.
 
-    Returns:
-        0 to 100.
+    Returns: 0 to 100.
 
-    Raises:
-        ArgumentError: heads that are no answer; another number of hints.
+    Raises: ArgumentError: heads that are no answer; another number of hints.
 
     >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1, 0.5]], [(0, 0), (0, 2)])
     >>> [points(board, ((0, head),)) for head in range(3)], points(board, ((0, 0),), n_hints=2)
@@ -209,11 +207,9 @@ def board_of_scores(task: Task, scores: Any, passing: Collection[Head]) -> Board
         scores: (layer, head), numbers; NaN is "not defined" and no answer.
         passing: the heads that count.
 
-    Returns:
-        None where no head has a value.
+    Returns: None where no head has a value.
 
-    Raises:
-        ShapeError: scores that are not (layer, head).
+    Raises: ShapeError: scores that are not (layer, head).
 
     >>> board_of_scores(BY_KEY["self"], [[0.2, 0.7]], []).best
     ((0, 1),)
@@ -237,8 +233,7 @@ def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
     Args:
         distance: (layer * head, layer * head); NaN is "not defined". n_heads: of a layer.
 
-    Returns:
-        None where no pair has a value.
+    Returns: None where no pair has a value.
 
     >>> board_of_pairs(BY_KEY["twins"], [[0.0, 0.3], [0.3, 0.0]], n_heads=2).best
     ((0, 0), (0, 1))
@@ -275,8 +270,8 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
     draw = random.Random(f"{seed} {board.task.key}")
     best, layers = board.best, sorted({head[0] for answer in board.values for head in answer})
     own = {layer for layer, _ in best}
-    others = [layer for layer in layers if layer not in own]
-    near = sorted(own | set(draw.sample(others, min(len(others), 1)) if len(layers) > 2 else own))
+    others = [layer for layer in layers if layer not in own] if len(layers) > 2 else []
+    near = sorted(own | set(draw.sample(others, min(len(others), 1))))
     where = " or ".join(f"L{layer}" for layer in near)
     if board.task.n_heads == 2:
         second = f"They are in {' and '.join(f'L{layer}' for layer in sorted(own))}."

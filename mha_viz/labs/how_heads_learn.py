@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.core.multi_head import MultiHeadAttention
+from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
 from mha_viz.errors import ArgumentError
 from mha_viz.labs.own_reflection_learning import sinusoids
 
@@ -53,13 +53,18 @@ class TinyTransformer(nn.Module):
         self.unembed = nn.Parameter(torch.randn(D_MODEL, D_VOCAB, generator=random))
         self.unembed.data /= math.sqrt(D_MODEL)
 
+    @property
+    def attention(self) -> list[MultiHeadAttention]:
+        return [layer for layer in self.layers if isinstance(layer, MultiHeadAttention)]
+
     def forward(self, ids: Int[Tensor, "text token"]) -> tuple[Tensor, list[Tensor]]:
         """Logits (text, token, d_vocab) and each layer's pattern (text, head, query, key)."""
         residual = self.embed[ids] + self.position[: ids.shape[1]]
         patterns = []
         for layer in self.layers:
-            looked = layer(F.layer_norm(residual, (D_MODEL,)), causal=True)
+            looked: AttentionOutput = layer(F.layer_norm(residual, (D_MODEL,)), causal=True)
             residual = residual + looked.output
+            assert looked.pattern is not None
             patterns.append(looked.pattern)
         return F.layer_norm(residual, (D_MODEL,)) @ self.unembed, patterns
 
@@ -183,7 +188,7 @@ def _gradients(model: TinyTransformer, random: torch.Generator, found: Film | No
     if found is not None:
         found.loss.append(float(loss.detach()))
         found.accuracy.append(float((logits.argmax(-1) == answers).double().mean()))
-        squares = [weight.grad.square().sum() for weight in model.parameters()]  # type: ignore[union-attr]
+        squares = [w.grad.square().sum() for w in model.parameters() if w.grad is not None]
         found.gradient.append(float(torch.stack(squares).sum().sqrt()))
     return float(loss.detach())
 
@@ -191,7 +196,8 @@ def _gradients(model: TinyTransformer, random: torch.Generator, found: Film | No
 @torch.no_grad()
 def _write(model: TinyTransformer, probe: Tensor, step: int, before: Tensor, found: Film) -> None:
     found.steps.append(step)
-    gradients = torch.stack([layer.W_Q.grad for layer in model.layers])
+    gradients = torch.stack([W.grad for W in (layer.W_Q for layer in model.attention)
+                             if W.grad is not None])  # fmt: skip
     found.head_gradient.append(gradients.norm(dim=(-2, -1)))
     now = _queries(model)
     found.update.append((now - before).norm(dim=(-2, -1)) / before.norm(dim=(-2, -1)))
@@ -212,7 +218,7 @@ def _keep(model: TinyTransformer, probe: Tensor, step: int, found: Film) -> None
 
 
 def _queries(model: TinyTransformer) -> Float[Tensor, "layer head d_model d_head"]:
-    return torch.stack([layer.W_Q.detach().clone() for layer in model.layers])
+    return torch.stack([layer.W_Q.detach() for layer in model.attention])
 
 
 @dataclass(frozen=True)

@@ -89,20 +89,22 @@ STATEMENTS = (
     Statement(
         "redundancy", "The whole is the sum of the parts less what pairs share",
         "Add up what each head tells, subtract what every pair of heads tells twice.",
-        r"I(q;\, k_1 \dots k_H) = \sum_i I(q;\, k_i) - \sum_{i<j} I(k_i;\, k_j)",
+        r"\begin{aligned} I(q;\, k_1 \dots k_H) =\; &\sum_i I(q;\, k_i) \\ "
+        r"&- \sum_{i<j} I(k_i;\, k_j) \end{aligned}",
         "=", 0.1, "pattern", "all heads together", "sum less what pairs share", unit="nats",
     ),
     Statement(
         "diversity", "Heads are diverse",
         "Training makes the heads of a layer differ: their weights point in different directions, "
         "no less than independent random matrices would.",
-        r"D = \frac{2}{H(H-1)} \sum_{i<j} \big(1 - |\cos\theta_{ij}|\big) \ge D_\text{random}",
+        r"\begin{aligned} D &= \frac{2}{H(H-1)} \sum_{i<j} \big(1 - |\cos\theta_{ij}|\big) \\ "
+        r"&\ge D_\text{random} \end{aligned}",
         ">=", 0.01, "weights", "diversity D", "independent random matrices",
     ),
     Statement(
         "failure", "If one head fails, the others make up for it",
         "Switch any one head of the layer off: the loss on this text does not rise.",
-        r"\max_i\; L(\text{head}_i = 0) - L \;\le\; 0.01\ \text{nats per token}",
+        r"\max_i\; L(\text{head}_i = 0) - L \;\le\; 0.01",
         "<=", 0.0, "loss", "largest rise of the loss", "what counts as none", unit="nats",
     ),
 )  # fmt: skip

@@ -5,6 +5,7 @@ Knows plotly and arrays. Must not know what the numbers mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -71,12 +72,16 @@ def curves(
     for name, level in (levels or {}).items():
         figure.add_hline(
             y=level, line=dict(width=1.5, dash="dot", color=ink),
-            annotation=dict(text=plotly_text(name), font=dict(size=12, color=muted)),
+            annotation=dict(
+                text=plotly_text(name), font=dict(size=12, color=muted), y=_place(level, y_axis)
+            ),
         )  # fmt: skip
     for name, moment in (moments or {}).items():
         figure.add_vline(
             x=moment, line=dict(width=1.5, dash="dot", color=ink),
-            annotation=dict(text=plotly_text(name), font=dict(size=12, color=muted)),
+            annotation=dict(
+                text=plotly_text(name), font=dict(size=12, color=muted), x=_place(moment, x_axis)
+            ),
         )  # fmt: skip
     top, space = heading(title, [note], dark)
     layout, rows = theme.layout(dark), -(-len(lines) // 2)
@@ -97,6 +102,11 @@ def curves(
         )
     )  # fmt: skip
     return figure
+
+
+def _place(value: float, axis: Axis) -> float:
+    """Where an annotation stands: unlike lines, plotly wants it in powers of ten there."""
+    return math.log10(value) if axis == "log" and value > 0 else value
 
 
 def _add_band(figure: go.Figure, x: Any, band: tuple[Any, Any], name: str, colour: str) -> None:

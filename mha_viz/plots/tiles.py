@@ -89,7 +89,7 @@ def _tile(
 ) -> dict[str, Any]:
     """One head's heatmap, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
-    place = np.stack(np.mgrid[:queries, :keys], axis=-1).astype(np.uint8)
+    place = np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8)
     return dict(
         z=weights.astype(np.float32), zmin=0.0, zmax=1.0, showscale=False, customdata=place,
         x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries,

@@ -124,6 +124,12 @@ def test_random_subspaces_share_d_head_of_d_model_and_have_the_random_diversity(
     )
 
 
+def test_random_weights_fill_the_space_too():
+    sides = measured.of_weights([torch.randn(8, 64, 8), torch.randn(4, 64, 8)])["direct-sum"]
+    assert [v.word for v in judge(BY_KEY["direct-sum"], sides)] == [HOLDS, FAILS]
+    assert sides.left.tolist() == [64.0, 32.0]
+
+
 def test_rank_agrees_with_numpy_on_the_shipped_weights():
     model = mv.load("tiny-bert")
     layers = [layer.mT for layer in model.head_weights("W_O")]

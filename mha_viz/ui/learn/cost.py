@@ -46,7 +46,7 @@ def _calculator(choices: Choices) -> Sizes | None:
         "With m = d_model and d_k = m / h, on n tokens. Counted are products of two numbers that "
         "are added up; biases, the mask and softmax are left out.",
         r"\begin{aligned} C_{\text{head}} &= \underbrace{4\, n\, m\, d_k}_{W_Q, W_K, W_V, W_O} + "
-        r"\underbrace{2\, n^2 d_k}_{Q K^\top,\; A V} = O(n^2 d_k + n\, m\, d_k) \\ "
+        r"\underbrace{2\, n^2 d_k}_{Q K^\top,\; A V} \\ &= O(n^2 d_k + n\, m\, d_k) \\ "
         r"C_{\text{layer}} &= h\, C_{\text{head}} = 4\, n\, m^2 + 2\, n^2 m \\ "
         r"M_{\text{layer}} &= O(h\, n^2 + n\, m) \end{aligned}",
     )
@@ -107,7 +107,7 @@ def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     return pd.DataFrame({
         "Operations": [name for name, _ in parts],
         "one head": [short(count / sizes.n_heads) for _, count in parts],
-        f"one layer ({sizes.n_heads} heads)": [short(count) for _, count in parts],
+        "one layer": [short(count) for _, count in parts],
         f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for _, count in parts],
     })  # fmt: skip
 

@@ -51,12 +51,11 @@ def draw(choices: Choices) -> None:
     key = _settings(choices)
     held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
     if key not in held:
-        st.caption("Takes some seconds; up to half a minute for the longest and widest.")
+        st.caption("Takes some seconds, longer for long texts and wide tokens.")
     if st.button("Measure", icon=":material/play_arrow:", key=choices.key("start"), type="primary"):
-        held.pop(key, None)
-        while len(held) >= _HELD:
-            held.pop(next(iter(held)))
         held[key] = _measure(key, choices)
+        if len(held) > _HELD:
+            held.pop(next(iter(held)))
         st.rerun()
     if key in held:
         _by_length(choices, key, held[key][0])

@@ -120,8 +120,8 @@ def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     with messages.shown():
         st.subheader("The film", anchor=False)
         moment = choices.bound(
-            "moment", st.slider, "From the start (0) to the end (1)", 0.0, 1.0, default=FULL,
-            step=0.025, read=views.real(0.0, 1.0),
+            "moment", st.slider, "Scrub through it: 0 is the start, 1 the end", 0.0, 1.0,
+            default=FULL, step=0.025, read=views.real(0.0, 1.0),
         )  # fmt: skip
         last = len(found.snapshots) - 1
         frame_number = round(moment * last)
@@ -168,9 +168,10 @@ def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings:
         curves(
             {name: (found.steps, line) for name, line in series.items()},
             title=title, x_title="training step", y_title=unit, moments=moments, note=settings,
-            levels={"formed from here on": lab.FORMED} if aspect == "induction" else None,
-            y_axis="log" if aspect in ("gradient", "update") else "linear", dark=look.dark(),
-        ),
+            levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else None,
+            y_axis="log" if aspect in ("gradient", "update") else "linear", height=400,
+            dark=look.dark(),
+        ).update_xaxes(range=[0, 1.08 * found.steps[-1]]),  # room for a name beside the last step
         key=choices.key("curves"), name=title,
         table=pd.DataFrame({"step": found.steps, **series}), caption=settings,
         how_to_read="“Now” is the step shown above. “Formed”: the first measured step at which a "

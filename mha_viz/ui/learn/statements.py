@@ -163,7 +163,7 @@ def _table(found: Measured, random: Measured, layer: int) -> None:
 
 
 def _count(verdicts: list[Verdict]) -> str:
-    """In how many layers it holds, and what the others say."""
+    """In how many layers it holds; those that say neither are named."""
     counts = Counter(verdict.word for verdict in verdicts)
     text = f"{HOLDS} in {counts.pop(HOLDS, 0)} of {len(verdicts)}"
     counts.pop(FAILS, 0)
@@ -259,10 +259,8 @@ def _measure(scene: Scene) -> None:
     n_draws = min(N_DRAWS, total)
     if not known:
         which = "every head" if n_draws == total else f"{n_draws} random heads"
-        st.caption(
-            f"Switches off {which} of the model, one at a time, and as many pairs."
-            + " Only the first sentence is predicted." * bool(scene.record.text_pair)
-        )
+        first = " Only the first sentence is predicted." * bool(scene.record.text_pair)
+        st.caption(f"Switches off {which}, one at a time, and as many pairs.{first}")
     if not st.button("Switch heads off", icon=":material/play_arrow:", key="statements-measure",
                      type="primary", disabled=known):  # fmt: skip
         return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from mha_viz.capture.model import AttentionModel
@@ -29,12 +32,20 @@ def _lab(choices: Choices, scene: Scene) -> None:
     with shown():
         view = state.current()
         model = memory.model(view.model, view.device, view.dtype)
-        for part in (lambda: _walk(choices, scene, model), lambda: _cross(choices)):
-            try:
-                part()
-            except MhaVizError as error:  # the other part can be used all the same
-                st.error(plain(str(error)), icon=":material/error:")
+        with _apart():
+            _walk(choices, scene, model)
+        with _apart():
+            _cross(choices)
         choices.publish()
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """An error inside is shown, and the other parts of the lab can be used all the same."""
+    try:
+        yield
+    except MhaVizError as error:
+        st.error(plain(str(error)), icon=":material/error:")
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:

@@ -26,6 +26,9 @@ def index() -> None:
         with st.container(border=True, gap="xxsmall"):
             st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
             st.caption(lab.about)
+    with st.container(border=True, gap="xxsmall"):
+        st.page_link(pages["glossary"], label="**Glossary**")
+        st.caption("Terms, symbols, shapes and quantities; and what is often believed of heads.")
 
 
 def page(lab: Lab) -> Callable[[], None]:

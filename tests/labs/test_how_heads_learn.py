@@ -1,0 +1,153 @@
+"""Lab 9: what it claims about a tiny model that learns induction."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs import how_heads_learn as lab
+
+
+@pytest.fixture(scope="module")
+def film() -> lab.Film:
+    return lab.film()  # the settings that the page begins with
+
+
+def test_texts_repeat_with_their_period_and_it_varies():
+    ids, period = lab.repeated(300, lab.PERIODS, torch.Generator().manual_seed(0))
+    assert set(period.flatten().tolist()) == set(range(lab.PERIODS[0], lab.PERIODS[1] + 1))
+    for row, p in zip(ids.tolist(), period.flatten().tolist(), strict=True):
+        assert len(set(row[:p])) == p
+        assert all(row[i] == row[i - p] for i in range(p, len(row)))
+
+
+def test_the_model_is_causal_and_what_two_plain_layers_are():
+    model = lab.TinyTransformer(4, torch.Generator().manual_seed(1))
+    ids, _ = lab.repeated(2, lab.PERIODS, torch.Generator().manual_seed(2))
+    logits, patterns = model(ids)
+    later = ids.clone()
+    later[:, -1] = (later[:, -1] + 1) % lab.D_VOCAB
+    torch.testing.assert_close(model(later)[0][:, :-1], logits[:, :-1])
+    assert all((pattern.triu(1) == 0).all() for pattern in patterns)
+    # the first layer by torch's own attention
+    residual = F.layer_norm(model.embed[ids] + model.position, (lab.D_MODEL,))
+    mha = model.layers[0]
+    q, k, v = (
+        torch.einsum("btd,hde->bhte", residual, w) for w in (mha.W_Q, mha.W_K, mha.W_V)
+    )  # fmt: skip
+    z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    torch.testing.assert_close(
+        torch.einsum("bhte,hed->btd", z, mha.W_O), mha(residual, causal=True).output,
+        atol=1e-5, rtol=1e-4,
+    )  # fmt: skip
+
+
+def test_induction_is_learned_in_the_second_layer(film):
+    assert film.accuracy[-1] > 0.9 and film.loss[-1] < 0.3
+    assert film.formed is not None and film.best_head[0] == 1
+    scores = torch.stack(film.scores["induction"])
+    assert scores[-1, 1].max() > 0.7 and scores[:, 0].max() < 0.2
+    # the first layer passes on what came before
+    before = torch.stack(film.scores["previous_token"])[:, 0].amax(-1)
+    assert before[-1] > 2 * before[0]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_score_rises_late_and_fast(seed, film):
+    found = film if seed == 0 else lab.film(seed=seed)
+    best = [float(score.max()) for score in found.scores["induction"]]
+    at = dict(zip(found.steps, best, strict=True))
+    assert at[100] < 0.15 and at[200] > 0.5
+    assert found.formed == min(step for step, score in at.items() if score >= lab.FORMED)
+
+
+def test_the_induction_score_is_read_off_the_pattern(film):
+    p = lab.PERIODS[1]
+    pattern = film.patterns[-1][film.best_head].numpy()
+    by_hand = np.mean([pattern[q, q - p + 1] for q in range(p, 2 * p)])
+    assert by_hand == pytest.approx(float(film.scores["induction"][-1].max()), abs=0.15)
+    # what it looks at is the token after the same one
+    assert film.ids[:p] == film.ids[p:]
+    for q in range(p, 2 * p - 1):
+        assert film.ids[q - p + 1] == film.ids[q + 1]
+
+
+def test_gradients_and_updates_are_those_of_the_step():
+    found = lab.film(n_heads=2, n_steps=20, lr=0.01, seed=3)
+    random = torch.Generator().manual_seed(3)
+    model = lab.TinyTransformer(2, random)
+    ids, period = lab.repeated(32, lab.PERIODS, random)
+    logits, _ = model(ids)
+    losses = F.cross_entropy(logits[:, :-1].transpose(1, 2), ids[:, 1:], reduction="none")
+    known = torch.arange(1, lab.N_CTX)[None] >= period
+    loss = losses[known].mean()
+    loss.backward()
+    assert found.loss[0] == pytest.approx(float(loss), rel=1e-5)
+    for layer in range(2):
+        for head in range(2):
+            grad = model.layers[layer].W_Q.grad[head]
+            assert float(found.head_gradient[0][layer, head]) == pytest.approx(
+                float(grad.norm()), rel=1e-4
+            )
+    # Adam's first step is the rate (warm-up: 1/50 of it) for every entry
+    for layer in range(2):
+        weight = model.layers[layer].W_Q[0].detach()
+        expected = 0.01 / 50 * math.sqrt(weight.numel()) / float(weight.norm())
+        assert float(found.update[0][layer, 0]) == pytest.approx(expected, rel=0.02)
+
+
+def test_entropy_begins_near_that_of_equal_weights(film):
+    equal = np.mean([math.log(q + 1) for q in range(lab.N_CTX)])
+    assert float(film.scores["entropy"][0].mean()) == pytest.approx(equal, rel=0.15)
+
+
+def test_the_film_is_bounded(film):
+    for n_steps in (20, 400, 1_600, 5_000):
+        record, snapshot = -(-n_steps // lab.N_RECORDS), -(-n_steps // (lab.N_SNAPSHOTS - 1))
+        assert n_steps // record + 2 <= lab.N_RECORDS + 2
+        assert n_steps // snapshot + 1 <= lab.N_SNAPSHOTS
+    assert len(film.snapshots) == len(film.patterns) <= lab.N_SNAPSHOTS
+    assert film.snapshots[0] == film.steps[0] == 0
+    assert film.snapshots[-1] == film.steps[-1] == 400
+    assert sum(p.numel() * 4 for p in film.patterns) < 2**22
+
+
+def test_training_repeats_from_its_seed():
+    torch.manual_seed(1)
+    calls: list[int] = []
+    one = lab.film(n_steps=30, seed=5, on_step=calls.append)
+    torch.manual_seed(2)
+    again = lab.film(n_steps=30, seed=5)
+    assert one.loss == again.loss and torch.equal(one.patterns[-1], again.patterns[-1])
+    assert calls[0] == 0 and calls[-1] == 30
+    assert lab.film(n_steps=30, seed=6).loss != one.loss
+
+
+def test_a_rate_is_a_least_squares_line_in_the_logarithms():
+    steps = list(range(1, 200, 3))
+    values = [2.5 * t**-0.8 * math.exp(0.1 * math.sin(t)) for t in steps]
+    found = lab.rate(steps, values)
+    kept = [(t, y) for t, y in zip(steps, values, strict=True) if t >= lab.FIRST_FITTED]
+    slope, start = np.polyfit(np.log([t for t, _ in kept]), np.log([y for _, y in kept]), 1)
+    assert found.exponent == pytest.approx(-slope) and not found.holds
+    assert found.factor == pytest.approx(math.exp(start))
+    root = lab.rate(steps, [3 * t**-0.5 for t in steps])
+    assert root.holds and root.factor == root.factor_root == pytest.approx(3)
+    flat = lab.rate(steps, [1.0] * len(steps))
+    assert flat.exponent == pytest.approx(0) and not flat.holds
+    assert lab.rate([1, 2, 3], [1.0, 2.0, 3.0]) is None
+
+
+def test_one_over_root_t_does_not_hold_with_the_settings_to_begin_with(film):
+    assert not lab.rate(film.steps, film.gradient).holds
+
+
+def test_what_makes_no_sense():
+    for options in ({"n_steps": 5}, {"lr": 0.0}, {"lr": math.nan}, {"n_steps": 10**6}):
+        with pytest.raises(ArgumentError):
+            lab.film(**options)
+    with pytest.raises(ShapeError):
+        lab.film(n_heads=3)

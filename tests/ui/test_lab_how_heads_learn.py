@@ -1,0 +1,77 @@
+"""Lab 9's page: training, the film, its curves, link and bad links."""
+
+import pytest
+
+from mha_viz.labs import how_heads_learn as numbers
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import lab, link
+
+NAME = "how-heads-learn"
+
+
+@pytest.fixture(scope="module")
+def trained():
+    app = lab(NAME, "heads-film", "curves", "rate-figure", steps="200", heads="2", rate="0.01")
+    app.button(key=f"{NAME}-train").click().run()
+    return app
+
+
+@pytest.fixture(scope="module")
+def film():
+    return numbers.film(2, 200, 0.01, 0)
+
+
+def test_before_training_there_is_nothing_to_see_but_a_button():
+    app = lab(NAME)
+    check(app)
+    assert not figures(app) and link(app) == {}
+
+
+def test_every_number_is_that_of_the_library(trained, film):
+    text = check(trained)
+    assert f"formed at step {film.formed}**" in text
+    fitted = numbers.rate(film.steps, film.gradient)
+    assert f"α = **{fitted.exponent:.2f}**" in text
+    assert ("1/√t **holds** here" in text) or not fitted.holds
+    scores = table(trained, "step", "L1 H1")
+    assert scores["L1 H1"].iloc[-1] == pytest.approx(float(film.scores["induction"][-1][1, 1]))
+    assert list(scores["step"]) == film.steps
+    assert len(table(trained, "head", "key with the largest weight")) == 4 * numbers.N_CTX
+
+
+def test_the_film_is_scrubbed_and_curves_are_chosen(trained, film):
+    trained.slider(key=f"{NAME}-moment").set_value(0.0).run()
+    assert "All heads at step 0" in check(trained)
+    trained.slider(key=f"{NAME}-moment").set_value(0.5).run()
+    middle = film.snapshots[round(0.5 * (len(film.snapshots) - 1))]
+    assert f"All heads at step {middle}" in check(trained)
+    for aspect in ("entropy", "previous", "gradient", "update", "loss"):
+        trained.button_group(key=f"{NAME}-aspect").set_value(aspect).run()
+        check(trained)
+    assert len(table(trained, "step", "loss")) == len(film.steps)
+    assert link(trained) == {
+        "steps": "200", "heads": "2", "rate": "0.01", "moment": "0.5", "aspect": "loss",
+    }  # fmt: skip
+
+
+def test_a_head_that_does_not_form_is_told():
+    app = lab(NAME, steps="100", rate="0.001")
+    app.button(key=f"{NAME}-train").click().run()
+    assert "No induction head here" in check(app)
+
+
+def test_what_a_link_says_in_vain_is_told():
+    app = lab(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x")
+    text = check(app)
+    for name in ("steps", "heads", "rate", "seed", "moment", "aspect"):
+        assert name in text
+    assert len(app.warning) == 6
+
+
+def test_answers():
+    app = lab(NAME)
+    for question in ("layer", "sudden"):
+        app.button(key=f"{NAME}-predict-{question}-button").click().run()
+    check(app)
+    starts = ("**In the second", "**Hardly at all")
+    assert [info.value.startswith(starts) for info in app.info] == [True, True]
