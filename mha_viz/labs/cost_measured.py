@@ -151,7 +151,7 @@ def _measured(
         pattern.append(_kept(q, k, v))
         for way, run in ways.items():
             done += 1
-            times = _timed(run, tell)
+            times = _timed(run, tell, warm=way != "weights")  # which has just been run
             seconds[way].append(statistics.median(times))
             fastest[way].append(min(times))
     done = total
@@ -189,9 +189,10 @@ def heads_at_once(n: int, n_heads: int) -> int:
     return max(1, min(n_heads, MAX_BYTES // (4 * n**2)))
 
 
-def _timed(run: Callable[[], object], tell: Callable[[], None]) -> list[float]:
+def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = True) -> list[float]:
     """Seconds of three runs at least, of more where they are short."""
-    run()  # the first time is slower: memory has to be found
+    if warm:
+        run()  # the first time is slower: memory has to be found
     times: list[float] = []
     while len(times) < 3 or (len(times) < MOST_RUNS and sum(times) < PATIENCE):
         start = time.perf_counter()

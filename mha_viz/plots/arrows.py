@@ -44,7 +44,7 @@ def arrows(
     if tips.shape[1] != 2 or not np.isfinite(tips).all():
         raise ShapeError(f"vectors must be (vector, 2) and finite; got {tips.shape}.")
     labels = [plotly_text(name) for name in clean_all(names, len(tips), "vectors")]
-    reach = 1.25 * max(float(np.abs(tips).max()), 1e-6)
+    reach = 1.2 * max(float(np.hypot(*tips.T).max()), 1e-6)
     figure = go.Figure()
     if chosen is not None:
         if not 0 <= chosen < len(tips):

@@ -183,6 +183,14 @@ def test_long_texts_are_done_some_heads_at_a_time_and_give_the_same_bytes(monkey
     assert measured.heads_at_once(4096, 64) * 4 * 4096**2 <= 2**27
 
 
+def test_the_fused_way_is_fused_and_makes_no_weights():
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        measured.measure_lengths(32, 4, [64])
+    names = {event.key for event in profile.key_averages()}
+    assert any("flash_attention" in name for name in names)
+    assert not any("scaled_dot_product_attention_math" in name for name in names)
+
+
 def test_the_exponent_is_the_power():
     places = (64, 128, 256, 512)
     for power in (1.0, 1.5, 2.0):

@@ -55,6 +55,12 @@ def test_induction_is_learned_in_the_second_layer(film):
     assert before[-1] > 2 * before[0]
 
 
+def test_gradients_are_larger_while_the_head_forms(film):
+    at = dict(zip(film.steps, film.gradient, strict=True))
+    before = np.median([norm for step, norm in at.items() if 20 <= step < 100])
+    assert max(norm for step, norm in at.items() if 100 <= step < 200) > 1.3 * before
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_score_rises_late_and_fast(seed, film):
     found = film if seed == 0 else lab.film(seed=seed)
@@ -85,7 +91,7 @@ def test_gradients_and_updates_are_those_of_the_step():
     known = torch.arange(1, lab.N_CTX)[None] >= period
     loss = losses[known].mean()
     loss.backward()
-    assert found.loss[0] == pytest.approx(float(loss), rel=1e-5)
+    assert found.loss[0] == pytest.approx(float(loss.detach()), rel=1e-5)
     for layer in range(2):
         for head in range(2):
             grad = model.layers[layer].W_Q.grad[head]

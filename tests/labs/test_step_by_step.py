@@ -75,6 +75,27 @@ def test_listening_leaves_the_model_as_it_was(shipped):
     assert torch.equal(model.trace(TEXT).pattern, record.pattern)
 
 
+def test_a_second_sentence_goes_the_same_way():
+    model = mv.load("tiny-bert")
+    record = model.trace(TEXT, "It was asleep.", keep=EVERYTHING)
+    assert len(inside(model, record, 3).X) == len(record.tokens)
+    assert walk(model, record, 3, 1).differences["output"][0] < 1e-5
+
+
+def test_a_text_that_was_cut_goes_the_same_way():
+    model = mv.load("tiny-gpt2")
+    record = model.trace("word " * 500, keep=EVERYTHING)
+    assert len(inside(model, record, 0).X) == len(record.tokens) == model.n_ctx
+    assert walk(model, record, 2, 0).differences["output"][0] < 1e-4
+
+
+def test_half_precision_differs_by_its_rounding_and_that_is_no_other_attention():
+    model = mv.load("tiny-bert", dtype="bfloat16")
+    found = walk(model, model.trace(TEXT, keep=EVERYTHING), 1, 2)
+    largest, size = found.differences["output"]
+    assert not found.own and 1e-6 < largest < 0.05 * size
+
+
 @pytest.mark.parametrize(
     ("family", "own"),
     [

@@ -3,6 +3,7 @@
 import pytest
 
 from mha_viz.labs import two_places as numbers
+from mha_viz.ui.learn.two_places import NAMES
 from tests.ui.compare_app import check, figures, table
 from tests.ui.lab_app import lab, link
 
@@ -51,7 +52,7 @@ def test_other_settings_have_no_results_and_these_come_back(trained):
 def test_an_example_is_chosen(trained):
     trained.select_slider(key=f"{NAME}-example").set_value(3).run()
     one = numbers.learn((1,), 100, 1, 3, 8, 8)[1].examples[2]
-    asked = f"n{one.names[one.places[0]]}, then n{one.names[one.places[1]]}"
+    asked = ", then ".join(NAMES[one.names[place]] for place in one.places)
     assert asked in check(trained)
     assert link(trained) == {"steps": "100", "width": "8", "seed": "1", "example": "3"}
 

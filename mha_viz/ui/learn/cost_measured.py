@@ -39,8 +39,8 @@ def draw(choices: Choices) -> None:
     frame.step(
         "Measured on this machine",
         "The same layer with random numbers, timed here: the four projections, attention with all "
-        "its weights in memory, and attention by a fused kernel that never holds them. The time "
-        "does not depend on what the numbers are.",
+        "its weights in memory, and attention by torch’s fused kernel, which never holds all of "
+        "them at once. What the numbers are makes no difference.",
     )
     frame.predict(
         choices, "long", "A long text is made twice as long. How much longer does Q Kᵀ, softmax "

@@ -5,14 +5,34 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec
 
+import pandas as pd
 import streamlit as st
 
 from mha_viz.ui import look
-from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.choices import Choices, numbers
 from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.ui.messages import shown
+
+P = ParamSpec("P")
+
+
+def part(draw: Callable[P, None]) -> Callable[P, None]:
+    """A part of a lab that is drawn again by itself when a control in it changes.
+
+    A fragment, in which an error ends as a sentence: those of the page do not reach into one.
+    """
+
+    @st.fragment
+    @wraps(draw)
+    def drawn(*args: P.args, **options: P.kwargs) -> None:
+        with shown():
+            draw(*args, **options)
+
+    return drawn
 
 
 def sidebar() -> None:
@@ -68,14 +88,15 @@ def predict(
         key = choices.key(f"predict-{name}")
         chosen = st.radio("Your prediction", options, index=None, key=key, persist_state="session",
                           label_visibility="collapsed")  # fmt: skip
-        shown = f"{key}-shown"
+        open_key = f"{key}-open"
 
-        def show() -> None:
-            st.session_state[shown] = not st.session_state.get(shown, False)
+        def turn() -> None:
+            st.session_state[open_key] = not st.session_state.get(open_key, False)
 
-        st.button("Hide the answer" if st.session_state.get(shown) else "Show the answer",
-                  key=f"{key}-button", on_click=show)  # fmt: skip
-        if st.session_state.get(shown):
+        is_open = st.session_state.get(open_key, False)
+        st.button("Hide the answer" if is_open else "Show the answer", key=f"{key}-button",
+                  on_click=turn)  # fmt: skip
+        if is_open:
             verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
 
@@ -92,3 +113,40 @@ def matrix(key: str, values: Any, title: str, **options: Any) -> None:
         config={"displayModeBar": False},
         alt=f"{title}: a matrix of {n_rows} rows and {n_columns} columns.",
     )  # fmt: skip
+
+
+def editor(
+    choices: Choices,
+    name: str,
+    begin: tuple[tuple[float, ...], ...],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    title: str,
+    most: float,
+) -> tuple[tuple[float, ...], ...]:
+    """A small matrix that can be typed into; what was typed is in the link.
+
+    Args:
+        name: in the link; another one for another size.
+        begin: what it holds before anybody types.
+        rows, columns: their names. title: above the names of the rows.
+        most: numbers lie in [-most, most].
+    """
+    held = choices.get(name, begin, numbers(len(rows), len(columns), -most, most))
+    # The editor keeps its own edits: it must be handed the same numbers in every run.
+    base = choices.fixed(f"{name}-base", held)
+    number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=0.1)
+    with st.container(width=90 + 74 * len(columns)):
+        edited = st.data_editor(
+            pd.DataFrame(base, index=list(rows), columns=list(columns)), num_rows="fixed",
+            key=choices.editor_key(f"{name}-editor"), width="stretch",
+            column_config={
+                "_index": st.column_config.TextColumn(title, disabled=True),
+                **dict.fromkeys(columns, number),
+            },
+        )  # fmt: skip
+    filled = edited.astype(float).fillna(0.0).clip(-most, most).to_numpy()
+    written = tuple(tuple(row) for row in filled.tolist())
+    choices.keep(name, written)
+    return written

@@ -75,9 +75,9 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
     frame.predict(
         choices, "sudden", "How will its induction score rise?",
         ["Evenly, from the first step to the last", "Hardly at all for a while, then fast"], 1,
-        "Neither layer’s part is of use without the other’s, so gradients are faint until both are "
-        "there. With the settings to begin with, the score is below 0.15 after a quarter of the "
-        "steps, and above 0.5 after half of them.",
+        "Neither layer’s part is of use without the other’s, so gradients stay smaller until both "
+        "are there. With the settings to begin with, the score is below 0.15 after a quarter of "
+        "the steps, and above 0.5 after half of them.",
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n_heads = choices.bound("heads", st.select_slider, "Heads in each layer", lab.HEADS,
@@ -103,12 +103,13 @@ def _told(found: lab.Film) -> str:
             f"**No induction head here**: no score reached {lab.FORMED}. {end} Try more steps, or "
             "another rate."
         )
-    first = float(found.scores["previous_token"][-1][0].max())
+    before = found.scores["previous_token"]
+    first, last = float(before[0][0].max()), float(before[-1][0].max())
     return (
         f"**An induction head formed at step {found.formed}**: the first at which a head’s score "
         f"is {lab.FORMED} or more. The best at the end is {head_name(layer, head)} with "
         f"{float(found.scores['induction'][-1].max()):.2f}. In layer 0 the largest weight on the "
-        f"previous token is {first:.2f}: the heads there share that work. {end}"
+        f"previous token went from {first:.2f} to {last:.2f}. {end}"
     )
 
 
@@ -152,30 +153,36 @@ def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> Non
             columns=["head", "query", "key with the largest weight", "weight"],
         ),
         caption=f"Step {step}; {settings}",
-        how_to_read="Rows are queries, columns keys; darker is more weight. An induction head "
-        f"draws a line {lab.PERIODS[1] - 1} places beside the diagonal, in the lower half; a "
-        "previous-token head one just below the diagonal.",
+        how_to_read="Rows are queries, columns keys; the more colour, the more weight. An "
+        f"induction head draws a line {lab.PERIODS[1] - 1} places beside the diagonal, in the "
+        "lower half; a previous-token head one just below the diagonal.",
     )  # fmt: skip
 
 
 def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings: str) -> None:
     title, unit, values = CURVES[aspect]
     series = _series(values(found))
-    moments = {"now": float(step)}
+    moments, end = {}, found.steps[-1]
     if found.formed is not None:
         moments["formed"] = float(found.formed)
+    near = found.formed is not None and abs(step - found.formed) < 0.2 * end
+    moments["" if near else "now"] = float(step)  # two names would overlap
     figures.show(
         curves(
             {name: (found.steps, line) for name, line in series.items()},
             title=title, x_title="training step", y_title=unit, moments=moments, note=settings,
             levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else None,
-            y_axis="log" if aspect in ("gradient", "update") else "linear", height=400,
+            y_axis="log" if aspect in ("gradient", "update") else "linear",
+            height=300 + 12 * len(series),
             dark=look.dark(),
-        ).update_xaxes(range=[0, 1.08 * found.steps[-1]]),  # room for a name beside the last step
+        )
+        .update_xaxes(range=[0, 1.08 * end])  # room for a name beside the last step
+        .update_layout(margin_b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
         key=choices.key("curves"), name=title,
         table=pd.DataFrame({"step": found.steps, **series}), caption=settings,
-        how_to_read="“Now” is the step shown above. “Formed”: the first measured step at which a "
-        f"head’s induction score is {lab.FORMED} or more, on 8 texts never trained on.",
+        how_to_read="The other dotted line, “now”, is the step shown above. “Formed”: the first "
+        f"measured step at which a head’s induction score is {lab.FORMED} or more, on 8 texts "
+        "never trained on.",
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from mha_viz.plots.curves import curves
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, views
 from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among, numbers
+from mha_viz.ui.learn.choices import Choices, among
 
 SIZES = (3, 4, 5, 6, 7, 8)
 WIDTHS = (1, 2, 3, 4, 6, 8)
@@ -23,7 +23,7 @@ ASPECTS = {
 }
 
 
-@st.fragment
+@frame.part
 def draw(choices: Choices) -> None:
     """The lookup with every number, the square root, the temperature."""
     _lookup(choices)
@@ -67,27 +67,14 @@ def _lookup(choices: Choices) -> None:
 
 
 def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anything:
-    """A matrix that can be typed into; the link carries what was typed."""
+    """A matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
-    read = numbers(rows, columns, -99.0, 99.0)
-    size = f"{name}{rows}x{columns}"
-    held = choices.get(size, begin, read)
-    # The editor keeps its own edits: it must be handed the same numbers in every run.
-    base = choices.fixed(f"{size}-base", held)
-    table = pd.DataFrame(base, index=WORDS[:rows], columns=[str(i) for i in range(columns)])
-    with st.container(width=90 + 74 * columns):
-        edited = st.data_editor(
-            table, key=choices.editor_key(f"{size}-editor"), num_rows="fixed", width="stretch",
-            column_config={
-                "_index": st.column_config.TextColumn(title, disabled=True),
-                **{str(i): st.column_config.NumberColumn(min_value=-99, max_value=99, step=0.1)
-                   for i in range(columns)},
-            },
-        )  # fmt: skip
-    filled = edited.astype(float).fillna(0.0).clip(-99, 99)
-    choices.keep(size, tuple(tuple(row) for row in filled.to_numpy().tolist()))
-    return torch.tensor(filled.to_numpy(), dtype=torch.float32)
+    typed = frame.editor(
+        choices, f"{name}{rows}x{columns}", begin, WORDS[:rows], [str(i) for i in range(columns)],
+        title=title, most=99.0,
+    )  # fmt: skip
+    return torch.tensor(typed)
 
 
 def _pipeline(found: Lookup, n: int) -> None:

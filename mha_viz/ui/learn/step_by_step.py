@@ -19,24 +19,30 @@ from mha_viz.ui.learn.step_windows import one_step
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
 
+SENTENCES = (
+    ("write", "Queries from", "le chat dort"),
+    ("read", "Keys and values from", "the cat sleeps on the mat"),
+)
+
 
 def draw(choices: Choices) -> None:
     """The text run, then the walk through one head, and attention between two sentences."""
     scene = picking.picked()
     words.cut_off(scene.record)
-    _lab(choices, scene)
+    # Known before the first part writes the link, which would else lose them for a moment.
+    for name, _, default in SENTENCES:
+        choices.get(name, default, _sentence)
+    choices.get("turned", False, switch)
+    _real(choices, scene)
+    _cross(choices)
 
 
 @st.fragment
-def _lab(choices: Choices, scene: Scene) -> None:
-    with shown():
+def _real(choices: Choices, scene: Scene) -> None:
+    with shown(), _apart():
         view = state.current()
-        model = memory.model(view.model, view.device, view.dtype)
-        with _apart():
-            _walk(choices, scene, model)
-        with _apart():
-            _cross(choices)
-        choices.publish()
+        _walk(choices, scene, memory.model(view.model, view.device, view.dtype))
+    choices.publish()
 
 
 @contextmanager
@@ -46,6 +52,10 @@ def _apart() -> Iterator[None]:
         yield
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
+
+
+def _sentence(raw: str) -> str:
+    return raw[:200]
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
@@ -111,6 +121,7 @@ def _chosen_step(choices: Choices) -> str:
 # -- cross-attention -------------------------------------------------------------------------------
 
 
+@st.fragment
 def _cross(choices: Choices) -> None:
     frame.step(
         "From one sentence to another: cross-attention",
@@ -130,17 +141,16 @@ def _cross(choices: Choices) -> None:
     )  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="bottom"):
         texts = [
-            choices.bound(name, st.text_input, title, default=default, read=lambda raw: raw[:200],
+            choices.bound(name, st.text_input, title, default=default, read=_sentence,
                           max_chars=200, width=260)
-            for name, title, default in (
-                ("write", "Queries from", "le chat dort"),
-                ("read", "Keys and values from", "the cat sleeps on the mat"),
-            )
+            for name, title, default in SENTENCES
         ]  # fmt: skip
         turned = choices.bound("turned", st.toggle, "Reverse what is read", default=False,
                                read=switch)  # fmt: skip
     queries, keys = (words_of(text) for text in texts)
-    _crossed(choices, cross(queries, keys[::-1] if turned else keys))
+    with shown(), _apart():
+        _crossed(choices, cross(queries, keys[::-1] if turned else keys))
+    choices.publish()
 
 
 def _crossed(choices: Choices, found: Crossed) -> None:

@@ -5,80 +5,18 @@ Knows the numbers of the walk; must not draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import torch
 
-from mha_viz.core.checks import Anything
 from mha_viz.core.record import AttentionRecord
 from mha_viz.labs.step_by_step import Steps, project
 from mha_viz.plots.theme import format_number
+from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
 
 STEPS = {
     "x": "X", "q": "Q", "k": "K", "v": "V", "scores": "Q Kᵀ", "scale": "scale", "mask": "mask",
     "softmax": "softmax", "values": "weights × V", "concat": "concatenate", "output": "W_O",
     "compare": "compare",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One side of a matrix: its name among the choices, what it counts, and a name per place."""
-
-    name: str
-    title: str
-    names: list[str]
-    labels: bool = False  # whether the names are words
-
-    @property
-    def size(self) -> int:
-        return len(self.names)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Values with a title and two axes."""
-
-    title: str
-    values: Anything
-    rows: Axis
-    columns: Axis
-    diverging: bool = True
-    limits: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One step. With left and right: result = left right + bias; with left alone it is changed
-    place by place, and `cell` says how."""
-
-    key: str
-    stage: int
-    title: str
-    statement: str
-    formula: str
-    result: Matrix
-    left: Matrix | None = None
-    right: Matrix | None = None
-    bias: Anything | None = None
-    notes: list[str] = field(default_factory=list)
-    cell: Callable[[int, int], str] = lambda row, column: ""
-
-    @property
-    def shapes(self) -> str:
-        """The sizes of what is multiplied, and of what comes out."""
-        result = _size(self.result)
-        if self.left is None:
-            return result
-        if self.right is None:
-            return f"{_size(self.left)} → {result}"
-        bias = "" if self.bias is None else f" + ({self.result.columns.size})"
-        return f"({_size(self.left)}) · ({_size(self.right)}){bias} = **{result}**"
-
-
-def _size(matrix: Matrix) -> str:
-    return f"{matrix.rows.size} × {matrix.columns.size}"
 
 
 def shown_step(key: str, found: Steps, record: AttentionRecord, head: int) -> Shown:
@@ -289,11 +227,12 @@ class _Walk:
         found = self.found
         gap, size = found.differences["output"]
         close = gap <= 1e-3 * max(size, 1e-6)
-        judged = (
-            "That is rounding: the numbers that you walked through are those of the model."
-            if close
-            else "That is more than float32 rounds: see which step differs, below."
-        )
+        if close:
+            judged = "That is rounding: the numbers that you walked through are those of the model."
+        elif gap <= 0.05 * size:
+            judged = "That is what coarser numbers than float32 round, where the model uses them."
+        else:
+            judged = "That is more than rounding: see below which step differs."
         return Shown(
             "compare", 3, "Beside the model’s own output",
             f"The model’s own attention output was caught while it ran. Largest difference: "

@@ -13,7 +13,7 @@ from mha_viz.plots.theme import format_number
 from mha_viz.ui import state, views, words
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.step_tables import Axis, Matrix, Shown
+from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 

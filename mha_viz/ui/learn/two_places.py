@@ -17,6 +17,7 @@ STEPS = (100, 200, 400, 800, 1600)
 SEEDS = tuple(range(10))
 N_SEEDS = 3
 FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
+NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
 _POWERS = (1, 2, 4, 8, 16, 32, 64)
 EXAMPLES = tuple(range(1, lab.N_EXAMPLES + 1))
 Runs = dict[int, lab.Run]
@@ -67,9 +68,9 @@ def _task(choices: Choices) -> tuple[int, int, int, int]:
         "token is name + value, added up as tokens and positions are. One softmax can look at both "
         "places, but W_V is the same for both: their values are added before anybody can see which "
         "is which.",
-        r"\begin{gathered} x_j = \mathrm{name}_j + \mathrm{value}_j \\ z = \textstyle\sum_j a_j\, "
-        r"x_j W_V = \big(\sum_j a_j\, \mathrm{name}_j\big) W_V + "
-        r"\big(\sum_j a_j\, \mathrm{value}_j\big) W_V \end{gathered}",
+        r"\begin{gathered} x_j = \mathrm{name}_j + \mathrm{value}_j \\ "
+        r"z = \textstyle\big(\sum_j a_j\, \mathrm{name}_j\big) W_V \\ "
+        r"{} + \textstyle\big(\sum_j a_j\, \mathrm{value}_j\big) W_V \end{gathered}",
     )
     frame.predict(
         choices, "one", "One head as wide as the layer, 8 possible values. How often will both "
@@ -103,7 +104,8 @@ def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> Non
         st.markdown(
             f"**{_heads(n_heads)}** of width {run.d_head}, {run.n_parameters:,} parameters: one "
             f"value right {better:.0%}, the other {other:.0%}, "
-            f"**both {run.both[:, -1].mean():.0%}** (a guess would be right {1 / n_values:.1%} of the time for each)."
+            f"**both {run.both[:, -1].mean():.0%}** (a guess would be right "
+            f"{100 / n_values:g}% of the time for each)."
         )
     figures.show(
         _accuracy(runs, "Both values right", n_values, _said(settings)),
@@ -155,7 +157,7 @@ def _shares(runs: Runs) -> None:
     )
 
 
-@st.fragment
+@frame.part
 def _example(choices: Choices, runs: Runs) -> None:
     number = choices.bound("example", st.select_slider, "An unseen text", EXAMPLES, default=1,
                            read=among(EXAMPLES), width=240)  # fmt: skip
@@ -165,18 +167,22 @@ def _example(choices: Choices, runs: Runs) -> None:
             frame.matrix(
                 f"two-places-example-{n_heads}", one.pattern, _heads(n_heads),
                 rows=[f"head {i}" for i in range(n_heads)],
-                columns=[f"n{n}={v}" for n, v in zip(one.names, one.values, strict=True)],
+                columns=[f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
                 diverging=False, limits=(0.0, 1.0),
                 marked=[(i, place) for i in range(n_heads) for place in one.places],
             )  # fmt: skip
-    lines = [f"Asked for **n{one.names[one.places[0]]}, then n{one.names[one.places[1]]}**: the "
-             f"answer is {one.answer[0]}, {one.answer[1]}."]  # fmt: skip
+    asked = f"Asked for **{_name(one, 0)}, then {_name(one, 1)}**"
+    lines = [f"{asked}: the answer is {one.answer[0]}, {one.answer[1]}."]
     for n_heads, run in runs.items():
         given = run.examples[number - 1].given
         right = "right" if given == one.answer else "wrong"
         lines.append(f"{_heads(n_heads)}: {given[0]}, {given[1]} ({right}).")
     st.markdown(" ".join(lines))
     choices.publish()
+
+
+def _name(one: lab.Example, which: int) -> str:
+    return NAMES[one.names[one.places[which]]]
 
 
 # -- more and more heads -------------------------------------------------------------------------
@@ -245,6 +251,6 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
         }),
         caption=f"64 questions × 64 tokens, float64; {_said(settings)}",
         how_to_read="The rank of the scores never exceeds d_head: the two lines lie on each "
-        "other. Softmax is not linear and raises the rank again, but it cannot bring back an "
-        "order of the tokens that the scores do not have.",
+        "other. Softmax is not linear and raises the rank again (64 is the most here), but it "
+        "cannot bring back an order of the tokens that the scores do not have.",
     )  # fmt: skip

@@ -179,10 +179,11 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     measured = "" if found.all_of_them else (
         f" For a matrix this large only the {len(values)} that may differ from 0 are computed."
     )  # fmt: skip
+    last = min(width, len(values))
     st.markdown(
-        f"Measured on {head_name(view.layer, view.head)}: rank **{found.rank}**, largest singular "
-        f"value {format_number(values[0])}, number {min(width, len(values))} "
-        f"{format_number(values[min(width, len(values)) - 1])}.{measured}"
+        f"Measured on {head_name(view.layer, view.head)}: rank **{found.rank}**. The largest "
+        f"singular value is {format_number(values[0])}, the last of {last} is "
+        f"{format_number(values[last - 1])}.{measured}"
     )
     places = list(range(1, len(values) + 1))
     figure = curves(
@@ -204,9 +205,7 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
 # -- all heads of a layer --------------------------------------------------------------------------
 
 
-def _parts(
-    choices: Choices, scene: Scene, found: Parts, seen: Inside, has_bias: bool
-) -> None:  # fmt: skip
+def _parts(choices: Choices, scene: Scene, found: Parts, seen: Inside, has_bias: bool) -> None:
     view, record = state.current(), scene.record
     plus = " + b^O" if has_bias else ""
     frame.step(
