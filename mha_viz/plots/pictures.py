@@ -54,6 +54,8 @@ def pictures(
     rows, wide = next(iter(arrays.values())).shape[:2]
     lines, across = -(-len(arrays) // columns), min(columns, len(arrays))
     figure, layout = go.Figure(), theme.layout(dark)
+    shapes: list[dict[str, Any]] = []
+    texts: list[dict[str, Any]] = []
     height = lines * (side + _HEAD) + 4
     for i, (title, values) in enumerate(arrays.items()):
         n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, columns)
@@ -76,16 +78,16 @@ def pictures(
             domain=[top - side / height, top], range=[rows - 0.5, -0.5], anchor=f"x{n}",
             scaleanchor=f"x{n}", constrain="domain", constraintoward="top",
         )  # fmt: skip
-        figure.add_annotation(
+        texts.append(dict(
             text=plotly_text(clean(title, 60)), x=left, y=top, xref="paper", yref="paper",
             xanchor="left", yanchor="bottom", showarrow=False,
             font=dict(size=13, color=theme.ink(dark)),
-        )  # fmt: skip
+        ))  # fmt: skip
         if marked is not None:
-            figure.add_shape(**_frame(marked, dark), xref=f"x{n}", yref=f"y{n}")
+            shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
     figure.update_layout(
-        **layout, height=height, margin=dict(l=2, r=2, t=0, b=0), showlegend=False,
-        hovermode="closest", dragmode=False,
+        **layout, shapes=shapes, annotations=texts, height=height,
+        margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode=False,
     )  # fmt: skip
     return figure
 
@@ -123,19 +125,21 @@ def head_tiles(
     cells = np.full((rows, wide), np.nan)
     hover = np.full((rows, wide), "", dtype=object)
     figure = go.Figure()
+    shapes: list[dict[str, Any]] = []  # handed over at once: one by one they take long
+    texts: list[dict[str, Any]] = []
     for head, (row, column) in enumerate(offsets):
         y, x = (tile + gap) * (row - low[0]) + gap, (tile + gap) * (column - low[1])
         window, names = _window(weights[head], pixel, radius, f"head {head}")
         cells[y : y + tile, x : x + tile], hover[y : y + tile, x : x + tile] = window, names
-        figure.add_shape(
+        ground = dict(
             type="rect", x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5,
-            layer="below", line_width=0, fillcolor=theme.missing(dark),
+            layer="below", line=dict(width=0), fillcolor=theme.missing(dark),
         )  # fmt: skip
-        figure.add_shape(**_frame((y + radius, x + radius), dark))
-        figure.add_annotation(
+        shapes += [ground, _frame((y + radius, x + radius), dark)]
+        texts.append(dict(
             text=plotly_text(clean(notes[head], 24)), x=x - 0.5, y=y - 0.4, xanchor="left",
             yanchor="bottom", showarrow=False, font=dict(size=11, color=theme.muted(dark)),
-        )  # fmt: skip
+        ))  # fmt: skip
     figure.add_heatmap(
         z=cells, zmin=0, zmax=1, colorscale=theme.colorscale("sqrt", dark), hoverinfo="text",
         hovertext=hover.tolist(), hoverongaps=False, xgap=1, ygap=1,
@@ -145,7 +149,7 @@ def head_tiles(
     quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True)
     figure.update_layout(
         **layout | dict(
-            height=side + 40, margin=dict(l=4, r=4, t=34, b=4),
+            height=side + 40, margin=dict(l=4, r=4, t=34, b=4), shapes=shapes, annotations=texts,
             xaxis=quiet | dict(range=[-0.6, wide - gap], constrain="domain",
                                constraintoward="left"),
             yaxis=quiet | dict(range=[rows - 0.4, 0], scaleanchor="x", constrain="domain",
@@ -175,7 +179,7 @@ def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def _points(values: NDArray[np.float64], title: str, clickable: bool) -> dict[str, Any]:
     """Invisible points over the pixels, which tell their numbers and answer to clicks."""
-    places = np.stack(np.indices(values.shape[:2]), -1).reshape(-1, 2)
+    places = np.argwhere(np.ones(values.shape[:2], dtype=bool))
     name, numbers = plotly_text(clean(title, 60)), values.reshape(len(places), -1)
     texts = [
         f"{name} · row {row}, column {column}<br><b>"
