@@ -50,58 +50,70 @@ def curves(
     """
     if not lines:
         raise ArgumentError("There is no line to draw.")
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     for i, (name, given) in enumerate(lines.items()):
         x, y = (as_numbers(values, 1, name) for values in given)
         if x.shape != y.shape:
             raise ShapeError(f"{name}: {len(x)} places, but {len(y)} values.")
-        colour, label = theme.qualitative(dark)[i % 8], plotly_text(clean(name, 60))
         if bands and name in bands:
-            _add_band(figure, x, bands[name], name, colour)
-        few = len(x) <= _MARKED
-        figure.add_scatter(
-            x=x, y=y, name=label, mode="lines+markers" if few else "lines", hoverinfo="text",
-            line=dict(width=2, color=colour, dash=DASHES[i % len(DASHES)]),
-            marker=dict(size=7, symbol=SYMBOLS[i % len(SYMBOLS)]),
-            hovertext=[
-                f"{label}<br>{plotly_text(x_title)}: {quantity(a, '')}<br><b>{quantity(b, '')}</b>"
-                for a, b in zip(x, y, strict=True)
-            ],
-        )  # fmt: skip
-    ink, muted = theme.ink(dark), theme.muted(dark)
-    for name, level in (levels or {}).items():
-        figure.add_hline(
-            y=level, line=dict(width=1.5, dash="dot", color=ink),
-            annotation=dict(
-                text=plotly_text(name), font=dict(size=12, color=muted), y=_place(level, y_axis)
-            ),
-        )  # fmt: skip
-    for name, moment in (moments or {}).items():
-        figure.add_vline(
-            x=moment, line=dict(width=1.5, dash="dot", color=ink),
-            annotation=dict(
-                text=plotly_text(name), font=dict(size=12, color=muted), x=_place(moment, x_axis)
-            ),
-        )  # fmt: skip
+            traces.append(_band(x, bands[name], name, theme.qualitative(dark)[i % 8]))
+        traces.append(_line(x, y, name, i, x_title, dark))
     top, space = heading(title, [note], dark)
-    layout, rows = theme.layout(dark), -(-len(lines) // 2)
-    below = 56 + (24 * rows if len(lines) > 1 else 0)
-    small = dict(font=dict(size=12), standoff=6)
-    figure.update_layout(
-        **layout | dict(
-            title=top, height=height, showlegend=len(lines) > 1, legend=legend(dark),
-            margin=dict(l=56, r=14, t=space + 8, b=below),
-            xaxis=layout["xaxis"] | dict(
-                title=small | dict(text=plotly_text(x_title)), type=x_axis, zeroline=False,
-                showline=True, ticks="outside", ticklen=4, fixedrange=True,
-            ),
-            yaxis=layout["yaxis"] | dict(
-                title=small | dict(text=plotly_text(y_title)), type=y_axis, zeroline=False,
-                fixedrange=True,
-            ),
-        )
+    below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
+    layout = theme.layout(dark) | dict(
+        title=top, height=height, showlegend=len(lines) > 1, legend=legend(dark),
+        margin=dict(l=56, r=14, t=space + 8, b=below),
     )  # fmt: skip
-    return figure
+    small = dict(font=dict(size=12), standoff=6)
+    layout["xaxis"] |= dict(
+        title=small | dict(text=plotly_text(x_title)), type=x_axis, zeroline=False, showline=True,
+        ticks="outside", ticklen=4, fixedrange=True,
+    )  # fmt: skip
+    layout["yaxis"] |= dict(
+        title=small | dict(text=plotly_text(y_title)), type=y_axis, zeroline=False, fixedrange=True
+    )
+    marks = [_level(name, y, y_axis, dark) for name, y in (levels or {}).items()]
+    marks += [_moment(name, x, x_axis, dark) for name, x in (moments or {}).items()]
+    layout |= dict(shapes=[shape for shape, _ in marks], annotations=[text for _, text in marks])
+    return go.Figure(dict(data=traces, layout=layout))  # in one go: piece by piece is slow
+
+
+def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[str, Any]:
+    label = plotly_text(clean(name, 60))
+    return dict(
+        type="scatter", x=x, y=y, name=label, hoverinfo="text",
+        mode="lines+markers" if len(x) <= _MARKED else "lines",
+        line=dict(width=2, color=theme.qualitative(dark)[i % 8], dash=DASHES[i % len(DASHES)]),
+        marker=dict(size=7, symbol=SYMBOLS[i % len(SYMBOLS)]),
+        hovertext=[
+            f"{label}<br>{plotly_text(x_title)}: {quantity(a, '')}<br><b>{quantity(b, '')}</b>"
+            for a, b in zip(x, y, strict=True)
+        ],
+    )  # fmt: skip
+
+
+def _level(name: str, y: float, axis: Axis, dark: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A line from left to right, and its name above its end."""
+    shape = dict(type="line", xref="paper", x0=0, x1=1, y0=y, y1=y, line=_dotted(dark))
+    text = dict(xref="paper", x=1, y=_place(y, axis), xanchor="right", yanchor="bottom")
+    return shape, text | _named(name, dark)
+
+
+def _moment(name: str, x: float, axis: Axis, dark: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A line from bottom to top, and its name beside its upper end."""
+    shape = dict(type="line", yref="paper", y0=0, y1=1, x0=x, x1=x, line=_dotted(dark))
+    text = dict(yref="paper", y=1, x=_place(x, axis), xanchor="left", yanchor="top")
+    return shape, text | _named(name, dark)
+
+
+def _dotted(dark: bool) -> dict[str, Any]:
+    return dict(width=1.5, dash="dot", color=theme.ink(dark))
+
+
+def _named(name: str, dark: bool) -> dict[str, Any]:
+    return dict(
+        text=plotly_text(name), showarrow=False, font=dict(size=12, color=theme.muted(dark))
+    )
 
 
 def _place(value: float, axis: Axis) -> float:
@@ -109,14 +121,14 @@ def _place(value: float, axis: Axis) -> float:
     return math.log10(value) if axis == "log" and value > 0 else value
 
 
-def _add_band(figure: go.Figure, x: Any, band: tuple[Any, Any], name: str, colour: str) -> None:
+def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, Any]:
     low, high = (as_numbers(values, 1, f"band of {name}") for values in band)
     if not len(low) == len(high) == len(x):
         raise ShapeError(f"{name}: {len(x)} places, but a band of {len(low)} and {len(high)}.")
     known = np.isfinite(low) & np.isfinite(high)
     red, green, blue = theme.rgb(colour)
-    figure.add_scatter(
-        x=np.concatenate([x[known], x[known][::-1]]),
+    return dict(
+        type="scatter", x=np.concatenate([x[known], x[known][::-1]]),
         y=np.concatenate([high[known], low[known][::-1]]), fill="toself", mode="lines",
         line=dict(width=0), fillcolor=f"rgba({red},{green},{blue},0.2)", hoverinfo="skip",
         showlegend=False,

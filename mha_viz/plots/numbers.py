@@ -63,48 +63,53 @@ def number_matrix(
     names = clean_all(rows or [str(i) for i in range(n_rows)], n_rows, "rows")
     heads = clean_all(columns or [str(i) for i in range(n_columns)], n_columns, "columns")
     written = cell >= 30
-    figure = go.Figure(
-        go.Heatmap(
-            z=numbers, **colours_of(numbers, diverging, limits, dark), showscale=False,
-            xgap=1, ygap=1, hoverongaps=True, hoverinfo="text",
-            hovertext=[list(line) for line in hover] or _hover(numbers, names, heads, title),
-            text=_texts(numbers, decimals) if written else None,
-            texttemplate="%{text}" if written else None, textfont=dict(size=12),
-        )
+    cells = dict(
+        type="heatmap", z=numbers, **colours_of(numbers, diverging, limits, dark), showscale=False,
+        xgap=1, ygap=1, hoverongaps=True, hoverinfo="text",
+        hovertext=[list(line) for line in hover] or _hover(numbers, names, heads, title),
+        text=_texts(numbers, decimals) if written else None,
+        texttemplate="%{text}" if written else None, textfont=dict(size=12),
     )  # fmt: skip
-    for row, column in marked:
-        figure.add_shape(
+    layout = _axes(names if rows else [], heads if columns else [], numbers.shape, cell, dark)
+    small = f'<span style="font-size:12px;color:{theme.muted(dark)}"> {plotly_text(shape)}</span>'
+    layout["title"] |= dict(
+        text=f"<b>{plotly_text(clean(title, 60))}</b>{small if shape else ''}",
+        y=1, yref="container", yanchor="top", pad=dict(t=10, l=4),
+    )  # fmt: skip
+    layout["width"] = max(layout["width"], 40 + _LETTER * (len(title) + len(shape)))
+    layout["shapes"] = [
+        dict(
             type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5,
             line=dict(width=3, color=theme.accent(dark)),
-        )  # fmt: skip
-    left = 10 + _LETTER * min(14, max(map(len, names))) if rows else 6
-    slanted = bool(columns) and max(map(len, heads)) * _LETTER > cell
+        )
+        for row, column in marked
+    ]  # fmt: skip
+    return go.Figure(dict(data=[cells], layout=layout))  # in one go: piece by piece is slow
+
+
+def _axes(
+    rows: list[str], columns: list[str], shape: tuple[int, ...], cell: int, dark: bool
+) -> dict[str, Any]:
+    """A layout with room for the cells and for the names that there are."""
+    n_rows, n_columns = shape
+    left = 10 + _LETTER * min(14, max(map(len, rows))) if rows else 6
+    slanted = bool(columns) and max(map(len, columns)) * _LETTER > cell
     top = 40 + (20 if columns else 0) + (34 if slanted else 0)
     right = 44 if slanted else 8
-    height = min(_HEIGHT, cell)
-    axis = dict(showgrid=False, zeroline=False, fixedrange=True, ticks="")
     layout = theme.layout(dark)
-    label = f'<span style="font-size:12px;color:{theme.muted(dark)}"> {plotly_text(shape)}</span>'
-    figure.update_layout(
-        **layout | dict(
-            title=layout["title"] | dict(
-                text=f"<b>{plotly_text(clean(title, 60))}</b>{label if shape else ''}",
-                y=1, yref="container", yanchor="top", pad=dict(t=10, l=4),
-            ),
-            width=max(left + cell * n_columns + right, 40 + _LETTER * (len(title) + len(shape))),
-            height=top + height * n_rows + 8,
-            margin=dict(l=left, r=right, t=top, b=8, autoexpand=False),
-            xaxis=layout["xaxis"] | axis | dict(
-                tickvals=list(range(n_columns)) if columns else [], ticktext=_ticks(heads),
-                side="top", tickangle=-40 if slanted else 0, range=[-0.5, n_columns - 0.5],
-            ),
-            yaxis=layout["yaxis"] | axis | dict(
-                tickvals=list(range(n_rows)) if rows else [], ticktext=_ticks(names),
-                range=[n_rows - 0.5, -0.5],
-            ),
-        )
+    plain = dict(showgrid=False, zeroline=False, fixedrange=True, ticks="")
+    layout["xaxis"] |= plain | dict(
+        tickvals=list(range(len(columns))), ticktext=_ticks(columns), side="top",
+        tickangle=-40 if slanted else 0, range=[-0.5, n_columns - 0.5],
     )  # fmt: skip
-    return figure
+    layout["yaxis"] |= plain | dict(
+        tickvals=list(range(len(rows))), ticktext=_ticks(rows), range=[n_rows - 0.5, -0.5]
+    )
+    return layout | dict(
+        width=left + cell * n_columns + right,
+        height=top + min(_HEIGHT, cell) * n_rows + 8,
+        margin=dict(l=left, r=right, t=top, b=8, autoexpand=False),
+    )
 
 
 def _texts(numbers: np.ndarray, decimals: int) -> list[list[str]]:
@@ -115,6 +120,7 @@ def _text(value: float, decimals: int) -> str:
     if not np.isfinite(value):
         return "–"
     short = f"{value:.{decimals}f}"
+    short = short.lstrip("-") if float(short) == 0 else short
     return short if len(short) <= 6 else f"{value:.0e}"
 
 

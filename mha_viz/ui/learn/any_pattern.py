@@ -38,8 +38,8 @@ def draw(choices: Choices) -> None:
         "A head has d_k numbers for each query and each key. Paint where each token should look; "
         "then heads of every width are trained to look there. Tokens are one-hot vectors, so that "
         "W_Q and W_K hold a free query and key for each token: only d_k limits what they can do.",
-        r"\begin{gathered} A = \operatorname{softmax}(W_Q W_K^\top) \qquad W_Q, W_K \in "
-        r"\mathbb{R}^{n \times d_k} \\ \min_{W_Q, W_K}\; \textstyle\frac1n\sum_q "
+        r"\begin{gathered} A = \operatorname{softmax}(W_Q W_K^\top) \\"
+        r"W_Q, W_K \in \mathbb{R}^{n \times d_k} \\ \min_{W_Q, W_K}\; \textstyle\frac1n\sum_q "
         r"\operatorname{KL}(\text{painted}_q \,\Vert\, A_q) \end{gathered}",
     )
     frame.predict(
@@ -191,8 +191,8 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
         "row, so what must be met is ln A with each row’s mean taken off. A pattern **without "
         "zeros** is made exactly by a head of that matrix’s rank and by no narrower one, and the "
         "rank is never above n − 1.",
-        r"\begin{gathered} S = \ln A\,\big(I - \tfrac1n \mathbf{1}\mathbf{1}^\top\big) \qquad "
-        r"d_k \ge \operatorname{rank} S \\ \min_{\operatorname{rank} \le d_k} \lVert S - "
+        r"\begin{gathered} S = \ln A\,\big(I - \tfrac1n \mathbf{1}\mathbf{1}^\top\big) \\ "
+        r"\text{exact: } d_k \ge \operatorname{rank} S \\ \min_{W_Q, W_K} \lVert S - "
         r"W_Q W_K^\top \rVert_F = \textstyle\sqrt{\sum_{i > d_k} \sigma_i(S)^2} \end{gathered}",
     )
     frame.predict(

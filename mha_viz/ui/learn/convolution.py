@@ -54,8 +54,8 @@ def _statement(choices: Choices) -> None:
         "every place Δ of a k × k kernel a head of its own: it looks only at the pixel Δ away "
         "from where it is, and its W_V W_O is the kernel’s slice there. The sum over heads "
         "is the convolution. Each pixel is a token of its colours and (row, column, row² + "
-        "column², 1); from these W_Q and W_K make a score that is highest at Δ.",
-        r"\begin{gathered} \text{score}_h(p, k) = -\alpha\,\lVert k - p - \Delta_h \rVert^2 + c_p"
+        "column², 1); from these W_Q and W_K make a score that is highest at Δ:",
+        r"\begin{gathered} s_h(p, k) = -\alpha\,\lVert k - p - \Delta_h \rVert^2 + c_p"
         r"\\ \textstyle\sum_h A_h X W_V^h W_O^h \;\to\; \text{Conv2d}(X) \end{gathered}",
     )
     st.caption(
@@ -68,7 +68,7 @@ def _statement(choices: Choices) -> None:
         ["about 7 %", "about 25 %", "less than 0.01 %"], 0,
         "The four neighbours are at distance 1, and each gets e⁻⁴ of the weight: "
         f"{leak(4.0):.1%} in all. At α = 20 it is "
-        f"{format_number(leak(20.0))}, less than float32 can tell from nothing.",
+        f"{format_number(leak(20.0))}, less than float32 can take away from 1.",
     )  # fmt: skip
 
 

@@ -43,8 +43,9 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
         key=choices.key("sharpness"), name="Sharpness of the heads",
         table=pd.DataFrame({"alpha": alphas, "measured": found.error, "bound": found.bound}),
         caption=chosen.about,
-        how_to_read="Each step of α divides the error by e until float32 ends it. Exactly 0 cannot "
-        "be drawn on this axis and leaves a gap.",
+        how_to_read="Measured on the middle of the picture, 16 x 16 pixels at most. Each step of α "
+        "divides the error by e until float32 ends it. Exactly 0 cannot be drawn on this axis and "
+        "leaves a gap.",
     )  # fmt: skip
 
 
@@ -70,8 +71,9 @@ def border(choices: Choices, chosen: Chosen) -> None:
         f"{format_number(gaps[own, 'nearest'])} |" for own in ours
     ]  # fmt: skip
     st.markdown(
-        "Largest difference, measured at α = 20:\n\n| heads | Conv2d with zeros | Conv2d with the "
-        "nearest pixel |\n|---|---|---|\n" + "\n".join(lines)
+        "Largest difference on the middle of the picture (16 × 16 pixels at most) at α = 20:\n\n"
+        "| heads | Conv2d with zeros | Conv2d with the nearest pixel |\n|---|---|---|\n"
+        + "\n".join(lines)
     )
 
 
@@ -90,7 +92,7 @@ def one_head(choices: Choices, chosen: Chosen) -> None:
     )  # fmt: skip
     alone, many = _shuffle_gaps(chosen.picture.numpy())
     st.markdown(
-        "Measured on this picture: shuffling before or after one head differs by "
+        "Measured on the middle of this picture: shuffling before or after one head differs by "
         f"**{format_number(alone)}**, before or after nine heads that blur by "
         f"**{format_number(many)}**."
     )
