@@ -18,7 +18,15 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
-from mha_viz.plots.frame import as_numbers, check_names, heading, legend, missing_note, stays
+from mha_viz.plots.frame import (
+    as_numbers,
+    check_names,
+    heading,
+    laid_out,
+    legend,
+    missing_note,
+    stays,
+)
 from mha_viz.plots.labels import clean, hover_text, plotly_text
 
 # Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
@@ -171,8 +179,8 @@ def _laid_out(
     x_axis, y_axis = (
         _axis(v, name, room) for v, name, room in zip(values, titles, (0.04, 0.13), strict=True)
     )
-    figure.update_layout(theme.layout(dark))
-    figure.update_layout(
+    laid_out(
+        figure, dark,
         title=text, height=top + bar + 440, margin=dict(l=8, r=10, t=top + bar, b=8),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
         xaxis=x_axis, yaxis=y_axis,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mha_viz.errors import ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.frame import legend
+from mha_viz.plots.frame import laid_out, legend
 from mha_viz.plots.labels import clean, clean_all, hover_text, plotly_text
 
 _NAMED = 60  # tokens up to which each has its name below
@@ -51,8 +51,8 @@ def token_bars(
             "<b>%{y:.4~g}</b><extra></extra>",
         )  # fmt: skip
     step = max(1, -(-n // _NAMED))
-    figure.update_layout(
-        theme.layout(dark), barmode="group", bargap=0.25, height=330, hovermode="closest",
+    laid_out(
+        figure, dark, barmode="group", bargap=0.25, height=330, hovermode="closest",
         margin=dict(l=8, r=8, t=12, b=46), legend=legend(dark),
     )  # fmt: skip
     figure.update_xaxes(

@@ -21,6 +21,7 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     heading,
+    laid_out,
     legend,
     quantity,
     stays,
@@ -72,8 +73,8 @@ def difference_heatmap(
     title = title or f"{called[1]} minus {called[0]}"
     text, top = heading(title, _notes(first, second, called), dark)
     labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=round(top + cells.BAR + labels + cell * queries + 12), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=12), hovermode="closest", dragmode="zoom",
         shapes=[cells.missing_ground(queries, keys, dark)],
@@ -186,8 +187,8 @@ def head_changes(
         figure.add_scatter(**frame, line=dict(width=3, color=theme.accent(dark)))
     text, top = heading(with_unit(title, unit), _most_changed(values), dark)
     rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=round(top + cells.BAR + cell * layers + 34), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
         dragmode=False, shapes=[cells.missing_ground(layers, heads, dark)],

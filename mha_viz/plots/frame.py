@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -102,6 +103,24 @@ def legend(dark: bool) -> dict[str, Any]:
         font=dict(size=12, color=theme.ink(dark)), bgcolor="rgba(0,0,0,0)", itemwidth=30,
         itemclick=False, itemdoubleclick=False,
     )  # fmt: skip
+
+
+def laid_out(figure: go.Figure, dark: bool, **layout: Any) -> go.Figure:
+    """The figure with the theme's layout, and `layout` over it; in one go, as plotly is slow.
+
+    What the figure has already, such as annotations, stays.
+    """
+    figure.layout = _over(_over(figure.layout.to_plotly_json(), theme.layout(dark)), layout)
+    return figure
+
+
+def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _over(below[key], above[key])
+        for key in below.keys() & above.keys()
+        if isinstance(below[key], dict) and isinstance(above[key], dict)
+    }
+    return below | above | both
 
 
 def layer_axis(layers: int) -> dict[str, Any]:

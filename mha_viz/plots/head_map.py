@@ -24,6 +24,7 @@ from mha_viz.plots.frame import (
     check_names,
     chosen_marker,
     heading,
+    laid_out,
     legend,
     missing_note,
     stays,
@@ -86,8 +87,8 @@ def head_map(
         )  # fmt: skip
     text, top = heading(title, _notes(points[known], size, explained), dark)
     bar = BAR * (clusters is None)
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + bar + 440, margin=dict(l=10, r=10, t=top + bar, b=10),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=clusters is not None,
         **_axes(points[known], dark),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.plots import theme
+from mha_viz.plots.frame import laid_out
 from mha_viz.plots.labels import clean_all, plotly_text
 from mha_viz.plots.payload import as_weights, check_range
 
@@ -69,8 +70,8 @@ def head_heatmap(
     across, down = _ticks(key_names, drawn), _ticks(query_names, drawn)
     top = _TITLE * bool(title) + _BAR
     labels = 6.3 * max(len(str(text)) for text in across["ticktext"]) + 10
-    figure.update_layout(
-        theme.layout(dark),
+    laid_out(
+        figure, dark,
         title=dict(
             text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)),
             x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4),

@@ -23,6 +23,7 @@ from mha_viz.plots.frame import (
     check_head,
     chosen_marker,
     heading,
+    laid_out,
     missing_note,
     stays,
 )
@@ -143,8 +144,8 @@ def head_scatter(
     notes = [_correlation(across[known], down[known])]
     notes.append(missing_note(int((~known).sum()), known.size))
     text, top = heading(title, notes, dark)
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + 400, margin=dict(l=8, r=12, t=top + 6, b=8), showlegend=False,
         hovermode="closest", dragmode="zoom", xaxis=_axis(titles[0]), yaxis=_axis(titles[1]),
     )  # fmt: skip

@@ -24,6 +24,7 @@ from mha_viz.plots.frame import (
     check_head,
     chosen_marker,
     heading,
+    laid_out,
     layer_axis,
     legend,
     missing_note,
@@ -172,9 +173,9 @@ def _finished(
     figure: go.Figure, title: str, unit: str, notes: list[str], layers: int, dark: bool
 ) -> go.Figure:
     text, top = heading(title, notes, dark)
-    figure.update_layout(theme.layout(dark))
     height = top + 310 + 16 * len(figure.data)  # a phone has a line for every entry of the legend
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=height, margin=dict(l=8, r=10, t=top, b=8), hovermode="closest",
         legend=legend(dark), showlegend=True, dragmode=False, xaxis=layer_axis(layers),
         yaxis=dict(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, theme
-from mha_viz.plots.frame import as_numbers, heading, legend, quantity, stays, with_unit
+from mha_viz.plots.frame import as_numbers, heading, laid_out, legend, quantity, stays, with_unit
 from mha_viz.plots.labels import clean, clean_all, plotly_text
 
 _ROW = 34  # pixels that a token's pair of bars takes
@@ -128,8 +128,8 @@ def _in_bars(
     figure: go.Figure, rows: list[str], highest: float, head: tuple[Any, int], dark: bool
 ) -> go.Figure:
     text, top = head
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + _ROW * len(rows) + 78, margin=dict(l=8, r=8, t=top, b=70),
         barmode="overlay", hovermode="closest", dragmode=False, legend=legend(dark),
         xaxis=dict(
@@ -193,8 +193,8 @@ def token_strip(
     text, top = heading(with_unit(title, unit), notes, dark)
     hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + cells.BAR + _CELL * count + 8, showlegend=False,
         margin=dict(l=6, r=6, t=top + cells.BAR, b=8), hovermode="closest", dragmode=False,
         barmode="overlay", xaxis=dict(hidden, range=[0, _LINE]),

@@ -21,6 +21,7 @@ from mha_viz.plots.frame import (
     SYMBOLS,
     as_numbers,
     heading,
+    laid_out,
     legend,
     missing_note,
     quantity,
@@ -86,8 +87,8 @@ def pruning_curves(
             ],
         )  # fmt: skip
     text, top = heading(title, [], dark)
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + 340 + 16 * len(figure.data), margin=dict(l=8, r=12, t=top, b=8),
         hovermode="closest", dragmode=False, showlegend=True,
         legend=dict(legend(dark), traceorder="normal"),
@@ -173,8 +174,8 @@ def change_distribution(
     notes = [f"{found}.", f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0."]
     notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
     text, top = heading(title, notes, dark)
-    figure.update_layout(theme.layout(dark))
-    return figure.update_layout(
+    return laid_out(
+        figure, dark,
         title=text, height=top + 334, margin=dict(l=8, r=14, t=top + 34, b=8), showlegend=False,
         hovermode="closest", dragmode=False, bargap=0,
         xaxis=dict(_axis("change", unit), fixedrange=True),

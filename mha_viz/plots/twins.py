@@ -18,7 +18,7 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, theme
-from mha_viz.plots.frame import Limits, as_numbers, check_names, heading, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, check_names, heading, laid_out, with_unit
 from mha_viz.plots.labels import hover_text
 
 _TREE = 72  # height of the dendrogram, in pixels
@@ -88,8 +88,8 @@ def similarity_matrix(
         figure.add_scatter(**_chosen(place, size, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    figure.update_layout(theme.layout(dark))
-    figure.update_layout(
+    laid_out(
+        figure, dark,
         title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
         dragmode="zoom", shapes=[cells.missing_ground(size, size, dark)],

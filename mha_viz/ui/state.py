@@ -48,7 +48,9 @@ def follow(view: bool = True) -> bool:
     )
     if view and "view" not in st.session_state:
         return False
-    if late or params in ({}, st.session_state.get("published")):
+    published = st.session_state.get("published")
+    opened = not params and (view or published is None)  # from another page
+    if late or opened or params == published:
         return False
     if view:
         found, st.session_state.problems = from_params(params, folders())
@@ -132,6 +134,7 @@ def arrive(page: str) -> None:
     if st.session_state.get("page") != page:
         st.session_state.page = page
         st.session_state.visit = st.session_state.get("visit", 0) + 1
+        st.session_state.published = None
 
 
 def bound(

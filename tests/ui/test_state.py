@@ -16,7 +16,7 @@ VIEW = View(
     device="cpu", dtype="bfloat16", section="sides", metric="distance", measure="cka",
     order="cluster", clusters=7, layer_b=2, head_b=9, text_b="other", model_b="tiny-gpt2",
     space="W_V", upto=2, off=((1, 2), (3, 4)), how="scale", factor=-1.5, source="third", place=4,
-    target="cat", against="dog", method="gradient",
+    target="cat", against="dog", method="gradient", outputs="redundancy",
 )  # fmt: skip
 
 
