@@ -49,7 +49,7 @@ def measure() -> list[Result]:
             page.wait_for_selector("[data-painted]")
             page.wait_for_selector(IDLE)
             page.evaluate(NOTE)
-            clicks = [_click(page, head=i % 8, layer=(i * 3 + 1) % 4) for i in range(REPEATS + 2)]
+            clicks = [_click(page, head=(3 * i + 1) % 8, layer=i % 3) for i in range(REPEATS + 2)]
             enters = [_enter(page, i) for i in range(REPEATS + 2)]
             page.goto(f"{url}intervene?model=tiny-gpt2")
             page.wait_for_selector(".head-switches .tile")

@@ -15,7 +15,7 @@ import streamlit as st
 
 from mha_viz.ui.views import View, from_params, to_params
 
-LATE = 0.5  # seconds in which a browser may still send the address before the last one
+LATE = 0.3  # seconds in which a browser may still send the address before the last one
 T = TypeVar("T")
 
 
