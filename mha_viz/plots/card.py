@@ -65,27 +65,28 @@ def report_card(
     if any(table.shape != shape for table in tables.values()):
         raise ShapeError(f"All metrics must be {shape}, layers and heads.")
     layer, head = check_head(selected, *shape)
-    figure = go.Figure()
-    figure.add_scatter(**rules(len(tables), dark))
+    traces = [rules(len(tables), dark)]
     texts: list[Text] = []
     chosen: list[tuple[float, float, str]] = []
     ticks: list[_Tick] = []
     for row, (key, table) in enumerate(tables.items()):
         scale = _Scale(table)
         name, unit = titles.get(key, key), units.get(key, "")
-        figure.add_scatter(**_dots(table, scale, row, name, unit, dark))
+        traces.append(_dots(table, scale, row, name, unit, dark))
         texts += _written(table, scale, row, name, unit, (layer, head), dark)
         ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
         if np.isfinite(table[layer, head]):
             place = (scale.place(table[layer, head]), _height(row, layer, shape[0]))
             chosen.append((*place, _hover(table, layer, head, name, unit)))
-    figure.add_scatter(**_marks(ticks, dark))
-    figure.add_scatter(
+    traces.append(_marks(ticks, dark))
+    traces.append(dict(
         x=[x for x, _, _ in chosen], y=[y for _, y, _ in chosen], mode="markers",
         hovertext=[text for *_, text in chosen], hoverinfo="text", marker=chosen_marker(dark, 14),
         customdata=[[layer, head]] * len(chosen), **stays(1),
-    )  # fmt: skip
-    figure.add_scatter(**texts_of(texts, dark))
+    ))  # fmt: skip
+    traces.append(texts_of(texts, dark))
+    # in one go: piece by piece is slow
+    figure = go.Figure(dict(data=[dict(trace, type="scatter") for trace in traces]))
     return in_rows(figure, len(tables), title or head_name(layer, head), _key(ticks), dark)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.ui import look
@@ -133,6 +132,8 @@ def editor(
         rows, columns: their names. title: above the names of the rows.
         most: numbers lie in [-most, most].
     """
+    import pandas as pd
+
     held = choices.get(name, begin, numbers(len(rows), len(columns), -most, most))
     # The editor keeps its own edits: it must be handed the same numbers in every run.
     base = choices.fixed(f"{name}-base", held)
