@@ -22,10 +22,11 @@ AIMS = {"click": 0.2, "enter": 0.5, "switch": 0.2, "start": 3.0}  # seconds
 SENTENCES = "the old dog slept while a young cat watched birds".split()
 TITLE = "The app"
 ABOUT = """`streamlit run app.py`, the shipped tiny-bert (4 layers x 8 heads), Chromium of 1280 x
-900. A click counts from the pointer to the frame with the new head's heatmap and its
-name; Enter from the key to the frame with all heads of a sentence not seen before; a switch from the
-pointer on a head of Intervene to the frame with the new prediction's KL divergence, two forward
-passes of some ten milliseconds among it; a start from the process to the frame with a text box that can be typed into, and to that with all heads."""
+900. A click counts from the pointer to the frame with the new head's heatmap and its name; Enter
+from the key to the frame with all heads of a sentence not seen before; a switch from the pointer on
+a head of Intervene (tiny-gpt2) to the frame with the new prediction's KL divergence, of which a
+forward pass takes some ten milliseconds; a start from the process to the frame with a text box that
+can be typed into, and to that with all heads."""
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 # When a person acted, on the page's own clock.
 NOTE = """() => { for (const kind of ["pointerdown", "keydown"])

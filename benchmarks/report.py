@@ -36,7 +36,8 @@ ABOUT = """BERT-base size (12 layers, 12 heads, d_model 768; random weights), ba
 Ratios are over the bare forward pass with torch's fused attention (`sdpa`). "Report" is every
 number of every head, from its pattern and its output (norms, variance, effective rank), as
 `measure` gives them, and four matrices of 144 x 144 pairs: `hellinger`, `correlation`,
-`redundancy`, `cka`. W_O W_Oᵀ is made once per model and is there. Baselines, labels and the induction probe are not in it. Double loops take the
+`redundancy`, `cka`. W_O W_Oᵀ is made once per model and is there. Baselines, labels and the
+induction probe are not in it. Double loops take the
 definition pair by pair in numpy; they are timed on 40 pairs drawn at random and scaled up to the
 10,296 of them; "Clark et al." is the divergence of pairs of heads as their analysis computes it.
 Peak memory is that of a fresh process, above the patterns, z and weights it holds."""
