@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.measure import Result, Skipped, gflops, machine
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-SUBJECTS = ("trace", "report", "importance", "grid", "app", "memory")
+SUBJECTS = ("trace", "report", "importance", "grid", "app", "labs", "memory")
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 

@@ -44,7 +44,7 @@ DRAWN = """(() => { const plot = document.querySelector(".js-plotly-plot");
 def measure() -> list[Result]:
     with chromium() as browser:
         starts = [_start(browser) for _ in range(STARTS)]
-        with _app() as url:
+        with running() as (url, _):
             page = browser.new_context(viewport=VIEWPORT).new_page()
             page.goto(url)
             page.wait_for_selector("[data-painted]")
@@ -118,7 +118,7 @@ def _start(browser: Any) -> tuple[float, float]:
     context = browser.new_context(viewport=VIEWPORT)
     try:
         begin = time.perf_counter()
-        with _app() as url:
+        with running() as (url, _):
             page = context.new_page()
             page.goto(url, wait_until="commit")
             until_painted(page, "() => document.querySelector('textarea:enabled, input:enabled')")
@@ -130,8 +130,8 @@ def _start(browser: Any) -> tuple[float, float]:
 
 
 @contextmanager
-def _app() -> Iterator[str]:
-    """The app on a free port, from the moment it answers."""
+def running() -> Iterator[tuple[str, int]]:
+    """The app on a free port, from the moment it answers: its address, and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
@@ -141,7 +141,7 @@ def _app() -> Iterator[str]:
     )
     try:
         _wait_for(f"http://127.0.0.1:{port}/_stcore/health", app)
-        yield f"http://127.0.0.1:{port}/"
+        yield f"http://127.0.0.1:{port}/", app.pid
     finally:
         app.terminate()
         app.wait(20)

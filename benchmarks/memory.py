@@ -85,8 +85,9 @@ def _same(thing: Any, *_: Any) -> Any:
     return thing
 
 
-def status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+def status(name: str, process: int | str = "self") -> int:
+    """A number of /proc/PROCESS/status, in bytes."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise Skipped(f"no {name} in /proc/self/status")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import streamlit as st
@@ -38,6 +38,15 @@ def shown() -> Iterator[None]:
     state.settle()
     st.error(plain(message), icon=":material/error:")
     st.stop()
+
+
+def problems(said: Iterable[str] = ()) -> list[str]:
+    """Say what a link asked for in vain, but for what is said already; returns all of it."""
+    every = state.problems()
+    for problem in every:
+        if problem not in said:
+            st.warning(plain(problem), icon=":material/link_off:")
+    return every
 
 
 def plain(text: str) -> str:

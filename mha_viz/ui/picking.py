@@ -44,6 +44,5 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         if fit is not None:
             fit(scene)
     with warnings:
-        for problem in state.problems():
-            st.warning(messages.plain(problem), icon=":material/link_off:")
+        st.session_state.said = messages.problems()
     return scene

@@ -1,5 +1,7 @@
 """The Learn section as a whole, in a real Chromium; each lab has a file of its own beside it."""
 
+import re
+
 from playwright.sync_api import expect
 
 
@@ -27,3 +29,32 @@ def test_the_projector_enlarges_type_and_stays_on(open_page, wait_idle):
     page.get_by_role("link", name="All labs").last.click()
     expect(page.get_by_role("heading", name="Learn multi-head attention")).to_be_visible()
     expect(page.get_by_role("switch", name="Projector")).to_be_checked()
+
+
+def test_two_tabs_do_not_disturb_each_other(open_page, wait_idle):
+    train, other = open_page("/lab-two-places?steps=200"), open_page("/lab-own-reflection")
+    train.get_by_role("button", name="Train 1 head and 2 heads").click()
+    slider = other.get_by_role("slider", name="Tokens", exact=True)
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(other).to_have_url(re.compile("tokens=5"))
+    wait_idle(other)
+    expect(train.get_by_text("Where each head looks")).to_be_visible(timeout=60_000)
+    wait_idle(train)
+    assert "tokens" not in train.url and "steps=200" in train.url
+    assert other.url.endswith("/lab-own-reflection?tokens=5")
+    for page in (train, other):
+        assert page.get_by_role("alert").filter(has_text="wrong").count() == 0
+
+
+def test_the_glossary_is_searched_and_linked(open_page, wait_idle):
+    page = open_page("/learn")
+    page.get_by_role("link", name="Glossary").last.click()
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    box = page.get_by_label("Search")
+    box.fill("d_head")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("find=d_head"))
+    wait_idle(page)
+    again = open_page(page.url)
+    expect(again.get_by_label("Search")).to_have_value("d_head")

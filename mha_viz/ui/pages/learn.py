@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui import look, memory, messages, state
+from mha_viz.ui import look, memory, messages
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.contents import LABS, Lab
@@ -42,9 +42,8 @@ def page(lab: Lab) -> Callable[[], None]:
         problems = st.container()
         with messages.shown():
             memory.late(lab.module).draw(choices)
-        with problems:
-            for problem in state.problems():
-                st.warning(messages.plain(problem), icon=":material/link_off:")
+        with problems:  # where a text is picked, some have been said beside it
+            messages.problems(st.session_state.said if lab.uses_text else ())
         frame.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")

@@ -1,0 +1,80 @@
+"""The labs as a student meets them: from a changed control to what it shows, and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.app import IDLE, NOTE, running
+from benchmarks.browser import VIEWPORT, chromium, until_painted
+from benchmarks.measure import Result, spread
+from benchmarks.memory import MIB, status
+from mha_viz.ui.learn.contents import LABS, Lab
+
+REPEATS = 7
+AIM, MOST = 0.2, 500  # seconds, MiB
+TITLE = "The labs"
+ABOUT = """`streamlit run app.py`, tiny-bert, Chromium of 1280 x 900. A change counts from an arrow
+key on one of the lab's sliders to the frame in which the page has drawn everything again; in lab 10
+it is the switch of a picture, in lab 11 the next task or the one before. Memory is what the process
+grew by while the lab was opened and its control used, with nothing trained; the first lab also
+loads what all share."""
+SLIDERS = {
+    "soft-lookup": "Temperature T", "own-reflection": "Tokens", "two-places": "Steps",
+    "step-by-step": "Step", "value-output": "Tokens n", "convolution": "Sharpness α",
+    "any-pattern": "Tokens n", "cost": "At n tokens", "how-heads-learn": "Steps",
+}  # fmt: skip
+BUTTONS = {
+    "statements": ("Picture by layer", "Picture by layer"),
+    "find-the-head": ("Next task", "Task before"),
+}
+RUNS = "document.querySelector('[data-testid=stApp]').dataset.testScriptState"
+# A run of the page has begun since.
+WATCH = f"""() => {{ window.began = false; const see = () => {{
+  if ({RUNS} === "running") window.began = true; else requestAnimationFrame(see); }}; see(); }}"""
+
+
+def measure() -> list[Result]:
+    results = []
+    with chromium() as browser, running() as (url, process):
+        page = browser.new_context(viewport=VIEWPORT).new_page()
+        page.goto(url)
+        page.wait_for_selector("[data-painted]")
+        page.wait_for_selector(IDLE)
+        for number, lab in enumerate(LABS, 1):
+            before = _held(process)
+            page.goto(f"{url}{lab.address}")
+            page.wait_for_selector(IDLE)
+            page.wait_for_selector("[data-testid=stPageLink]")  # the end of the page
+            page.wait_for_selector(IDLE)
+            page.evaluate(NOTE)
+            seconds = [_change(page, lab, i) for i in range(REPEATS + 2)][2:]
+            grown = (_held(process) - before) / MIB
+            middle = sorted(seconds)[len(seconds) // 2]
+            results.append(
+                Result(
+                    f"{number}. {lab.title}",
+                    spread(seconds, 1e3, " ms"),
+                    beside=f"{grown:,.0f} MiB, at most {MOST}",
+                    aim=f"{AIM * 1e3:,.0f} ms",
+                    met=middle <= AIM and grown <= MOST,
+                )
+            )
+    return results
+
+
+def _held(process: int) -> int:
+    return status("VmRSS", process) if Path(f"/proc/{process}/status").exists() else 0
+
+
+def _change(page: Any, lab: Lab, i: int) -> float:
+    """Change the lab's control -> seconds until all is drawn."""
+    page.evaluate(WATCH)
+    if lab.key in SLIDERS:
+        slider = page.get_by_role("slider", name=SLIDERS[lab.key], exact=True).first
+        slider.focus()
+        slider.press("ArrowLeft" if i % 2 else "ArrowRight")
+    elif lab.key in BUTTONS:
+        page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
+    done = until_painted(page, f"() => window.began && {RUNS} === 'notRunning'")
+    return (done - page.evaluate("acted")) / 1e3
