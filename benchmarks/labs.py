@@ -71,7 +71,7 @@ def _change(page: Any, lab: Lab, i: int) -> float:
     """Change the lab's control -> seconds until all is drawn."""
     page.evaluate(WATCH)
     if lab.key in SLIDERS:
-        slider = page.get_by_role("slider", name=SLIDERS[lab.key], exact=True).first
+        slider = page.get_by_role("slider", name=SLIDERS[lab.key]).first
         slider.focus()
         slider.press("ArrowLeft" if i % 2 else "ArrowRight")
     elif lab.key in BUTTONS:

@@ -44,6 +44,10 @@ PICTURES = {
         "compare", {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
         {"width": 1280, "height": 1285}, ".js-plotly-plot .heatmaplayer image",
     ),
+    "learn": Picture(
+        "lab-step-by-step", {"step": "softmax"}, {"width": 1280, "height": 1400},
+        ".js-plotly-plot .heatmaplayer image",
+    ),
 }  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def learn_left(
     first token has no neighbour and does not count.
 
     Args:
-        n_tokens: 3..16. n_steps: 1..2000. positions: whether they are added.
+        n_tokens: 3..16. n_steps: 1..10,000. positions: whether they are added.
         on_step: called with the number of steps done, now and then.
 
     Raises:
@@ -78,8 +78,8 @@ def learn_left(
     >>> learned.losses[-1] < learned.losses[0]
     True
     """
-    if not (3 <= n_tokens <= 16 and 1 <= n_steps <= 2_000):
-        raise ArgumentError(f"3 to 16 tokens, 1 to 2000 steps; got {n_tokens} and {n_steps}.")
+    if not (3 <= n_tokens <= 16 and 1 <= n_steps <= 10_000):
+        raise ArgumentError(f"3 to 16 tokens, 1 to 10,000 steps; got {n_tokens} and {n_steps}.")
     random = torch.Generator().manual_seed(seed)
     mha = MultiHeadAttention(D_MODEL, n_heads=1, bias=False)
     with torch.no_grad():

@@ -23,7 +23,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
 
 
 def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
-    page = open_page("/lab-own-reflection?steps=1000")
+    page = open_page("/lab-own-reflection?steps=5000")
     page.get_by_role("button", name="Train").click()
     page.get_by_role("button", name="Stop").click()
     wait_idle(page)

@@ -7,8 +7,9 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
+from mha_viz.plots.browser import script
 from mha_viz.ui.components import head_switches as module
-from mha_viz.ui.components.head_switches import _coloured, _script, _switched, head_switches
+from mha_viz.ui.components.head_switches import _coloured, _switched, head_switches
 
 
 def sent(off: Any, of: Any = (3, 4)) -> dict[str, Any]:
@@ -103,6 +104,6 @@ def test_what_goes_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_script_is_one_module() -> None:
-    source = _script()
+    source = script("head_switches")
     assert source.count("export") == source.count("export default") == 1
     assert "\nimport " not in source and source.startswith("const PALETTE = {")

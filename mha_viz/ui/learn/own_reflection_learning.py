@@ -14,7 +14,7 @@ from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.training import trained
 
-STEPS = (50, 100, 200, 300, 500, 1000)
+STEPS = (50, 100, 200, 300, 500, 1000, 5000)
 SEEDS = tuple(range(10))
 
 
