@@ -29,9 +29,11 @@ BUTTONS = {
     "find-the-head": ("Next task", "Task before"),
 }
 RUNS = "document.querySelector('[data-testid=stApp]').dataset.testScriptState"
-# A run of the page has begun since.
-WATCH = f"""() => {{ window.began = false; const see = () => {{
-  if ({RUNS} === "running") window.began = true; else requestAnimationFrame(see); }}; see(); }}"""
+# A run of the page has begun since; it may be over within a frame.
+WATCH = """() => { window.began = false;
+  new MutationObserver((_, self) => { window.began = true; self.disconnect(); }).observe(
+    document.querySelector("[data-testid=stApp]"),
+    { attributes: true, attributeFilter: ["data-test-script-state"] }); }"""
 
 
 def measure() -> list[Result]:
@@ -70,11 +72,13 @@ def _held(process: int) -> int:
 def _change(page: Any, lab: Lab, i: int) -> float:
     """Change the lab's control -> seconds until all is drawn."""
     page.evaluate(WATCH)
+    before = page.evaluate("location.search")
     if lab.key in SLIDERS:
         slider = page.get_by_role("slider", name=SLIDERS[lab.key]).first
         slider.focus()
         slider.press("ArrowLeft" if i % 2 else "ArrowRight")
     elif lab.key in BUTTONS:
         page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
-    done = until_painted(page, f"() => window.began && {RUNS} === 'notRunning'")
+    begun = f"(window.began || location.search !== {before!r})"
+    done = until_painted(page, f"() => {begun} && {RUNS} === 'notRunning'")
     return (done - page.evaluate("acted")) / 1e3
