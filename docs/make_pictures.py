@@ -45,8 +45,7 @@ PICTURES = {
         {"width": 1280, "height": 1285}, ".js-plotly-plot .heatmaplayer image",
     ),
     "learn": Picture(
-        "lab-step-by-step", {"step": "softmax"}, {"width": 1280, "height": 1400},
-        ".js-plotly-plot .heatmaplayer image",
+        "lab-convolution", {}, {"width": 1280, "height": 1720}, ".js-plotly-plot .im",
     ),
 }  # fmt: skip
 
