@@ -19,15 +19,16 @@ def larger(figure: go.Figure, factor: float = 1.3) -> go.Figure:
     >>> larger(go.Figure(layout=dict(font=dict(size=10))), 1.5).layout.font.size
     15.0
     """
-    spec = _grown(figure.to_dict(), factor, in_font=False)
-    layout = spec["layout"]
+    # not by the figure's own to_dict, which makes text of its arrays
+    traces = [_grown(trace.to_plotly_json(), factor, in_font=False) for trace in figure.data]
+    layout = _grown(figure.layout.to_plotly_json(), factor, in_font=False)
     for name, pixels in layout.get("margin", {}).items():
         if name in "lrtb":
             layout["margin"][name] = pixels * factor
     for name in ("width", "height"):
         if layout.get(name):
             layout[name] = layout[name] * factor
-    return go.Figure(spec, skip_invalid=True)
+    return go.Figure(dict(data=traces, layout=layout))
 
 
 def _grown(part: Any, factor: float, in_font: bool) -> Any:

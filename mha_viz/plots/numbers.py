@@ -20,6 +20,7 @@ from mha_viz.plots.labels import clean, clean_all, plotly_text
 MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
+_EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
 
 
 def number_matrix(
@@ -34,6 +35,7 @@ def number_matrix(
     marked: Sequence[tuple[int, int]] = (),
     hover: Sequence[Sequence[str]] = (),
     cell: int = _WIDTH,
+    room: int | None = None,
     decimals: int = 2,
     dark: bool = False,
 ) -> go.Figure:
@@ -48,6 +50,8 @@ def number_matrix(
         marked: cells that are framed, as (row, column).
         hover: a sentence for each cell; else row, column and the exact value.
         cell: width of a cell in pixels; below 30 no numbers are written.
+        room: pixels that there are for all of it, where that is known and little (a phone): cells
+            become narrower to fit.
         decimals: of the numbers in the cells; hover shows more.
 
     Raises:
@@ -62,6 +66,9 @@ def number_matrix(
         )
     names = clean_all(rows or [str(i) for i in range(n_rows)], n_rows, "rows")
     heads = clean_all(columns or [str(i) for i in range(n_columns)], n_columns, "columns")
+    if room is not None:
+        around = _left(names if rows else []) + (_SLANTED if columns else _EDGE)
+        cell = max(1, min(cell, (room - around) // n_columns))
     written = cell >= 30
     cells = dict(
         type="heatmap", z=numbers, **colours_of(numbers, diverging, limits, dark), showscale=False,
@@ -87,15 +94,20 @@ def number_matrix(
     return go.Figure(dict(data=[cells], layout=layout))  # in one go: piece by piece is slow
 
 
+def _left(rows: list[str]) -> int:
+    """Room for the names of the rows."""
+    return 10 + _LETTER * min(14, max(map(len, rows))) if rows else 6
+
+
 def _axes(
     rows: list[str], columns: list[str], shape: tuple[int, ...], cell: int, dark: bool
 ) -> dict[str, Any]:
     """A layout with room for the cells and for the names that there are."""
     n_rows, n_columns = shape
-    left = 10 + _LETTER * min(14, max(map(len, rows))) if rows else 6
+    left = _left(rows)
     slanted = bool(columns) and max(map(len, columns)) * _LETTER > cell
     top = 40 + (20 if columns else 0) + (34 if slanted else 0)
-    right = 44 if slanted else 8
+    right = _SLANTED if slanted else _EDGE
     layout = theme.layout(dark)
     plain = dict(showgrid=False, zeroline=False, fixedrange=True, ticks="")
     layout["xaxis"] |= plain | dict(

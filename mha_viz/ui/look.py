@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 ICON = Path(__file__).with_name("icon.png")
+ROOM = 350  # pixels that a phone leaves for a figure
 _STYLE = Path(__file__).with_name("page.css")
 
 
@@ -38,5 +39,9 @@ def square(side: int) -> dict[str, int]:
 
     A page does not know how wide it is; only phones, where it matters most, say what they are.
     """
-    phone = "Mobi" in (st.context.headers.get("User-Agent") or "")
-    return {"side": 300, "width": 350} if phone else {"side": side}
+    return {"side": 300, "width": ROOM} if phone() else {"side": side}
+
+
+def phone() -> bool:
+    """The visitor's browser says that it runs on a phone."""
+    return "Mobi" in (st.context.headers.get("User-Agent") or "")

@@ -24,8 +24,8 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
         "A weight of e to the power −α d² falls on a pixel d away from the right one. Whatever "
         "misses cannot change the output by more than the picture’s range, so the error has a "
         "bound that does not depend on how many pixels there are:",
-        r"\begin{gathered} |\text{error}| \le \big(1 - \theta(\alpha)^{-2}\big)\,"
-        r"\lVert K \rVert_1\,(\max x - \min x) \\"
+        r"\begin{gathered} |\text{error}| \le \big(1 - \theta(\alpha)^{-2}\big) \\"
+        r"\cdot\, \lVert K \rVert_1\,(\max x - \min x) \\"
         r"\textstyle\theta(\alpha) = \sum_{d=-\infty}^{\infty} e^{-\alpha d^2} \end{gathered}",
     )
     found = _sharpness_of(*chosen.key)

@@ -105,7 +105,8 @@ def matrix(key: str, values: Any, title: str, **options: Any) -> None:
     from mha_viz.plots.larger import larger
     from mha_viz.plots.numbers import number_matrix
 
-    figure = number_matrix(values, title, dark=look.dark(), **options)
+    room = look.ROOM if look.phone() else None
+    figure = number_matrix(values, title, dark=look.dark(), room=room, **options)
     n_rows, n_columns = figure.data[0].z.shape
     st.plotly_chart(
         larger(figure) if look.large() else figure, theme=None, key=key, width="content",
