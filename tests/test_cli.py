@@ -1,16 +1,12 @@
 """The command: what it prints, what it writes, and how it fails."""
 
 import csv
+import functools
 import io
 import json
-import os
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from streamlit.web import cli as streamlit
@@ -19,17 +15,7 @@ from typer.testing import CliRunner
 import mha_viz as mv
 from mha_viz import cli, cli_common
 from mha_viz.capture import loading
-from mha_viz.capture.report import KEEP
-from tests.capture.families import build
-
-TEXT = "The walking cat sat"
-ROOT = Path(__file__).parents[1]
-
-
-def call(*arguments: str, code: int = 0, **options):
-    done = CliRunner().invoke(cli.app, arguments, **options)
-    assert done.exit_code == code, done.output
-    return done
+from tests.command import TEXT, call
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +26,7 @@ def record() -> mv.AttentionRecord:
 @pytest.fixture(autouse=True)
 def _loaded_once(monkeypatch):
     """Every call is a process of its own in real life; here the models may stay."""
-    kept: dict[str, object] = {}
-
-    def load(name: str):
-        if name not in kept:
-            kept[name] = _load(name)
-        return kept[name]
-
-    _load = loading.load
-    monkeypatch.setattr(loading, "load", load)
+    monkeypatch.setattr(loading, "load", functools.cache(loading.load))
 
 
 # -- trace ---------------------------------------------------------------------------------------
@@ -160,105 +138,6 @@ def test_a_table_needs_a_head(arguments):
     assert "--layer and --head" in call("show", TEXT, *arguments, code=2).stderr
 
 
-# -- report --------------------------------------------------------------------------------------
-
-
-def reported(model: str = "tiny-bert", *texts: str, baseline: bool = True) -> pd.DataFrame:
-    """What the library says of the same text."""
-    loaded = loading.load(model)
-    record = loaded.trace(*(texts or (TEXT,)), keep=KEEP)
-    return mv.head_report(record, loaded if baseline else None)
-
-
-def assert_same(read: pd.DataFrame, table: pd.DataFrame) -> None:
-    """Every cell, to the last bit of its float32; a text that is not there may be None or NaN."""
-    assert list(read) == list(table) and len(read) == len(table)
-    for name in table:
-        if pd.api.types.is_float_dtype(table[name]):
-            a, b = (frame[name].to_numpy(np.float32) for frame in (read, table))
-            np.testing.assert_array_equal(a, b, err_msg=name)
-        else:
-            assert read[name].fillna("").tolist() == table[name].fillna("").tolist(), name
-
-
-def read(content: bytes, form: str) -> pd.DataFrame:
-    if form == "json":
-        return pd.DataFrame(json.loads(content)["heads"])
-    return {"csv": pd.read_csv, "parquet": pd.read_parquet}[form](io.BytesIO(content))
-
-
-@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
-def test_report_holds_what_the_library_says(form, tmp_path):
-    table = reported()
-    assert_same(read(call("report", TEXT, "-f", form).stdout_bytes, form), table)
-    out = tmp_path / f"r.{form.upper()}"  # the ending says the format
-    done = call("report", TEXT, "--out", str(out))
-    assert done.stdout == "" and f"wrote {out}" in done.stderr
-    assert_same(read(out.read_bytes(), form), table)
-
-
-def test_report_prints_a_line_for_each_head():
-    out = call("report", TEXT, "--model", "tiny-gpt2").stdout
-    table = reported("tiny-gpt2")
-    assert out.startswith("tiny-gpt2 (gpt2), self attention: 4 layers x 8 heads")
-    lines = [line for line in out.splitlines() if line.startswith(" L")]
-    assert [line.split()[:2] for line in lines] == [
-        [f"L{i}", f"H{j}"] for i in range(4) for j in range(8)
-    ]
-    for line, row in zip(lines, table.to_dict("records"), strict=True):
-        assert line.split()[2:9] == [f"{row[key]:.3f}" for key in cli.printed.REPORT_COLUMNS]
-        assert " ".join(line.split()[9:11]) == row["twin"]
-        assert line.endswith(row["labels"])
-        assert len(line.removesuffix(row["labels"])) <= 71  # leaves 100 columns room for two labels
-    assert any("; " in line for line in lines)  # a head with two labels stays on its line
-    (uniform,) = [line for line in out.splitlines() if "(uniform attention)" in line]
-    assert uniform.split()[0] == f"{table.entropy_uniform[0]:.3f}"
-    assert "(random weights, mean)" in out and "nan" not in out
-
-
-def test_report_of_words_of_a_pair_and_without_baseline():
-    pair = (TEXT, "A dog ran")
-    words = mv.load("tiny-bert").trace(*pair, keep=KEEP).merge_words()
-    done = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv")
-    assert_same(read(done.stdout_bytes, "csv"), mv.head_report(words, loading.load("tiny-bert")))
-    assert "note: Sub-words were merged first" in done.stderr
-    bare = read(call("report", TEXT, "--no-baseline", "-f", "csv").stdout_bytes, "csv")
-    assert not [name for name in bare if name.endswith("_random")]
-    own = {"labels", "why", "induction", "induction_low", "induction_high"}  # from the probe
-    assert own < set(bare)
-    rest = reported(baseline=False)
-    assert_same(
-        bare[[name for name in bare if name not in own]], rest.drop(columns=["labels", "why"])
-    )
-    assert "random weights" not in call("report", TEXT, "--no-baseline").stdout
-
-
-def test_report_of_cross_attention(monkeypatch):
-    model = build("t5")
-    monkeypatch.setattr(loading, "load", lambda name: model)
-    texts = ("the cat sat on a mat", "a mat sat")
-    arguments = ("report", texts[0], "--pair", texts[1], "--part", "cross")
-    record = model.trace(*texts, part="cross", keep=KEEP)
-    for more in ((), ("--no-baseline",)):  # neither has a random model here
-        table = read(call(*arguments, "-f", "csv", *more).stdout_bytes, "csv")
-        assert_same(table, mv.head_report(record, model))
-        assert not {"induction", "distance", "self_token", "entropy_random"} & set(table)
-    shown = call(*arguments).stdout
-    assert "cross attention: 3 layers x 5 heads, 4 queries x 6 keys" in shown
-    assert "induction" not in shown and "nan" not in shown
-
-
-def test_report_says_what_is_not_defined(monkeypatch):
-    table = reported(baseline=False).assign(twin=None)
-    table["entropy"] = np.nan
-    record = loading.load("tiny-bert").trace(TEXT)
-    drawn = cli.printed.report(record, table, cli.ReportFormat.table)
-    line = next(line for line in drawn.splitlines() if line.startswith(" L0 H0"))
-    assert line.split()[2] == "–" and "nan" not in drawn and "None" not in drawn
-    heads = json.loads(cli.printed.report(record, table, cli.ReportFormat.json))["heads"]
-    assert heads[0]["entropy"] is None and heads[0]["twin"] is None
-
-
 # -- models and the app --------------------------------------------------------------------------
 
 
@@ -358,58 +237,3 @@ def test_version_and_help():
     out = call("--help").stdout
     assert all(name in out for name in ("app", "trace", "show", "report", "models"))
     assert "Usage" in CliRunner().invoke(cli.app, []).output
-
-
-# -- real processes ------------------------------------------------------------------------------
-
-
-def process(*arguments: str, **options) -> subprocess.Popen:
-    command = [sys.executable, "-m", "mha_viz", *arguments]
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    return subprocess.Popen(command, cwd=ROOT, **pipes, **options)
-
-
-def test_help_and_version_do_not_wait_for_torch():
-    code = (
-        "import sys; from mha_viz.cli import main; sys.argv = ['mha-viz', 'HOW']\n"
-        "try: main()\nexcept SystemExit as end: assert not end.code, end\n"
-        "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
-    )
-    for how in ("--help", "--version"):
-        subprocess.run([sys.executable, "-c", code.replace("HOW", how)], check=True, timeout=30,
-                       stdout=subprocess.DEVNULL, cwd=ROOT)  # fmt: skip
-
-
-def test_a_real_process_writes_utf8_and_nothing_else():
-    env = os.environ | {"PYTHONIOENCODING": "ascii"}
-    arguments = ("show", "-", "-l", "0", "-H", "0", "-f", "csv")
-    shown = process(*arguments, env=env, stdin=subprocess.PIPE)
-    out, err = shown.communicate("naïve 👍 <b>".encode(), timeout=90)
-    assert (shown.returncode, err) == (0, b"")
-    assert "👍" in out.decode("utf-8")
-
-
-def test_a_real_interrupt():
-    code = """
-import os, signal, sys, time
-from mha_viz.cli import main
-# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-class Waiting:
-    def read(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(60)
-sys.stdin, sys.argv = Waiting(), ["mha-viz", "trace", "-"]
-main()
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=50)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
-
-
-def test_a_reader_that_has_enough():
-    shown = process("models", "--json")
-    shown.stdout.close()
-    err = shown.stderr.read()
-    shown.stderr.close()
-    shown.wait(timeout=90)
-    assert b"Traceback" not in err

@@ -1,6 +1,7 @@
 """Lab 9: what it claims about a tiny model that learns induction."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import how_heads_learn as lab
+from tests.labs.training import trained_twice
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +124,9 @@ def test_the_film_is_bounded(film):
 
 
 def test_training_repeats_from_its_seed():
-    torch.manual_seed(1)
-    calls: list[int] = []
-    one = lab.film(n_steps=30, seed=5, on_step=calls.append)
-    torch.manual_seed(2)
-    again = lab.film(n_steps=30, seed=5)
+    one, again, steps = trained_twice(partial(lab.film, n_steps=30), seed=5)
     assert one.loss == again.loss and torch.equal(one.patterns[-1], again.patterns[-1])
-    assert calls[0] == 0 and calls[-1] == 30
+    assert steps[0] == 0 and steps[-1] == 30
     assert lab.film(n_steps=30, seed=6).loss != one.loss
 
 

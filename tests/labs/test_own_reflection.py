@@ -1,6 +1,7 @@
 """Lab 2: what it claims about mirrors, weights that break them, and 1 x 1 convolutions."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import torch
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import own_reflection as lab
 from mha_viz.labs import own_reflection_learning as learning
+from tests.labs.training import trained_twice
 
 
 def test_the_numbers_are_softmax_of_dot_products():
@@ -103,13 +105,9 @@ def test_a_step_to_the_left_is_one_linear_map_of_the_positions():
 
 
 def test_training_repeats_from_its_seed_and_leaves_the_global_seed_alone():
-    torch.manual_seed(5)
-    calls: list[int] = []
-    first = learning.learn_left(n_steps=30, seed=2, on_step=calls.append)
-    torch.manual_seed(6)
-    again = learning.learn_left(n_steps=30, seed=2)
+    first, again, steps = trained_twice(partial(learning.learn_left, n_steps=30), seed=2)
     assert first.losses == again.losses and torch.equal(first.after, again.after)
-    assert calls[0] == 0 and calls[-1] == 30
+    assert steps[0] == 0 and steps[-1] == 30
     assert learning.learn_left(n_steps=30, seed=3).losses != first.losses
 
 

@@ -95,10 +95,11 @@ def test_scales_are_monotone_and_invertible(scale: str) -> None:
 
 
 def test_joined_scripts_are_one_module_without_double_names() -> None:
-    for name in ("head_grid", "token_lines", "payload_carrier"):
+    for name in ("head_grid", "head_switches", "payload_carrier", "token_lines"):
         text = script(name)
         assert not re.search(r"^import ", text, re.MULTILINE)
-        assert len(re.findall(r"^export ", text, re.MULTILINE)) == 1
+        assert text.count("export") == 1 and re.search(r"^export default ", text, re.MULTILINE)
+        assert text.startswith("const PALETTE = {")
         names = re.findall(r"^(?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE)
         assert len(names) == len(set(names))
         assert "</script" not in text

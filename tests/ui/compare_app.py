@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
 TEXT = "The old dog slept while the young cat watched the old dog."
+HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: http://a.b [x](javascript:1) %{y}"
 _NOT_A_NUMBER = re.compile(r"\b(nan|NaN|None|inf|Infinity)\b|<NA>")
 _WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")
 

@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+from tests.ui.compare_app import check
+
 
 def _page(key: str) -> None:
     """Runs as an app, so it imports what it needs."""
@@ -21,6 +23,24 @@ def lab(key: str, *open_tables: str, **params: str) -> AppTest:
     for table in open_tables:
         app.session_state[f"{key}-{table}-table"] = True
     return app.run()
+
+
+def warns_of(key: str, **params: str) -> None:
+    """Each of these makes no sense in a link: the lab warns of it by name, and comes whole."""
+    app = lab(key, **params)
+    text = check(app)
+    for name in params:
+        assert name in text, name
+    assert len(app.warning) == len(params), [warning.value for warning in app.warning]
+
+
+def answers(key: str, *questions: str) -> list[str]:
+    """What the lab says once these questions are answered with what is chosen to begin with."""
+    app = lab(key)
+    for question in questions:
+        app.button(key=f"{key}-predict-{question}-button").click().run()
+    check(app)
+    return [info.value for info in app.info]
 
 
 def link(app: AppTest) -> dict[str, str]:

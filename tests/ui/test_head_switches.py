@@ -7,7 +7,6 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.browser import script
 from mha_viz.ui.components import head_switches as module
 from mha_viz.ui.components.head_switches import _coloured, _switched, head_switches
 
@@ -101,9 +100,3 @@ def test_what_goes_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
         state["k"] = strange
         browser.hear()  # type: ignore[attr-defined]
         assert state["k-heard"]["id"] is None
-
-
-def test_the_script_is_one_module() -> None:
-    source = script("head_switches")
-    assert source.count("export") == source.count("export default") == 1
-    assert "\nimport " not in source and source.startswith("const PALETTE = {")

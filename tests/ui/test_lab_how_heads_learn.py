@@ -4,7 +4,7 @@ import pytest
 
 from mha_viz.labs import how_heads_learn as numbers
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import answers, lab, link, warns_of
 
 NAME = "how-heads-learn"
 
@@ -61,17 +61,10 @@ def test_a_head_that_does_not_form_is_told():
 
 
 def test_what_a_link_says_in_vain_is_told():
-    app = lab(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x")
-    text = check(app)
-    for name in ("steps", "heads", "rate", "seed", "moment", "aspect"):
-        assert name in text
-    assert len(app.warning) == 6
+    warns_of(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x")
 
 
 def test_answers():
-    app = lab(NAME)
-    for question in ("layer", "sudden"):
-        app.button(key=f"{NAME}-predict-{question}-button").click().run()
-    check(app)
+    found = answers(NAME, "layer", "sudden")
     starts = ("**In the second", "**Hardly at all")
-    assert [info.value.startswith(starts) for info in app.info] == [True, True]
+    assert [text.startswith(starts) for text in found] == [True] * 2

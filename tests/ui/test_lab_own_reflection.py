@@ -5,7 +5,7 @@ import torch
 
 from mha_viz.labs import own_reflection as numbers
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import answers, lab, link, warns_of
 
 NAME = "own-reflection"
 
@@ -77,17 +77,10 @@ def test_controls_further_down_survive_a_choice_further_up():
 
 
 def test_what_a_link_says_in_vain_is_told():
-    app = lab(NAME, tokens="99", token="<b>", steps="-1", seed="x", temperature="hot", x4="1,2")
-    text = check(app)
-    for name in ("tokens", "token", "steps", "seed", "temperature", "x4"):
-        assert name in text
-    assert len(app.warning) == 6
+    warns_of(NAME, tokens="99", token="<b>", steps="-1", seed="x", temperature="hot", x4="1,2")
 
 
 def test_answers():
-    app = lab(NAME)
-    for question in ("equal", "positions", "mixing"):
-        app.button(key=f"{NAME}-predict-{question}-button").click().run()
-    check(app)
+    found = answers(NAME, "equal", "positions", "mixing")
     starts = ("**No, at most", "**About 1/7", "**Nothing")
-    assert sorted(i.value.startswith(starts) for i in app.info) == [True] * 3
+    assert [text.startswith(starts) for text in found] == [True] * 3

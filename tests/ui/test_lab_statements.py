@@ -3,38 +3,12 @@
 import time
 
 import pytest
-import transformers as tf
 
 import mha_viz as mv
 from mha_viz.labs.statements import BY_KEY, STATEMENTS, judge
 from mha_viz.labs.statements_measured import of_loss, of_outputs, of_pattern, of_weights
-from mha_viz.ui import state
-from tests.capture.checkpoints import WORDS, gpt2, save, spread
-from tests.capture.families import FAMILIES
-from tests.ui.compare_app import check, figures, table
+from tests.ui.compare_app import HOSTILE, TEXT, check, figures, table
 from tests.ui.lab_app import lab, link
-
-TEXT = "The old dog slept while the young cat watched the old dog."
-HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: [x](javascript:1) %{y}"
-BERT = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, str]:
-    """Folders of small models, as if somebody had typed them."""
-    folder = tmp_path_factory.mktemp("models")
-    one = tf.BertConfig(**BERT, hidden_size=8, num_hidden_layers=1, num_attention_heads=1)
-    deberta = tf.DebertaV2Config(
-        **BERT, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
-        relative_attention=True, pos_att_type="p2c|c2p",
-    )  # fmt: skip
-    save(spread(tf.BertForMaskedLM(one)), folder / "one")
-    save(spread(tf.DebertaV2ForMaskedLM(deberta)), folder / "deberta")
-    save(spread(tf.T5ForConditionalGeneration(FAMILIES["t5"][0])), folder / "t5", pairs=False)
-    save(gpt2(), folder / "gpt2", pairs=False)
-    found = {path.name: str(path) for path in folder.iterdir()}
-    state.folders().update(found.values())
-    return found
 
 
 def verdicts(app) -> dict[str, str]:

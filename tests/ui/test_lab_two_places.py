@@ -5,7 +5,7 @@ import pytest
 from mha_viz.labs import two_places as numbers
 from mha_viz.ui.learn.two_places import NAMES
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import answers, lab, link, warns_of
 
 NAME = "two-places"
 
@@ -58,18 +58,10 @@ def test_an_example_is_chosen(trained):
 
 
 def test_what_a_link_says_in_vain_is_told():
-    app = lab(NAME, steps="7", values="3", width="<b>", seed="1e9", example="0")
-    text = check(app)
-    for name in ("steps", "values", "width", "seed", "example"):
-        assert name in text
-    assert len(app.warning) == 5
+    warns_of(NAME, steps="7", values="3", width="<b>", seed="1e9", example="0")
 
 
 def test_answers():
-    app = lab(NAME)
-    for question in ("one", "many"):
-        app.button(key=f"{NAME}-predict-{question}-button").click().run()
-    check(app)
-    assert [info.value.startswith(("**About 1 time in 8", "**2 heads")) for info in app.info] == [
-        True, True,
-    ]  # fmt: skip
+    found = answers(NAME, "one", "many")
+    starts = ("**About 1 time in 8", "**2 heads")
+    assert [text.startswith(starts) for text in found] == [True] * 2

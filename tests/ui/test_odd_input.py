@@ -6,19 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import transformers as tf
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import state, views
-from tests.capture.checkpoints import WORDS, gpt2, save, spread
-from tests.capture.families import FAMILIES
-from tests.ui.compare_app import SECTIONS, check, compare, said, table
+from mha_viz.ui import views
+from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
 
 APP = Path(__file__).parents[2] / "app.py"
-BERT = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
-HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: http://a.b [x](javascript:1) %{y}"
 
 
 def explore(**params: str) -> AppTest:
@@ -26,29 +21,6 @@ def explore(**params: str) -> AppTest:
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, str]:
-    """Folders of small models, as if somebody had typed them."""
-    folder = tmp_path_factory.mktemp("models")
-    one, two = (
-        tf.BertConfig(**BERT, hidden_size=8, num_hidden_layers=1, num_attention_heads=heads)
-        for heads in (1, 2)
-    )
-    deberta = tf.DebertaV2Config(
-        **BERT, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
-        relative_attention=True, pos_att_type="p2c|c2p",
-    )  # fmt: skip
-    save(spread(tf.BertForMaskedLM(one)), folder / "one")
-    save(spread(tf.BertForMaskedLM(two)), folder / "two")
-    save(spread(tf.DebertaV2ForMaskedLM(deberta)), folder / "deberta")
-    save(spread(tf.T5ForConditionalGeneration(FAMILIES["t5"][0])), folder / "t5", pairs=False)
-    save(spread(tf.LlamaForCausalLM(FAMILIES["llama"][0])), folder / "llama", pairs=False)
-    save(gpt2(), folder / "gpt2", pairs=False)
-    found = {path.name: str(path) for path in folder.iterdir()}
-    state.folders().update(found.values())
-    return found
 
 
 # -- texts -----------------------------------------------------------------------------------------

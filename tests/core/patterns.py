@@ -1,0 +1,38 @@
+"""Patterns of two layers and three heads: random ones, and ones whose numbers are known."""
+
+import torch
+from torch import Tensor
+
+LAYERS, HEADS, N, KEYS = 2, 3, 7, 11
+
+
+def random_pattern(
+    query: int = N, key: int | None = None, causal: bool = False, seed: int = 13
+) -> Tensor:
+    raw = torch.randn(LAYERS, HEADS, query, query if key is None else key,
+                      generator=torch.Generator().manual_seed(seed)) * 2  # fmt: skip
+    if causal:
+        raw = raw.masked_fill(torch.ones(raw.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    return raw.softmax(-1)
+
+
+def uniform(query: int = N, key: int = N) -> Tensor:
+    return torch.full((LAYERS, HEADS, query, key), 1 / key)
+
+
+def shifted(offset: int, n: int = N) -> Tensor:
+    """Every token looks `offset` tokens further; where there is no such token, at itself."""
+    pattern = torch.zeros(LAYERS, HEADS, n, n)
+    for q in range(n):
+        k = q + offset
+        pattern[..., q, k if 0 <= k < n else q] = 1.0
+    return pattern
+
+
+def head(*rows: list[float]) -> Tensor:
+    return torch.tensor([[list(rows)]])
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=atol, rtol=1e-5)

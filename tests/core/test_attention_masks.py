@@ -1,0 +1,115 @@
+"""What a query may not see: masks of every kind, padding, causality, and rows of nothing."""
+
+import pytest
+import torch
+
+from mha_viz.core.attention import attention, scores
+from tests.core.attention_by_definition import (
+    D_HEAD,
+    HEADS,
+    KEY,
+    LOWEST,
+    NEVER,
+    QUERY,
+    by_definition,
+    close,
+    qkv,
+)
+
+
+@pytest.mark.parametrize("shape", [(KEY,), (QUERY, 1), (HEADS, 1, 1), (2, 1, 1, KEY), ()])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_a_mask_broadcasts(shape: tuple[int, ...], need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(3)) < 0.6
+    full = mask.expand(2, HEADS, QUERY, KEY).clone()
+    want, _ = by_definition(query, key, value, mask=full)
+    close(attention(query, key, value, mask, need_pattern=need_pattern)[0], want)
+
+
+@pytest.mark.parametrize("never", [NEVER, LOWEST, LOWEST + 3.0, LOWEST * 0.75])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_an_additive_mask_equals_the_bool_one(never: float, need_pattern: bool) -> None:
+    query, key, value = qkv(2)
+    allowed = torch.arange(QUERY * KEY).reshape(QUERY, KEY) % 3 > 0
+    allowed[2] = False
+    added = torch.zeros(QUERY, KEY).masked_fill(~allowed, never)
+    close(
+        attention(query, key, value, added, need_pattern=need_pattern)[0],
+        attention(query, key, value, allowed)[0],
+    )
+
+
+@pytest.mark.parametrize("mask_dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_a_mask_may_have_another_float_dtype(mask_dtype: torch.dtype, dtype: torch.dtype) -> None:
+    query, key, value = qkv(dtype=dtype)
+    mask = torch.zeros(QUERY, KEY, dtype=mask_dtype)
+    mask[1, 3] = mask[2] = torch.finfo(mask_dtype).min
+    _, pattern = attention(query, key, value, mask)
+    assert pattern.dtype == dtype
+    assert torch.equal(pattern[:, 2], torch.zeros(HEADS, KEY, dtype=dtype))
+    assert (pattern[:, 1, 3] == 0).all() and (pattern[:, 1, 4] > 0).all()
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+@pytest.mark.parametrize("never", [None, NEVER, LOWEST])
+def test_a_row_of_nothing_gives_zeros_and_finite_gradients(
+    need_pattern: bool, never: float | None
+) -> None:
+    parts = [part.requires_grad_() for part in qkv(2)]
+    allowed = torch.ones(2, 1, QUERY, KEY, dtype=torch.bool)
+    allowed[1, :, 3] = False
+    mask = allowed if never is None else torch.zeros(allowed.shape).masked_fill(~allowed, never)
+    got, pattern = attention(*parts, mask, need_pattern=need_pattern)
+    assert torch.equal(got[1, :, 3], torch.zeros(HEADS, D_HEAD))
+    assert (got[0, :, 3] != 0).all()
+    if need_pattern:
+        sums = pattern.sum(-1)
+        assert torch.equal(sums[1, :, 3], torch.zeros(HEADS))
+        close(sums[0], torch.ones(HEADS, QUERY))
+    got.sum().backward()
+    assert all(part.grad.isfinite().all() for part in parts)
+    assert torch.equal(parts[0].grad[1, :, 3], torch.zeros(HEADS, D_HEAD))
+
+
+def test_left_padding_and_causality_together_can_leave_a_row_with_nothing() -> None:
+    query, key, value = qkv(query=KEY)
+    padding = torch.arange(KEY) >= 2  # the first two keys are padding
+    for need_pattern in (True, False):
+        got, _ = attention(query, key, value, padding, causal=True, need_pattern=need_pattern)
+        assert (got[:, :2] == 0).all()
+        close(got[:, 2], value[:, 2])  # sees itself only
+
+
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_the_future_does_not_reach_the_past(need_pattern: bool) -> None:
+    query, key, value = qkv(query=KEY)
+    before, _ = attention(query, key, value, causal=True, need_pattern=need_pattern)
+    key, value = key.clone(), value.clone()
+    key[:, 4:] += 1.0
+    value[:, 4:] -= 1.0
+    after, _ = attention(query, key, value, causal=True, need_pattern=need_pattern)
+    assert torch.equal(before[:, :4], after[:, :4])
+    assert not torch.isclose(before[:, 4:], after[:, 4:]).any()
+
+
+@pytest.mark.parametrize(("query_length", "key_length"), [(5, 7), (7, 5)])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_causal_counts_from_the_first_query_and_key(
+    query_length: int, key_length: int, need_pattern: bool
+) -> None:
+    query, key, value = qkv(query=query_length, key=key_length)
+    allowed = torch.ones(query_length, key_length, dtype=torch.bool).tril()
+    close(
+        attention(query, key, value, causal=True, need_pattern=need_pattern)[0],
+        attention(query, key, value, allowed)[0],
+    )
+
+
+def test_scores_are_minus_infinity_where_forbidden() -> None:
+    query, key, _ = qkv()
+    raw = scores(query, key, mask=torch.arange(KEY) != 4, causal=True)
+    forbidden = torch.ones(QUERY, KEY, dtype=torch.bool).triu(1)
+    forbidden[:, 4] = True
+    assert torch.equal(raw == NEVER, forbidden.expand(HEADS, QUERY, KEY))

@@ -1,0 +1,112 @@
+"""The table of all per-head numbers: what applies, what it holds, and the range of every number."""
+
+import math
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+import torch
+from torch import Tensor
+
+from mha_viz.core import metrics
+from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
+
+PATTERN_METRICS = [
+    key for key, metric in metrics.METRICS.items()
+    if metric.of == "head" and "outputs" not in metric.needs
+]  # fmt: skip
+
+
+def applied(pattern: Tensor, **extra: object) -> dict[str, Tensor]:
+    n = pattern.shape[-1]
+    facts = {"ids": torch.arange(n) % 3, "is_special": torch.arange(n) < 1, "period": 3}
+    return metrics.head_table(pattern, **{**facts, **extra})
+
+
+@pytest.mark.parametrize("rows", [[2], [0, 6], list(range(N))])
+def test_rows_of_nothing_leave_every_number_finite(rows: list[int]) -> None:
+    pattern = random_pattern()
+    pattern[..., rows, :] = 0.0
+    table = applied(pattern)
+    assert list(table) == PATTERN_METRICS
+    assert all(values.isfinite().all() for values in table.values())
+    if len(rows) == N:
+        assert all((values == 0).all() for values in table.values())
+
+
+def test_the_table_holds_what_the_functions_say() -> None:
+    pattern, ids = random_pattern(causal=True), torch.tensor([4, 8, 4, 15, 8, 4, 16])
+    special = torch.arange(N) == 3
+    table = metrics.head_table(pattern, ids=ids, is_special=special, causal=True, period=3)
+    assert list(table) == PATTERN_METRICS
+    assert torch.equal(table["entropy"], metrics.entropy(pattern))
+    assert torch.equal(
+        table["normalized_entropy"], metrics.normalized_entropy(pattern, causal=True)
+    )
+    assert torch.equal(table["information"], metrics.information(pattern))
+    assert torch.equal(table["special_token"], metrics.special_token(pattern, is_special=special))
+    duplicates = metrics.duplicate_token(pattern, ids=ids, causal=True)
+    assert torch.equal(table["duplicate_token"], duplicates)
+    assert torch.equal(table["induction"], metrics.induction(pattern, period=3))
+    close(table["next_token"], 0.0)
+
+
+def test_the_table_leaves_out_what_does_not_apply() -> None:
+    everywhere = {"entropy", "normalized_entropy", "information", "confidence", "sparsity"}
+    everywhere |= {"first_token"}
+    anywhere = everywhere | {"distance", "self_token"}
+    neighbours = anywhere | {"previous_token", "next_token"}
+    assert set(metrics.head_table(random_pattern())) == neighbours
+    assert set(metrics.head_table(random_pattern(), ids=torch.arange(N))) == neighbours
+    assert set(metrics.head_table(random_pattern(1))) == anywhere
+    assert set(applied(random_pattern(5, KEYS))) == everywhere | {
+        "special_token",
+        "separator_token",
+    }
+
+
+def test_every_row_of_the_table_is_filled_in() -> None:
+    for key, metric in metrics.METRICS.items():
+        assert key == metric.key == metric.function.__name__
+        assert metric.title and metric.formula and metric.source
+        assert metric.direction.startswith("higher means")
+        assert metric.meaning.endswith(".")
+        assert metric.unit in {"nats", "tokens", "keys", "probability", "share", ""}
+        if metric.of == "head" and metric.unit:
+            assert (metric.range[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    query=st.sampled_from([1, 2, 3, 7, 13]),
+    key=st.sampled_from([None, 1, 2, 5, 11]),
+    causal=st.booleans(),
+    sharpness=st.sampled_from([0.0, 1.0, 30.0]),
+    seed=st.integers(0, 99),
+)
+def test_every_number_stays_in_its_range(
+    query: int, key: int | None, causal: bool, sharpness: float, seed: int
+) -> None:
+    causal = causal and key is None
+    pattern = random_pattern(query, key, causal, seed)
+    pattern = pattern**sharpness * (pattern > 0)
+    pattern = pattern / pattern.sum(-1, keepdim=True)
+    n = pattern.shape[-1]
+    fits = {"period": 3} if n >= 6 else {"period": None}
+    table = applied(pattern, causal=causal, **fits)
+    largest = {
+        "entropy": math.log(n), "information": math.log(min(query, n)), "sparsity": n,
+        "distance": n - 1,
+    }  # fmt: skip
+    for name, values in table.items():
+        low, high = metrics.METRICS[name].range
+        high = largest[name] if high is None else high
+        assert values.shape == (LAYERS, HEADS)
+        assert low <= values.min() and values.max() <= high + 1e-5, name
+
+
+def test_no_input_is_changed() -> None:
+    pattern = random_pattern()
+    before = pattern.clone()
+    applied(pattern)
+    assert torch.equal(pattern, before)

@@ -1,0 +1,46 @@
+"""Tiny models of many kinds on disk, for tests of pages that take any model."""
+
+import pytest
+import transformers as tf
+
+from mha_viz.ui import state
+from tests.capture.checkpoints import WORDS, gpt2, save, spread
+from tests.capture.families import FAMILIES
+
+SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
+
+
+def bert(n_layers: int, n_heads: int) -> tf.BertConfig:
+    return tf.BertConfig(
+        **SIZES, hidden_size=8, num_hidden_layers=n_layers, num_attention_heads=n_heads
+    )
+
+
+def deberta() -> tf.DebertaV2Config:
+    return tf.DebertaV2Config(
+        **SIZES, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
+        relative_attention=True, pos_att_type="p2c|c2p",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Their folders by name, as if somebody had typed each of them before."""
+    of_pairs = {
+        "headless": tf.BertModel(bert(1, 1)),
+        "one": tf.BertForMaskedLM(bert(1, 1)),
+        "two": tf.BertForMaskedLM(bert(1, 2)),
+        "tall": tf.BertForMaskedLM(bert(3, 1)),
+        "deberta": tf.DebertaV2ForMaskedLM(deberta()),
+    }
+    of_one_text = {
+        "t5": tf.T5ForConditionalGeneration(FAMILIES["t5"][0]),
+        "llama": tf.LlamaForCausalLM(FAMILIES["llama"][0]),
+        "gpt2": gpt2(),
+    }
+    folder = tmp_path_factory.mktemp("models")
+    for name, network in (of_pairs | of_one_text).items():
+        save(spread(network), folder / name, pairs=name in of_pairs)
+    found = {path.name: str(path) for path in folder.iterdir()}
+    state.folders().update(found.values())
+    return found

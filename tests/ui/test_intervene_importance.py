@@ -1,0 +1,122 @@
+"""Importance and pruning on the Intervene page, and the texts that they are measured over."""
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.capture import importance, pruning
+from mha_viz.capture.robustness import robustness
+from mha_viz.plots.theme import format_number
+from mha_viz.ui import views
+from mha_viz.ui.intervene import switches
+from tests.ui.compare_app import check, said, table
+from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
+
+MANY = "\n".join(f"The dog number {i} ran home." for i in range(40))
+
+
+def test_importance_is_that_of_the_library_by_both_methods():
+    more = "The cat sat on the mat.\nTom had a red ball."
+    texts = [TEXT, *more.splitlines()]
+    app = intervene("importance", more=more, off="1.1")
+    assert "3 texts. An interval" in said(app)
+    press(app, "measure")
+    check(app)
+    model = mv.load("tiny-gpt2")
+    both = [importance.head_importance(model, texts, method) for method in views.METHODS]
+    assert table(app, "importance", "low")["importance"].tolist() == pytest.approx(
+        both[0].mean.flatten().tolist(), abs=1e-6
+    )
+    assert "Spearman’s ρ" not in said(app)
+    app.segmented_control(key="ask_method").set_value("gradient").run()
+    press(app, "measure")
+    check(app)
+    assert table(app, "importance", "low")["high"].tolist() == pytest.approx(
+        both[1].high.flatten().tolist(), abs=1e-6
+    )
+    rho, n = importance.agreement(*both)
+    assert f"rank {n} heads with Spearman’s ρ = **{format_number(rho)}**" in said(app)
+    assert off(app) == ((1, 1),)
+    app.selectbox(key="ask_beside").select("entropy").run()
+    check(app)
+
+
+def test_pruning_is_that_of_the_library():
+    app = intervene("pruning", more="The cat sat on the mat.")
+    press(app, "prune")
+    check(app)
+    shown = table(app, "share_left", "loss", "order")
+    texts = [TEXT, "The cat sat on the mat."]
+    for order in ("ablation", "redundancy", "random"):
+        curve = pruning.pruning_curve(mv.load("tiny-gpt2"), texts, order)
+        assert shown[shown["order"] == order]["loss"].tolist() == pytest.approx(
+            curve.loss.tolist(), abs=1e-6
+        )
+    found = robustness(mv.load("tiny-gpt2"), texts, 32)
+    assert format_number(found.summary()["extra"]) in said(app)
+
+
+def test_one_token_of_one_text_has_nothing_to_be_measured_by():
+    app = intervene(text="a", more="")
+    for button in ("measure", "prune"):
+        press(app, button)
+        assert len(app.error) == 1 and "token" in app.error[0].value
+        intact(app)
+    app.text_input(key="ask_text").input("a dog").run()
+    press(app, "measure")
+    check(app)
+    assert "One text" in said(app)
+
+
+@pytest.mark.parametrize(("more", "count"), [
+    ("", 1), ("\n \n\t\n", 1), ("A cat sat.\n\n\nA cat sat.\n A dog ran. ", 3), (MANY, 32),
+    ("the dog ran " * 1500, 2),
+], ids=["empty", "blank", "gaps and twice", "many", "long"])  # fmt: skip
+def test_odd_texts_to_measure_over(more, count):
+    app = intervene(more=more, method="gradient")
+    assert ("the first 32 are measured" in said(app)) == (more == MANY)
+    press(app, "measure")
+    check(app)
+    held = app.session_state.measured_importance
+    assert [one.n_texts for one in held.values()] == [count]
+
+
+def test_a_line_that_cannot_be_used_is_said_and_the_rest_stays():
+    app = intervene(more="a good line\n\x07\x00")
+    press(app, "measure")
+    assert len(app.error) <= 1
+    intact(app)
+    app.text_area(key="ask_more").input("a good line").run()
+    press(app, "measure")
+    check(app)
+
+
+@pytest.mark.parametrize("method", views.METHODS)
+def test_a_masked_text_with_a_gap_can_be_measured(method):
+    app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.", method=method)
+    press(app, "measure")
+    check(app)
+    intact(app)
+
+
+def test_importance_colours_only_the_model_and_texts_that_it_is_of(monkeypatch):
+    values = []
+    monkeypatch.setattr(
+        switches, "head_switches", lambda *args, **options: values.append(options["value"])
+    )
+    app = intervene(more="A dog ran home.", method="gradient")
+    assert values[-1] is None
+    press(app, "measure")
+    assert values[-1] is not None
+    app.selectbox(key="ask_model").select("tiny-bert").run()
+    assert values[-1] is None
+    app.selectbox(key="ask_model").select("tiny-gpt2").run()
+    assert values[-1] is not None
+    app.segmented_control(key="ask_method").set_value("ablation").run()
+    assert values[-1] is None
+    app.segmented_control(key="ask_method").set_value("gradient").run()
+    app.text_area(key="ask_more").input("Another text.").run()
+    assert values[-1] is None
+    app.text_area(key="ask_more").input("A dog ran home.").run()
+    app.text_input(key="ask_text").input("Another sentence").run()
+    assert values[-1] is None
+    check(app)

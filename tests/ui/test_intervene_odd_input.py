@@ -1,0 +1,140 @@
+"""Odd links, texts and models on the Intervene page: what is refused can be mended there."""
+
+import pytest
+
+from tests.ui.compare_app import HOSTILE, check, said, table
+from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
+
+
+@pytest.mark.parametrize(("model", "words"), [
+    ("headless", "no language-model head"), ("deberta", "cannot be changed here"),
+    ("t5", "encoder-decoder"),
+])  # fmt: skip
+def test_models_whose_heads_cannot_be_switched_say_why(models, model, words):
+    app = intervene(model=models[model], text="the cat sat", off="0.0")
+    assert not app.exception and not app.error
+    assert words in app.info[0].value.replace("\\", "")
+    assert "Explore" in app.info[0].value
+    assert app.text_input(key="ask_text").value == "the cat sat" and off(app) == ((0, 0),)
+    app.selectbox(key="ask_model").select("tiny-gpt2").run()
+    check(app)
+    intact(app)
+    assert off(app) == ((0, 0),)
+
+
+def test_heads_that_the_model_does_not_have_are_left_out_in_words():
+    app = intervene(off="0.3,9.1,0.3,2.77,0.1")
+    assert off(app) == ((0, 1), (0, 3))
+    assert "left out (L2 H77, L9 H1)" in app.info[0].value.replace("\\", "")
+    assert app.query_params["off"] == "0.1,0.3"
+    check(app)
+    intact(app)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("off", "garbage"), ("off", "1.2.3"), ("off", "-1.0"), ("off", "1"), ("factor", "nan"),
+    ("factor", "1e99"), ("how", "kill"), ("place", "x"), ("method", "magic"),
+])  # fmt: skip
+def test_what_makes_no_sense_in_a_link_is_said(name, value):
+    app = intervene(**{"how": "scale", name: value})
+    assert f"link's {name}=" in app.warning[0].value.replace("\\", "")
+    assert not app.error and len(app.metric) == 1
+    intact(app)
+
+
+@pytest.mark.parametrize(("target", "words"), [
+    ("hippopotamuses", "tokens for this model"), ("two words", "tokens for this model"),
+    ("\x00", "target"), (HOSTILE, "tokens for this model"),
+])  # fmt: skip
+def test_a_target_that_is_not_one_token_hides_nothing(target, words):
+    app = intervene("prediction", off="0.3", target=target)
+    assert words in app.error[0].value and len(app.error) == 1
+    intact(app)
+    assert app.text_input(key="ask_target").value == target and off(app) == ((0, 3),)
+    assert len(app.metric) == 1 and len(table(app, "before", "after"))
+    app.text_input(key="ask_target").input("play").run()
+    check(app)
+    app.text_input(key="ask_against").input("hippopotamuses").run()
+    assert len(app.error) == 1
+    intact(app)
+
+
+def test_a_target_that_is_not_in_the_vocabulary(models):
+    app = intervene(model=models["gpt2"], text="the cat sat on", target="zebra")
+    assert "not in this model" in app.error[0].value
+    intact(app)
+
+
+def test_a_second_token_needs_the_first():
+    app = intervene(against="play")
+    assert "Name the token to follow" in app.info[0].value
+    intact(app)
+    app.text_input(key="ask_target").input("eat").run()
+    check(app)
+    assert not app.info and "less “play”" in said(app)
+
+
+@pytest.mark.parametrize("how", ["patch_z", "patch_pattern"])
+def test_a_patch_needs_a_text_of_as_many_tokens(how):
+    app = intervene(off="0.3", how=how)
+    assert "Type the text" in app.info[0].value
+    intact(app)
+    app.text_input(key="ask_source").input("too short").run()
+    assert not app.info and "tokens" in app.error[0].value
+    intact(app)
+    assert app.query_params["source"] == "too short" and off(app) == ((0, 3),)
+    app.text_input(key="ask_source").input("\x00").run()
+    assert len(app.error) == 1
+    intact(app)
+    app.text_input(key="ask_source").input(TEXT.replace("dog", "cat")).run()
+    check(app)
+    press(app, "all_on")
+    check(app)
+
+
+def test_a_patch_without_a_head_needs_no_text():
+    app = intervene(how="patch_z")
+    check(app)
+    assert len(app.metric) == 1 and not app.info
+
+
+@pytest.mark.parametrize("how", ["zero", "scale", "mean", "uniform"])
+@pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-bert"])
+def test_all_heads_off(model, how):
+    every = ",".join(f"{layer}.{head}" for layer in range(4) for head in range(8))
+    app = intervene(model=model, text=GAP if model == "tiny-bert" else TEXT, off=every, how=how)
+    check(app)
+    assert len(off(app)) == 32 and "32 changed" in said(app)
+
+
+def test_factors_that_overflow_are_said(models):
+    every = ",".join(f"{layer}.{head}" for layer in range(3) for head in range(5))
+    app = intervene(
+        model=models["gpt2"], text="the cat sat", off=every, how="scale", factor="-10",
+        dtype="float16",
+    )  # fmt: skip
+    assert not app.exception
+    assert not app.error or "smaller factors" in app.error[0].value
+    intact(app)
+
+
+def test_a_place_that_the_text_does_not_have_is_the_last_one():
+    app = intervene(place="777")
+    check(app)
+    assert app.selectbox(key="ask_place").value == -1
+
+
+@pytest.mark.parametrize("text", ["a", "the the the", HOSTILE, "dog " * 100_000])
+@pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-bert"])
+def test_any_text(model, text):
+    text = f"[MASK] {text}" if model == "tiny-bert" else text
+    app = intervene(model=model, off="0.3", target="dog", text="")
+    app.text_input(key="ask_text").input(text).run()
+    check(app)
+    intact(app)
+    assert len(app.metric) == 1 and off(app) == ((0, 3),)
+    assert ("was cut to" in said(app)) == (len(text) > 1000)
+    app.toggle(key="ask_goes_on").set_value(True).run() if model == "tiny-gpt2" else None
+    intact(app)
+    if model == "tiny-gpt2":
+        assert len(app.error) == (len(text) > 1000)  # no room to go on
