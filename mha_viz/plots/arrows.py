@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.frame import as_numbers, heading
+from mha_viz.plots.frame import as_numbers, drawn, heading
 from mha_viz.plots.labels import clean_all, plotly_text
 
 
@@ -45,36 +45,35 @@ def arrows(
         raise ShapeError(f"vectors must be (vector, 2) and finite; got {tips.shape}.")
     labels = [plotly_text(name) for name in clean_all(names, len(tips), "vectors")]
     reach = 1.2 * max(float(np.hypot(*tips.T).max()), 1e-6)
-    figure = go.Figure()
-    if chosen is not None:
-        if not 0 <= chosen < len(tips):
-            raise ArgumentError(f"There is no vector {chosen} among {len(tips)}.")
-        _add_line(figure, tips[chosen], labels[chosen], reach, circle, dark)
+    if chosen is not None and not 0 <= chosen < len(tips):
+        raise ArgumentError(f"There is no vector {chosen} among {len(tips)}.")
+    traces: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    shafts: list[dict[str, Any]] = []
+    if chosen is not None and (length := float(np.hypot(*tips[chosen]))):
+        # without a length there is no direction, and no right angle to it
+        traces.append(_line(tips[chosen], labels[chosen], reach, dark))
+        shapes += [_circle(length, dark)] if circle else []
     for i, ((x, y), label) in enumerate(zip(tips.tolist(), labels, strict=True)):
         colour = theme.accent(dark) if i == chosen else theme.qualitative(dark)[0]
-        figure.add_annotation(
+        shafts.append(dict(
             x=x, y=y, ax=0, ay=0, xref="x", yref="y", axref="x", ayref="y", text="",
             showarrow=True, arrowhead=2, arrowsize=1, arrowwidth=2.5, arrowcolor=colour,
-        )  # fmt: skip
-        figure.add_scatter(
+        ))  # fmt: skip
+        traces.append(dict(
             x=[x], y=[y], mode="markers+text", text=[label],
             textposition=_beside(x, y), textfont=dict(size=14, color=theme.ink(dark)),
             marker=dict(size=9, color=colour), hoverinfo="text",
             hovertext=f"{label}<br>({theme.format_number(x)}, {theme.format_number(y)})<br>"
             f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
-        )  # fmt: skip
+        ))  # fmt: skip
     top, space = heading(title, [note], dark)
-    layout = theme.layout(dark)
-    axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7)
-    figure.update_layout(
-        **layout | dict(
-            title=top, height=height + space, showlegend=False, dragmode=False,
-            margin=dict(l=36, r=10, t=space + 4, b=30),
-            xaxis=layout["xaxis"] | axis | dict(constrain="domain"),
-            yaxis=layout["yaxis"] | axis | dict(scaleanchor="x", constrain="domain"),
-        )
+    axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
+    return drawn(
+        traces, dark, title=top, height=height + space, showlegend=False, dragmode=False,
+        margin=dict(l=36, r=10, t=space + 4, b=30), shapes=shapes, annotations=shafts,
+        xaxis=axis, yaxis=axis | dict(scaleanchor="x"),
     )  # fmt: skip
-    return figure
 
 
 def _beside(x: float, y: float) -> str:
@@ -84,21 +83,19 @@ def _beside(x: float, y: float) -> str:
     return "middle right" if x > 0 else "middle left"
 
 
-def _add_line(
-    figure: go.Figure, tip: np.ndarray, label: str, reach: float, circle: bool, dark: bool
-) -> None:
-    length = float(np.hypot(*tip))
-    if not length:
-        return  # no direction, no right angle to it
-    along = np.array([-tip[1], tip[0]]) / length * 4 * reach
+def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, Any]:
+    """Through the tip, at a right angle to its arrow."""
+    along = np.array([-tip[1], tip[0]]) / np.hypot(*tip) * 4 * reach
     ends = np.stack([tip - along, tip + along])
-    figure.add_scatter(
+    return dict(
         x=ends[:, 0], y=ends[:, 1], mode="lines", hoverinfo="text",
         hovertext=f"beyond this line {label} gives more weight than to itself",
         line=dict(width=2, dash="dot", color=theme.accent(dark)),
     )  # fmt: skip
-    if circle:
-        figure.add_shape(
-            type="circle", x0=-length, x1=length, y0=-length, y1=length,
-            line=dict(width=1.5, color=theme.muted(dark)),
-        )  # fmt: skip
+
+
+def _circle(radius: float, dark: bool) -> dict[str, Any]:
+    return dict(
+        type="circle", x0=-radius, x1=radius, y0=-radius, y1=radius,
+        line=dict(width=1.5, color=theme.muted(dark)),
+    )  # fmt: skip

@@ -26,6 +26,7 @@ from mha_viz.plots.frame import (
 from mha_viz.plots.labels import clean, head_name, plotly_text
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 
+_Dot = tuple[float, float, list[int], str]  # x, y, [layer, head], hover
 _Tick = tuple[float, float, str, str]  # x, y, symbol, hover
 
 
@@ -65,29 +66,25 @@ def report_card(
     if any(table.shape != shape for table in tables.values()):
         raise ShapeError(f"All metrics must be {shape}, layers and heads.")
     layer, head = check_head(selected, *shape)
-    traces = [rules(len(tables), dark)]
+    dots: list[_Dot] = []
     texts: list[Text] = []
-    chosen: list[tuple[float, float, str]] = []
     ticks: list[_Tick] = []
     for row, (key, table) in enumerate(tables.items()):
         scale = _Scale(table)
         name, unit = titles.get(key, key), units.get(key, "")
-        traces.append(_dots(table, scale, row, name, unit, dark))
+        dots += _dots(table, scale, row, name, unit)
         texts += _written(table, scale, row, name, unit, (layer, head), dark)
         ticks += _row_ticks(scale, row, (baselines or {}).get(key, {}), unit)
-        if np.isfinite(table[layer, head]):
-            place = (scale.place(table[layer, head]), _height(row, layer, shape[0]))
-            chosen.append((*place, _hover(table, layer, head, name, unit)))
-    traces.append(_marks(ticks, dark))
-    traces.append(dict(
-        x=[x for x, _, _ in chosen], y=[y for _, y, _ in chosen], mode="markers",
-        hovertext=[text for *_, text in chosen], hoverinfo="text", marker=chosen_marker(dark, 14),
-        customdata=[[layer, head]] * len(chosen), **stays(1),
-    ))  # fmt: skip
-    traces.append(texts_of(texts, dark))
-    # in one go: piece by piece is slow
-    figure = go.Figure(dict(data=[dict(trace, type="scatter") for trace in traces]))
-    return in_rows(figure, len(tables), title or head_name(layer, head), _key(ticks), dark)
+    small = dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0))
+    chosen = [dot for dot in dots if dot[2] == [layer, head]]
+    traces = [
+        rules(len(tables), dark),
+        dict(_markers(dots), marker=small, **stays(0.4)),
+        _marks(ticks, dark),
+        dict(_markers(chosen), marker=chosen_marker(dark, 14), **stays(1)),
+        texts_of(texts, dark),
+    ]
+    return in_rows(traces, len(tables), title or head_name(layer, head), _key(ticks), dark)
 
 
 class _Scale:
@@ -110,27 +107,29 @@ def _height(row: int, layer: Any, layers: int) -> Any:
     return row + 0.13 * (2 * (layer + 0.5) / layers - 1)
 
 
-def _dots(
-    table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str, dark: bool
-) -> dict[str, Any]:
+def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: str) -> list[_Dot]:
+    """A dot for each head that has a value; hover tells its rank from the top."""
     layers, heads = np.nonzero(np.isfinite(table))
-    where = list(zip(layers.tolist(), heads.tolist(), strict=True))
-    return dict(
-        x=np.atleast_1d(scale.place(table[layers, heads])).astype(np.float32),
-        y=_height(row, layers, len(table)).astype(np.float32), mode="markers",
-        customdata=[list(head) for head in where], hoverinfo="text",
-        hovertext=[_hover(table, *head, name, unit) for head in where],
-        marker=dict(size=6, color=theme.qualitative(dark)[0], opacity=0.4, line=dict(width=0)),
-        **stays(0.4),
-    )  # fmt: skip
-
-
-def _hover(table: NDArray[np.float64], layer: int, head: int, name: str, unit: str) -> str:
-    value = table[layer, head]
-    known = table[np.isfinite(table)]
-    rank = f"{int((known > value).sum()) + 1} of {known.size} from the top"
+    known = table[layers, heads]
+    ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")
     metric = plotly_text(clean(name, 60))
-    return f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b><br>{rank}"
+    return [
+        (x, y, [layer, head],
+         f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b>"
+         f"<br>{rank} of {len(known)} from the top")
+        for x, y, layer, head, value, rank in zip(
+            scale.place(known).tolist(), _height(row, layers, len(table)).tolist(),
+            layers.tolist(), heads.tolist(), known.tolist(), ranks.tolist(), strict=True,
+        )
+    ]  # fmt: skip
+
+
+def _markers(dots: list[_Dot]) -> dict[str, Any]:
+    x, y, where, texts = zip(*dots, strict=True) if dots else ((), (), (), ())
+    return dict(
+        x=np.array(x, np.float32), y=np.array(y, np.float32), mode="markers",
+        customdata=list(where), hovertext=list(texts), hoverinfo="text",
+    )  # fmt: skip
 
 
 def _written(

@@ -22,7 +22,6 @@ from mha_viz.plots.frame import (
     check_head,
     heading,
     laid_out,
-    legend,
     quantity,
     stays,
     with_unit,
@@ -280,28 +279,24 @@ def metric_change(
             change = "not defined"
         texts += row_texts(row, name, change, (low, high), "", dark)
         hovers.append(_change_hover(name, (a, b), called, unit))
-    figure = go.Figure()
-    figure.add_scatter(**rules(len(rows), dark), showlegend=False)
     spots = np.array(places)
-    figure.add_scatter(
+    between = dict(
         x=np.c_[spots, np.full(len(spots), np.nan)].ravel(), y=np.repeat(np.arange(len(spots)), 3),
         mode="lines", line=dict(width=3, color=theme.muted(dark)), hoverinfo="skip",
-        showlegend=False,
     )  # fmt: skip
+    unnamed = dict(showlegend=False)
+    traces = [rules(len(rows), dark) | unnamed, between | unnamed]
     for i, (name, symbol, size) in enumerate(
         zip(called, ("circle-open", "diamond"), (13, 11), strict=True)
     ):
         colour = theme.qualitative(dark)[i]
-        figure.add_scatter(
+        traces.append(dict(
             x=spots[:, i], y=np.arange(len(spots)), mode="markers", name=name, hovertext=hovers,
             hoverinfo="text", **stays(1),
             marker=dict(symbol=symbol, size=size, color=colour, line=dict(width=3, color=colour)),
-        )  # fmt: skip
-    figure.add_scatter(**texts_of(texts, dark), showlegend=False)
-    figure = in_rows(figure, len(rows), title, ["Each row on its own scale."], dark)
-    return figure.update_layout(
-        legend=legend(dark), showlegend=True, height=figure.layout.height + 34
-    )
+        ))  # fmt: skip
+    traces.append(texts_of(texts, dark) | unnamed)
+    return in_rows(traces, len(rows), title, ["Each row on its own scale."], dark, named=True)
 
 
 def _change_hover(name: str, pair: tuple[float, float], called: list[str], unit: str) -> str:

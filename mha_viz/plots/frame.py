@@ -105,6 +105,16 @@ def legend(dark: bool) -> dict[str, Any]:
     )  # fmt: skip
 
 
+def drawn(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
+    """A figure with the theme's layout, and `layout` over it; in one go: plotly checks each step.
+
+    Args:
+        traces: with their type; a scatter needs none.
+    """
+    typed = [dict(type="scatter") | trace for trace in traces]
+    return go.Figure(dict(data=typed, layout=_over(theme.layout(dark), layout)))
+
+
 def laid_out(figure: go.Figure, dark: bool, **layout: Any) -> go.Figure:
     """The figure with the theme's layout, and `layout` over it; in one go, as plotly is slow.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.plots import theme
-from mha_viz.plots.frame import laid_out
+from mha_viz.plots.frame import drawn
 from mha_viz.plots.labels import clean_all, plotly_text
 from mha_viz.plots.payload import as_weights, check_range
 
@@ -59,29 +59,26 @@ def head_heatmap(
     query_names = clean_all(query_labels, queries, "queries")
     key_names = clean_all(key_labels, keys, "keys")
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
-    drawn = min(cell, max(width - 110, 60) / keys) if width else cell
-    figure = go.Figure()
-    figure.add_heatmap(
-        z=weights, zmin=0.0, zmax=1.0, colorscale=theme.colorscale(scale, dark), showscale=False,
-        xgap=_gap(cell), ygap=_gap(cell),
+    shown = min(cell, max(width - 110, 60) / keys) if width else cell
+    cells = dict(
+        type="heatmap", z=weights, zmin=0.0, zmax=1.0, showscale=False,
+        colorscale=theme.colorscale(scale, dark), xgap=_gap(cell), ygap=_gap(cell),
         hovertemplate="%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>",
     )  # fmt: skip
-    figure.add_scatter(**_colour_bar(scale, dark, _TITLE * bool(title)))
-    across, down = _ticks(key_names, drawn), _ticks(query_names, drawn)
+    across, down = _ticks(key_names, shown), _ticks(query_names, shown)
     top = _TITLE * bool(title) + _BAR
     labels = 6.3 * max(len(str(text)) for text in across["ticktext"]) + 10
-    laid_out(
-        figure, dark,
+    return drawn(
+        [cells, _colour_bar(scale, dark, _TITLE * bool(title))], dark,
         title=dict(
             text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)),
             x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4),
         ),
         height=round(cell * queries + labels + top + 12),
-        margin=dict(l=8, r=12 + _overhang(across, keys, drawn), t=top, b=12),
+        margin=dict(l=8, r=12 + _overhang(across, keys, shown), t=top, b=12),
         hovermode="closest", dragmode="zoom", showlegend=False,
-        **_axes(query_names, key_names, down, across, drawn),
+        **_axes(query_names, key_names, down, across, shown),
     )  # fmt: skip
-    return figure
 
 
 def _overhang(ticks: dict[str, list[Any]], keys: int, cell: float) -> float:

@@ -17,7 +17,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
 from mha_viz.plots.cells import colour_bar
-from mha_viz.plots.frame import as_numbers
+from mha_viz.plots.frame import as_numbers, drawn
 from mha_viz.plots.labels import clean, plotly_text
 
 _HEAD = 26  # pixels for a picture's title
@@ -53,7 +53,8 @@ def pictures(
         raise ShapeError("pictures beside each other must be of one size, and there must be one.")
     rows, wide = next(iter(arrays.values())).shape[:2]
     lines, across = -(-len(arrays) // columns), min(columns, len(arrays))
-    figure, layout = go.Figure(), theme.layout(dark)
+    traces: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {}
     shapes: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
     height = lines * (side + _HEAD) + 4
@@ -61,20 +62,17 @@ def pictures(
         n, (line, column) = "" if i == 0 else str(i + 1), divmod(i, columns)
         top = 1 - (line * (side + _HEAD) + _HEAD) / height
         left = (column + 0.02) / across
-        figure.add_image(
-            z=_bytes(values + float((zero or {}).get(title, 0.0))), hoverinfo="skip",
-            xaxis=f"x{n}", yaxis=f"y{n}",
-        )  # fmt: skip
-        figure.add_scatter(
-            **_points(values, title, clickable), xaxis=f"x{n}", yaxis=f"y{n}", showlegend=False
-        )
+        place = dict(xaxis=f"x{n}", yaxis=f"y{n}")
+        pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
+        traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
+        traces.append(_points(values, title, clickable) | place)
         quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False,
                      fixedrange=True, automargin=False)  # fmt: skip
-        layout[f"xaxis{n}"] = quiet | dict(
+        axes[f"xaxis{n}"] = quiet | dict(
             domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5], anchor=f"y{n}",
             constrain="domain", constraintoward="left",
         )  # fmt: skip
-        layout[f"yaxis{n}"] = quiet | dict(
+        axes[f"yaxis{n}"] = quiet | dict(
             domain=[top - side / height, top], range=[rows - 0.5, -0.5], anchor=f"x{n}",
             scaleanchor=f"x{n}", constrain="domain", constraintoward="top",
         )  # fmt: skip
@@ -85,11 +83,10 @@ def pictures(
         ))  # fmt: skip
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    figure.update_layout(
-        **layout, shapes=shapes, annotations=texts, height=height,
+    return drawn(
+        traces, dark, **axes, shapes=shapes, annotations=texts, height=height,
         margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode=False,
     )  # fmt: skip
-    return figure
 
 
 def head_tiles(
@@ -124,8 +121,7 @@ def head_tiles(
     rows, wide = ((tile + gap) * (b - a + 1) for a, b in zip(low, high, strict=True))
     cells = np.full((rows, wide), np.nan)
     hover = np.full((rows, wide), "", dtype=object)
-    figure = go.Figure()
-    shapes: list[dict[str, Any]] = []  # handed over at once: one by one they take long
+    shapes: list[dict[str, Any]] = []
     texts: list[dict[str, Any]] = []
     for head, (row, column) in enumerate(offsets):
         y, x = (tile + gap) * (row - low[0]) + gap, (tile + gap) * (column - low[1])
@@ -140,23 +136,19 @@ def head_tiles(
             text=plotly_text(clean(notes[head], 24)), x=x - 0.5, y=y - 0.4, xanchor="left",
             yanchor="bottom", showarrow=False, font=dict(size=11, color=theme.muted(dark)),
         ))  # fmt: skip
-    figure.add_heatmap(
-        z=cells, zmin=0, zmax=1, colorscale=theme.colorscale("sqrt", dark), hoverinfo="text",
-        hovertext=hover.tolist(), hoverongaps=False, xgap=1, ygap=1,
+    weights_shown = dict(
+        type="heatmap", z=cells, zmin=0, zmax=1, hoverinfo="text", hovertext=hover.tolist(),
+        hoverongaps=False, xgap=1, ygap=1, colorscale=theme.colorscale("sqrt", dark),
         colorbar=colour_bar(dark, tickvals=[0, 0.25, 0.5, 1]),
     )  # fmt: skip
-    layout = theme.layout(dark)
-    quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True)
-    figure.update_layout(
-        **layout | dict(
-            height=side + 40, margin=dict(l=4, r=4, t=34, b=4), shapes=shapes, annotations=texts,
-            xaxis=quiet | dict(range=[-0.6, wide - gap], constrain="domain",
-                               constraintoward="left"),
-            yaxis=quiet | dict(range=[rows - 0.4, 0], scaleanchor="x", constrain="domain",
-                               constraintoward="top"),
-        )
+    quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True,
+                 constrain="domain", automargin=False)  # fmt: skip
+    return drawn(
+        [weights_shown], dark, height=side + 40, margin=dict(l=4, r=4, t=34, b=4), shapes=shapes,
+        annotations=texts,
+        xaxis=quiet | dict(range=[-0.6, wide - gap], constraintoward="left"),
+        yaxis=quiet | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
     )  # fmt: skip
-    return figure
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.plots import theme
-from mha_viz.plots.frame import heading, laid_out
+from mha_viz.plots.frame import drawn, heading, legend
 from mha_viz.plots.labels import clean, plotly_text
 
 Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
@@ -61,12 +61,21 @@ def texts_of(texts: list[Text], dark: bool) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def in_rows(figure: go.Figure, rows: int, title: str, notes: list[str], dark: bool) -> go.Figure:
+def in_rows(
+    traces: list[dict[str, Any]],
+    rows: int,
+    title: str,
+    notes: list[str],
+    dark: bool,
+    named: bool = False,
+) -> go.Figure:
+    """The figure of all these; `named` adds a legend below."""
     text, top = heading(title, notes, dark)
     hidden = dict(visible=False, fixedrange=True)
-    return laid_out(
-        figure, dark,
-        title=text, height=top + _ROW * rows + 10, margin=dict(l=6, r=6, t=top, b=6),
-        showlegend=False, hovermode="closest", dragmode=False,
+    return drawn(
+        traces, dark,
+        title=text, height=top + _ROW * rows + (44 if named else 10),
+        margin=dict(l=6, r=6, t=top, b=6), showlegend=named, legend=legend(dark),
+        hovermode="closest", dragmode=False,
         xaxis=dict(hidden, range=list(SIDES)), yaxis=dict(hidden, range=[rows - 0.65, -0.65]),
     )  # fmt: skip

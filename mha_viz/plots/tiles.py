@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.frame import as_numbers, heading
+from mha_viz.plots.frame import as_numbers, drawn, heading
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import check_range
 
@@ -54,34 +54,34 @@ def head_tiles(
     check_range(weights.astype(np.float32))
     across = min(_ACROSS, n_heads)
     lines = -(-n_heads // across)  # of one layer
-    figure, label = go.Figure(), _LABEL / height
+    label = _LABEL / height
+    traces: list[dict[str, Any]] = []
+    names: list[dict[str, Any]] = []
+    frames: list[dict[str, Any]] = []
     for layer in range(n_layers):
         for head in range(n_heads):
             left = (head % across) * (1 + _GAP)
             above = (layer * lines + head // across) * (1 + label) + label
             name = head_name(layer, head)
-            figure.add_heatmap(**_tile(weights[layer, head], name, left, above, scale, dark))
-            figure.add_annotation(
+            traces.append(_tile(weights[layer, head], name, left, above, scale, dark))
+            names.append(dict(
                 x=left, y=above, text=name, showarrow=False, xanchor="left", yanchor="bottom",
                 font=dict(size=12, color=theme.ink(dark)), borderpad=0,
-            )  # fmt: skip
+            ))  # fmt: skip
             if (layer, head) in marked:
-                figure.add_shape(
+                frames.append(dict(
                     type="rect", x0=left, x1=left + 1, y0=above, y1=above + 1,
                     line=dict(width=3, color=theme.accent(dark)),
-                )  # fmt: skip
+                ))  # fmt: skip
     rows = n_layers * lines
     top, space = heading(title, [note], dark)
     hidden = dict(visible=False, fixedrange=True)
-    figure.update_layout(
-        **theme.layout(dark) | dict(
-            title=top, height=space + round(rows * (1 + label) * height) + 12, dragmode=False,
-            margin=dict(l=4, r=4, t=space, b=8),
-            xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
-            yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
-        )
+    return drawn(
+        traces, dark, title=top, height=space + round(rows * (1 + label) * height) + 12,
+        dragmode=False, margin=dict(l=4, r=4, t=space, b=8), annotations=names, shapes=frames,
+        xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
+        yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
     )  # fmt: skip
-    return figure
 
 
 def _tile(
@@ -91,7 +91,8 @@ def _tile(
     queries, keys = weights.shape
     place = np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8)
     return dict(
-        z=weights.astype(np.float32), zmin=0.0, zmax=1.0, showscale=False, customdata=place,
+        type="heatmap", z=weights.astype(np.float32), zmin=0.0, zmax=1.0, showscale=False,
+        customdata=place,
         x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries,
         colorscale=theme.colorscale(scale, dark, stops=21),
         hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"

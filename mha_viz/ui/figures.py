@@ -140,29 +140,33 @@ def _files(shown: _Shown) -> tuple[tuple[str, Callable[[], str | bytes], str], .
 
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
-    """A copy of the asked height, in which a click dims nothing."""
-    copy = larger(figure) if look.large() else go.Figure(figure)
+    """A figure of the asked height, in which a click dims nothing."""
+    grown = larger(figure) if look.large() else figure
+    if not clickable and height is None:
+        return grown
+    # changed as plain dictionaries: plotly checks, and tells all parts of, each change of its own
+    traces = [trace.to_plotly_json() for trace in grown.data]
+    layout = grown.layout.to_plotly_json()
     if height is not None:
-        copy.update_layout(height=height)
+        layout["height"] = height
     if clickable:
-        copy.update_layout(dragmode=copy.layout.dragmode or "zoom")  # Streamlit's would be "pan"
-        ink = copy.layout.font.color or theme.ink(dark)
-        for trace in copy.data:
-            if "unselected.marker.opacity" in trace:
-                _keep_bright(trace, ink)
-    return copy
+        layout["dragmode"] = layout.get("dragmode") or "zoom"  # Streamlit's would be "pan"
+        ink = layout.get("font", {}).get("color", theme.ink(dark))
+        traces = [trace | _bright(trace, ink) for trace in traces]
+    return go.Figure(dict(data=traces, layout=layout))
 
 
-def _keep_bright(trace: Any, ink: str) -> None:
+def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     """Plotly fades what is not selected to a fifth, unless it is told an opacity."""
-    opacity = trace.marker.opacity
+    if trace["type"] not in ("scatter", "scattergl", "bar"):
+        return {}
+    marker, colour = trace.get("marker", {}), trace.get("textfont", {}).get("color")
+    opacity = marker.get("opacity")
     if not isinstance(opacity, int | float):
-        bubbles = "marker.size" in trace and not isinstance(trace.marker.size, int | float | None)
+        bubbles = not isinstance(marker.get("size"), int | float | None)
         opacity = 0.7 if bubbles else 1.0  # plotly's defaults
-    trace.unselected.marker.opacity = opacity
-    if "unselected.textfont.color" in trace:
-        colour = trace.textfont.color
-        trace.unselected.textfont.color = colour if isinstance(colour, str) else ink
+    text = dict(color=colour if isinstance(colour, str) else ink)
+    return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))
 
 
 def _listener(

@@ -18,35 +18,41 @@ from mha_viz.ui.learn import convolution_controls as controls
 from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
-from mha_viz.ui.messages import shown
 
 
-@st.fragment
 def draw(choices: Choices) -> None:
     """The heads, one pixel, sharpness, borders, one head, and what it costs."""
-    with shown():
-        _statement(choices)
-        chosen = controls.chosen(choices)
-        row, column = controls.pixel(choices, chosen.picture)
-        exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
-        ours = _attended(chosen.alpha, *chosen.key)
-        _difference(chosen, exact, ours)
-        left, right = st.columns(2, gap="medium")
-        with left:
-            _both(choices, chosen, (row, column), exact, ours)
-        with right:
-            found = convolution.at_pixel(
-                chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
-            )
-            _one_pixel(choices, chosen, (row, column), found)
-        _sum(chosen, found, float(exact[row, column, 0]))
-        convolution_measures.sharpness(choices, chosen)
-        convolution_measures.border(choices, chosen)
-        convolution_measures.one_head(choices, chosen)
-        convolution_measures.cost(chosen)
-        choices.publish()
+    _statement(choices)
+    chosen = controls.chosen(choices)
+    _heads(choices, chosen)
+    convolution_measures.border(choices, chosen)
+    convolution_measures.one_head(choices, chosen)
+    convolution_measures.cost(chosen)
+    choices.publish()
 
 
+@frame.part
+def _heads(choices: Choices, chosen: Chosen) -> None:
+    """What a sharpness and a pixel change."""
+    chosen = controls.sharpened(choices, chosen)
+    row, column = controls.pixel(choices, chosen.picture)
+    exact = convolution.convolved(chosen.picture, chosen.kernel, chosen.border)
+    ours = _attended(chosen.alpha, *chosen.key)
+    _difference(chosen, exact, ours)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _both(choices, chosen, (row, column), exact, ours)
+    with right:
+        found = convolution.at_pixel(
+            chosen.picture, chosen.kernel, chosen.alpha, chosen.border, row, column
+        )
+        _one_pixel(choices, chosen, (row, column), found)
+    _sum(chosen, found, float(exact[row, column, 0]))
+    convolution_measures.sharpness(choices, chosen)
+    choices.publish()
+
+
+@frame.part
 def _statement(choices: Choices) -> None:
     frame.step(
         "A head for each place of the kernel",

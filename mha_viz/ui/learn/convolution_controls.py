@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 
 from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution, convolution_inputs
+from mha_viz.labs.convolution_measures import SHARP
 from mha_viz.ui import views
 from mha_viz.ui.learn.choices import Choices, among, numbers
 from mha_viz.ui.messages import plain
@@ -36,9 +37,9 @@ class Chosen:
     numbers: tuple[tuple[float, ...], ...]
     size: int
     kernel: Anything
-    alpha: float
     border: str
     about: str
+    alpha: float = SHARP
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -68,18 +69,22 @@ def chosen(choices: Choices) -> Chosen:
     picture, about = _picture(name, side, colour)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         written, preset = _kernel(choices, size, colour)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        alpha = choices.bound(
-            "alpha", st.slider, "Sharpness α", 0.0, convolution.MAX_ALPHA, default=20.0, step=0.5,
-            read=views.real(0.0, convolution.MAX_ALPHA), width=260,
-        )  # fmt: skip
         border = choices.bound(
             "border", st.segmented_control, "Outside the picture", list(BORDERS), default="zeros",
             read=among(tuple(BORDERS)), format_func=BORDERS.__getitem__,
         )  # fmt: skip
     kernel = convolution_inputs.full_kernel(written, size, picture.shape[-1])
-    about += f"; {preset}, {size} x {size}; alpha {alpha:g}; outside: {border}"
-    return Chosen(picture, written, size, kernel, alpha, border, about)
+    about += f"; {preset}, {size} x {size}; outside: {border}"
+    return Chosen(picture, written, size, kernel, border, about)
+
+
+def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
+    """The same, with heads as sharp as the user wants them."""
+    alpha = choices.bound(
+        "alpha", st.slider, "Sharpness α", 0.0, convolution.MAX_ALPHA, default=SHARP, step=0.5,
+        read=views.real(0.0, convolution.MAX_ALPHA), width=260,
+    )  # fmt: skip
+    return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
 
 
 def _picture(name: str, side: int, colour: bool) -> tuple[Anything, str]:

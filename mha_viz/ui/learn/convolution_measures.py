@@ -49,6 +49,7 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
     )  # fmt: skip
 
 
+@frame.part
 def border(choices: Choices, chosen: Chosen) -> None:
     frame.step(
         "At the border",
@@ -77,6 +78,7 @@ def border(choices: Choices, chosen: Chosen) -> None:
     )
 
 
+@frame.part
 def one_head(choices: Choices, chosen: Chosen) -> None:
     frame.step(
         "One head is a 1 × 1 convolution",

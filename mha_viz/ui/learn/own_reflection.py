@@ -34,6 +34,7 @@ def draw(choices: Choices) -> None:
     """
     for name, default, read in _FURTHER_DOWN:  # the link of the first part must not drop them
         choices.get(name, default, read)
+    _statement(choices)
     _reflection(choices)
     _random(choices)
     training = st.container()
@@ -47,7 +48,7 @@ def draw(choices: Choices) -> None:
 
 
 @frame.part
-def _reflection(choices: Choices) -> None:
+def _statement(choices: Choices) -> None:
     frame.step(
         "Q = K = V = X: everyone loves a mirror",
         "Leave W_Q and W_K out, and a score is the dot product of two tokens. With itself a token "
@@ -64,6 +65,11 @@ def _reflection(choices: Choices) -> None:
         "cos is 1 at most, so x·y ≤ |x| |y| = |x|². The weights are equal only where both tokens "
         "are the same. Switch “Equal lengths” on and try.",
     )  # fmt: skip
+
+
+@frame.part
+def _reflection(choices: Choices) -> None:
+    """What changes with the tokens."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = choices.bound(
             "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=180

@@ -33,16 +33,21 @@ def draw(choices: Choices) -> None:
     for name, _, default in SENTENCES:
         choices.get(name, default, _sentence)
     choices.get("turned", False, switch)
+    _statement(choices, scene)
     _real(choices, scene)
     _cross(choices)
 
 
-@st.fragment
+@frame.part
 def _real(choices: Choices, scene: Scene) -> None:
-    with shown(), _apart():
-        view = state.current()
-        _walk(choices, scene, memory.model(view.model, view.device, view.dtype))
+    with _apart():
+        _walk(choices, scene, _model())
     choices.publish()
+
+
+def _model() -> AttentionModel:
+    view = state.current()
+    return memory.model(view.model, view.device, view.dtype)
 
 
 @contextmanager
@@ -58,8 +63,8 @@ def _sentence(raw: str) -> str:
     return raw[:200]
 
 
-def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
-    record = scene.record
+@frame.part
+def _statement(choices: Choices, scene: Scene) -> None:
     frame.step(
         "Project, compute, concatenate, project",
         "A head reads every token through three matrices, compares queries with keys, mixes the "
@@ -70,16 +75,23 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
         r"\text{mask}\Big)\, V_i \\[6pt] \text{output} = "
         r"[z_1 \; z_2 \;\dots\; z_h]\, W^O + b^O \end{gathered}",
     )
-    weights = model.attention_weights(state.current().layer, record.part)
-    width = weights.W_O.shape[1]
+    record = scene.record
+    if record.z is None:
+        return  # such a model does not hand out its weights either, and the next part says so
+    width = record.z.shape[-1]
     frame.predict(
         choices, "width", f"A head of this model makes {width} numbers for each token. How many "
         f"has a token when all {record.n_heads} heads are put side by side?",
         [f"{width}: heads are averaged", f"{width * record.n_heads}: they stand in a row",
          f"{width * record.n_heads * record.n_heads}"], 1,
         f"{record.n_heads} heads × {width} = {width * record.n_heads}. Only then does W_O mix "
-        f"them, into d_model = {model.d_model} numbers.",
+        f"them, into d_model = {_model().d_model} numbers.",
     )  # fmt: skip
+
+
+def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
+    """What changes with the layer, the head and the step."""
+    record = scene.record
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, count, letter in (("layer", record.n_layers, "L"), ("head", record.n_heads, "H")):
             state.bound(name, st.selectbox, name.capitalize(), list(range(count)), width=85,
