@@ -12,6 +12,7 @@ import torch
 from transformers import GenerationConfig
 
 from mha_viz.capture.attention_function import heads_under
+from mha_viz.capture.encoding import encode_texts
 from mha_viz.capture.head_changes import heads_of_part
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.logits import check_predicts
@@ -91,7 +92,7 @@ def generate(
         )
     _check_range("max_new_tokens", max_new_tokens, 1, model.n_ctx)
     _check_range("num_beams", num_beams, 1, MAX_BEAMS)
-    prompt, _ = model._encode(text, None)
+    prompt, _ = encode_texts(model, text)
     room = model.n_ctx - len(prompt.input_ids)
     if room < 1 or prompt.n_truncated:
         raise ArgumentError(

@@ -13,6 +13,7 @@ from scipy import stats
 from torch import Tensor
 
 from mha_viz.capture.attention_function import Layers
+from mha_viz.capture.encoding import decoder_text
 from mha_viz.capture.model import MAX_PATTERN_BYTES, AttentionModel
 from mha_viz.capture.run import run
 from mha_viz.capture.text import visible
@@ -76,7 +77,7 @@ def induction_scores(
     (torch.Size([4, 8]), True)
     """
     part = model.parts[0] if part is None else part
-    model._check_part(part)
+    model.check_part(part)
     if part == "cross":
         raise ArgumentError(
             'Induction looks back in one text: ask for part "encoder" or "decoder", not "cross".'
@@ -103,7 +104,7 @@ def induction_scores(
 def _sample(model: AttentionModel, part: str) -> Encoded:
     """Any text as this part reads it, for the special tokens around it."""
     if part == "decoder":
-        sample = model._target(_TEXT)
+        sample = decoder_text(model, _TEXT)
     else:
         sample = encode(model.tokenizer, _TEXT, max_length=model.n_ctx)
     if any(token.id >= model.d_vocab for token in sample.tokens if token.is_special):
@@ -176,7 +177,7 @@ def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
     """Each layer's weights on all texts, which are of one length: (text, head, query, key)."""
     sources, targets = texts, None
     if part == "encoder":
-        targets = [model._target(None)] * len(texts)
+        targets = [decoder_text(model, None)] * len(texts)
     elif part == "decoder":
         sources, targets = [_nothing(model)] * len(texts), texts
     n_layers = 0 if targets else model.n_layers

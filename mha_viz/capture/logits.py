@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from mha_viz.capture.attention_function import Probe
-from mha_viz.capture.run import _inputs
+from mha_viz.capture.run import padded
 from mha_viz.capture.tokens import Encoded
 from mha_viz.errors import AttentionUnavailableError
 
@@ -42,7 +42,7 @@ def logits(
             hand a probe down to our attention function.
     """
     check_predicts(network)
-    inputs = _inputs(network, texts, pad)
+    inputs = padded(network, texts, pad)
     if probe is not None:
         inputs["mha_probe"] = probe
     output = network(**inputs)

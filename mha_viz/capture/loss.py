@@ -19,9 +19,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.capture.attention_function import Probe
+from mha_viz.capture.encoding import cut_notes, encode_texts
 from mha_viz.capture.logits import Objective, objective
 from mha_viz.capture.model import AttentionModel
-from mha_viz.capture.run import _inputs
+from mha_viz.capture.run import padded
 from mha_viz.capture.tokens import Encoded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
 
@@ -177,7 +178,7 @@ def questions(
         raise TextError("There is no text to take the loss of: give at least one.")
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
-    encoded = [model._encode(text, None)[0] for text in texts]
+    encoded = [encode_texts(model, text)[0] for text in texts]
     asked = []
     for number, text in enumerate(encoded):
         found = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
@@ -189,7 +190,7 @@ def questions(
             )
         asked += [(row, number, places, answers) for row, places, answers in found]
     rows, numbers, places, answers = zip(*asked, strict=True)
-    return Questions(rows, numbers, places, answers, len(texts), model._cuts(*encoded))
+    return Questions(rows, numbers, places, answers, len(texts), cut_notes(model, *encoded))
 
 
 Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
@@ -298,7 +299,7 @@ class Prepared:
         self, network: Any, n_settings: int, probe: Probe
     ) -> Float[Tensor, "batch place d_vocab"]:
         pad = self.model.tokenizer.pad_token_id or 0
-        inputs = _inputs(network, self.asked.rows * n_settings, pad)
+        inputs = padded(network, self.asked.rows * n_settings, pad)
         if "use_cache" in inspect.signature(network.forward).parameters:
             inputs["use_cache"] = False
         logits: Tensor = network(**inputs, mha_probe=probe).logits

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.capture.attention_function import Probe
+from mha_viz.capture.encoding import cut_notes, encode_texts
 from mha_viz.capture.head_changes import check_gates, prepare
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.logits import Objective, check_predicts, logits
@@ -172,7 +173,7 @@ def predict(
     _check_display(top_k, temperature)
     typed = text if kind == "causal" else own_mask(model, text)
     pair = text_pair if kind == "causal" or text_pair is None else own_mask(model, text_pair)
-    whole, _ = model._encode(typed, pair)
+    whole, _ = encode_texts(model, typed, pair)
     encoded, places = _places(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
     found = forward([encoded])[0]
@@ -205,8 +206,8 @@ def pseudo_losses(
     """
     if check_predicts(model.network) != "masked":
         raise ArgumentError(f"{model.name} is no masked model: predict gives its losses.")
-    whole, _ = model._encode(
-        own_mask(model, text), None if text_pair is None else own_mask(model, text_pair)
+    whole, _ = encode_texts(
+        model, own_mask(model, text), None if text_pair is None else own_mask(model, text_pair)
     )
     return masked_losses(model, whole, _forward(model, gates, intervention, whole))
 
@@ -304,5 +305,5 @@ def _prediction(
         model=model.name,
         text=encoded.text,
         text_pair=encoded.text_pair,
-        notes=model.notes + model._cuts(encoded),
+        notes=model.notes + cut_notes(model, encoded),
     )

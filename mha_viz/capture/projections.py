@@ -76,6 +76,20 @@ class LayerProjections:
                 return found
         return None
 
+    def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
+        """What makes queries, keys and the output; one module makes the first two where they are
+        fused. Each takes (batch, token, d_in) and gives (batch, token, d_out).
+
+        Raises:
+            NotKeptError: the family's layout is not known here.
+        """
+        query, key, output = self.find(_QUERY), self.find(_KEY), self.find(_OUTPUT)
+        if query is None or key is None:
+            query = key = self.find(_FUSED)
+        if query is None or key is None or output is None:
+            raise self._unknown()
+        return query, key, output
+
     def output(self) -> Tensor | None:
         """W_O as (head, d_head, d_model), a view of the model's own weights."""
         projection = self.find(_OUTPUT)
@@ -95,11 +109,7 @@ class LayerProjections:
         query, key, value = self._query_key_value()
         output = self.find(_OUTPUT)
         if query is None or key is None or value is None or output is None:
-            raise NotKeptError(
-                f"{type(self.module).__name__} keeps its projections under names that are not "
-                "known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and most "
-                "of their relatives."
-            )
+            raise self._unknown()
 
         def split(matrix: Tensor, heads: int) -> Tensor:  # (d_model, heads * d_head)
             return matrix.unflatten(1, (heads, -1)).transpose(0, 1)
@@ -127,6 +137,13 @@ class LayerProjections:
         """
         weight: Tensor = getattr(self.all(), name).to("cpu", torch.float32)
         return repeat_heads(weight[None], self.n_heads)[0]
+
+    def _unknown(self) -> NotKeptError:
+        return NotKeptError(
+            f"{type(self.module).__name__} keeps its projections under names that are not "
+            "known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and most "
+            "of their relatives."
+        )
 
     def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
         separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]

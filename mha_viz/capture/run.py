@@ -22,7 +22,7 @@ from mha_viz.capture.attention_function import (
     Probe,
 )
 from mha_viz.capture.tokens import Encoded
-from mha_viz.errors import AttentionUnavailableError, MhaVizError
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 
 Mechanism = Literal["ours", "eager"]
 OnLayer = Callable[[int], None]
@@ -41,6 +41,15 @@ class Run:
     @property
     def pattern(self) -> Layers:
         return self.kept["pattern"]
+
+
+def check_keep(keep: Sequence[str]) -> None:
+    """Raise ArgumentError unless it is the pattern, with or without more of `KEEPABLE`."""
+    unknown = [name for name in keep if name not in KEEPABLE]
+    if unknown or "pattern" not in keep:
+        raise ArgumentError(
+            f'keep must hold "pattern" and may hold {", ".join(KEEPABLE[1:])}; got {keep!r}.'
+        )
 
 
 @torch.inference_mode()
@@ -71,12 +80,12 @@ def run(
         AttentionUnavailableError: the family gives no attention weights this way.
         MhaVizError: out of memory.
     """
-    inputs = _inputs(network, sources, pad)
+    inputs = padded(network, sources, pad)
     try:
         if targets is None:
             probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0)
             return {"self": _one_stack(network.base_model, mechanism, inputs, probe)}
-        decoder_inputs = _inputs(network, targets, pad)
+        decoder_inputs = padded(network, targets, pad)
         if mechanism == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
         return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer)
@@ -213,7 +222,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
     return Run(probe.kept, hidden, probe.scale, probe.modules)
 
 
-def _inputs(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
+def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
     """Right-padded tensors; a mask only where there is padding."""
     shape = len(texts), max(len(text.input_ids) for text in texts)
     ids = torch.full(shape, pad, dtype=torch.long)

@@ -202,7 +202,7 @@ def _read_slow(
         )
         next(words)
         for number, name, word in zip(ids, names, words, strict=True):
-            label = visible(_spelled(tokenizer, name))
+            label = visible(spelled(tokenizer, name))
             flat.append(Token(label, number, word=word, segment=segment))
     row = tokenizer.build_inputs_with_special_tokens(*halves) if special else list(chain(*halves))
     tokens: list[Token] = []
@@ -241,7 +241,7 @@ def _number_parts(tokens: list[Token]) -> list[Token]:
     return numbered
 
 
-def _spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
+def spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
     """What a token of a tokenizer without offsets says, without the tokenizer's marks."""
     text = str(tokenizer.convert_tokens_to_string([name])).strip(" ")
     if not text and re.fullmatch("[\x80-\xff]", name):

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from mha_viz.capture.text import clean_text, visible
-from mha_viz.capture.tokens import _spelled
+from mha_viz.capture.tokens import spelled
 from mha_viz.errors import ArgumentError
 
 _BYTES = {char: byte for byte, char in bytes_to_unicode().items()}
@@ -32,7 +32,7 @@ def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
     said = str(tokenizer.convert_tokens_to_string([name]))
     if "\ufffd" in said and all(char in _BYTES for char in name):
         return "".join(f"⟨{_BYTES[char]:02X}⟩" for char in name)
-    label = _spelled(tokenizer, name)
+    label = spelled(tokenizer, name)
     return visible(label.lstrip("▁Ġ") or label)
 
 

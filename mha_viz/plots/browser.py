@@ -18,7 +18,7 @@ _SCRIPTS = {
     "head_grid": (
         "shared", "grid_layout", "grid_paint", "grid_values", "grid_parts", "head_grid",
     ),
-    "head_switches": ("shared", "switch_parts", "head_switches"),
+    "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
     "payload_carrier": ("shared", "payload_carrier"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
 }  # fmt: skip

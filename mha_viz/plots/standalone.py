@@ -18,6 +18,7 @@ from torch import Tensor
 
 from mha_viz.plots import theme
 from mha_viz.plots.browser import script, style
+from mha_viz.plots.document import document
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.payload import unpack
 
@@ -103,29 +104,16 @@ def fragment(document: str, *, height: int = 480, title: str = "Attention heads"
 def _document(body: str, css: str, title: str, caption: str, dark: bool | None) -> str:
     heading = f"<h1>{html.escape(title)}</h1>" if title else ""
     below = f"<p>{html.escape(caption)}</p>" if caption else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{html.escape(title or "Attention heads")}</title>
-<style>
+    look = f"""
 {_variables(dark)}
 body {{ margin: 16px; color: var(--st-text-color); background: var(--st-background-color);
   font: 14px/1.5 var(--st-font); }}
 h1 {{ font-size: 17px; margin: 0 0 12px; }}
 p {{ white-space: pre-wrap; opacity: 0.8; }}
 {css}
-</style>
-</head>
-<body>
-{heading}
-{body}
-{below}
-</body>
-</html>
 """
+    around = f"{heading}\n{body}\n{below}"
+    return document(title or "Attention heads", look, around, policy=_POLICY)
 
 
 def _variables(dark: bool | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mha_viz.plots import theme
+from mha_viz.plots.document import document
 from mha_viz.plots.labels import clean
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -88,21 +89,7 @@ def worksheet(
         listed = " ".join(f"<b>{i}</b>&nbsp;{_text(token)}" for i, token in enumerate(tokens))
         parts.append(f'<p class="tokens">{listed}</p>')
     parts += [_task(number, task, answers) for number, task in enumerate(tasks, 1)]
-    body = "\n".join(parts)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{html.escape(clean(title, 200))}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
+    return document(clean(title, 200), _STYLE, "\n".join(parts), policy=_POLICY)
 
 
 def _task(number: int, task: SheetTask, answers: bool) -> str:

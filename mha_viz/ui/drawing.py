@@ -18,7 +18,7 @@ from mha_viz.ui.card import card
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.head_pictures import PICTURES, in_words
 from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.scene import Facts, Scene
 from mha_viz.ui.scene import compute as compute
 from mha_viz.ui.scene import fit_head as fit_head
 from mha_viz.ui.scene import shown as shown_record
@@ -61,7 +61,7 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
         _all_heads(scene, record, exports.exact_url(record, view, urls))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             controls.head_options(record.n_layers, record.n_heads)
-            exports.menu(scene, record, _grid_bytes)
+            exports.menu(scene, record, _explored)
         picture, facts = st.columns([3, 2], gap="medium")
         with picture:
             PICTURES[state.current().show](scene, record)
@@ -95,7 +95,7 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
         st.info("No head of this model is of that kind on this text.", icon=":material/filter_alt:")
         return
     key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
-    payload = memory.cache().get(key, lambda: _grid_bytes(scene, record, view, url), len)
+    payload = memory.cache().get(key, lambda: _explored(scene, record, view, url), len)
     chosen = head_grid(
         payload, selected=(view.layer, view.head), order=order, scale=view.scale,
         fact=METRICS[view.sort].title if view.sort in scene.facts else None, key="grid",
@@ -132,9 +132,21 @@ def facts_table(scene: Scene) -> pd.DataFrame:
     return pd.DataFrame({"Head": names, **columns})
 
 
-def _grid_bytes(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
-    """All heads as the browser draws them; `url` is where it finds the exact weights."""
+def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
+    """All heads with the metric they are sorted by."""
     facts = {METRICS[view.sort].title: scene.facts[view.sort]} if view.sort in scene.facts else {}
+    return grid_bytes(record, facts, url)
+
+
+def grid_bytes(
+    record: AttentionRecord, facts: Facts | None = None, url: str | None = None
+) -> bytes:
+    """All heads as the browser draws them.
+
+    Args:
+        facts: quantities (layer, head) by name, shown with a head's name.
+        url: where the browser finds the exact weights.
+    """
     return grid_payload(
         record.pattern.numpy(), record.labels, record.key_labels, facts=facts, exact_url=url,
         query_special=[t.is_special for t in record.tokens],

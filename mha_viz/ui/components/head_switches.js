@@ -2,13 +2,11 @@
 // A change shows here at once; Python gets the whole set a moment later.
 
 import { formatNumber, make, themeOf, viewOf } from "./shared.js";
-import { passed, switchLegend, switchTable, tileColour } from "./switch_parts.js";
+import { SwitchInput } from "./switch_input.js";
+import { NAMES, switchLegend, switchTable, tileColour } from "./switch_parts.js";
 /* global PALETTE */
 
 const WAIT = 150; // changes that follow a message so closely (ms) are sent together
-const HOLD = 320; // where fingers scroll sideways, one that rests so long (ms) begins to switch
-const TAPPED = 800; // so long (ms) after a pointer a click is the same deed once more
-const NAMES = 28; // width of the layers' names
 const SMALLEST = 27, LARGEST = 44; // of a tile with the gap beside it
 
 class HeadSwitches {
@@ -28,8 +26,8 @@ class HeadSwitches {
     this.known = ""; // the set that Python and this grid last agreed on, or that is on its way
     this.sent = null; // name of the last message
     this.sentAt = -WAIT;
-    this.cursor = [0, 0]; // row and column that the keyboard is on; -1: the names
-    this.listen();
+    this.input = new SwitchInput(this);
+    this.watch();
   }
 
   // -- what Python says ---------------------------------------------------------------------------
@@ -41,7 +39,7 @@ class HeadSwitches {
     this.settings = settings;
     if (other) this.build(layers, heads);
     // What was said before our last message was heard, or while one waits, is out of date.
-    const behind = stale || this.waiting || this.drag || (this.sent && heard !== this.sent);
+    const behind = stale || this.waiting || this.input.drag || (this.sent && heard !== this.sent);
     if (other || !behind) {
       clearTimeout(this.waiting);
       this.waiting = 0;
@@ -52,8 +50,7 @@ class HeadSwitches {
   }
 
   build(layers, heads) {
-    this.drag = null;
-    this.cursor = [0, 0];
+    this.input.reset();
     const { rows, ...parts } = switchTable(layers, heads);
     Object.assign(this, parts);
     this.stage.replaceChildren(...rows);
@@ -124,7 +121,28 @@ class HeadSwitches {
     return `L${row} H${column}, ${state}${number}`;
   }
 
+  /** Names what the pointer or the keyboard is on, above it or, where there is no room, below. */
+  point(item) {
+    if (item && item === this.pointed) return;
+    this.pointed = item;
+    this.tip.hidden = !item;
+    if (!item) return;
+    this.tip.textContent = this.describe(item);
+    const [around, box] = [this.root, item].map((element) => element.getBoundingClientRect());
+    const left = box.left - around.left + box.width / 2 - this.tip.offsetWidth / 2;
+    const room = around.width - this.tip.offsetWidth;
+    const above = box.top - this.tip.offsetHeight - 8;
+    this.tip.style.left = `${Math.max(0, Math.min(left, room))}px`;
+    this.tip.style.top = `${(above > 0 ? above : box.bottom + 8) - around.top}px`;
+  }
+
   // -- switching ----------------------------------------------------------------------------------
+
+  /** The tile of a row and a column; the name of one where the other is -1. */
+  at(row, column) {
+    if (row < 0) return this.columnNames[column];
+    return column < 0 ? this.layerNames[row] : this.tiles[row * this.settings.heads + column];
+  }
 
   /** Head numbers of a tile, or of all tiles that a name stands for. */
   members(row, column) {
@@ -162,7 +180,7 @@ class HeadSwitches {
   /** All heads that are off, as one message; nothing while a drag goes on, or where nothing changed. */
   send() {
     clearTimeout(this.waiting);
-    if (!this.waiting || this.drag?.painting) return;
+    if (!this.waiting || this.input.drag?.painting) return;
     this.waiting = 0;
     if (this.text() === this.known) return;
     this.known = this.text();
@@ -177,24 +195,9 @@ class HeadSwitches {
     return JSON.stringify([...this.off].sort((a, b) => a - b));
   }
 
-  // -- pointer ------------------------------------------------------------------------------------
+  // -- from outside -------------------------------------------------------------------------------
 
-  listen() {
-    const { stage } = this;
-    const on = (name, handler, options) => stage.addEventListener(name, handler, options);
-    on("pointerdown", (event) => this.down(event));
-    on("pointermove", (event) => this.move(event));
-    on("pointerup", (event) => this.up(event));
-    on("pointercancel", (event) => this.up(event, true));
-    on("pointerleave", () => this.point(null));
-    on("click", (event) => this.click(event));
-    on("contextmenu", (event) => event.pointerType === "touch" && event.preventDefault());
-    // A finger that has begun to switch must not scroll any more; this cannot be said in CSS.
-    on("touchmove", (event) => this.drag?.painting && event.cancelable && event.preventDefault(), { passive: false });
-    on("keydown", (event) => this.key(event));
-    on("focusin", (event) => event.target.matches(":focus-visible") && this.point(event.target));
-    on("focusout", (event) => stage.contains(event.relatedTarget) || this.leave());
-    this.scroller.addEventListener("scroll", () => this.point(null));
+  watch() {
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
     this.schemes = matchMedia("(prefers-color-scheme: dark)");
@@ -207,142 +210,10 @@ class HeadSwitches {
 
   close() {
     clearTimeout(this.waiting);
-    clearTimeout(this.drag?.hold);
+    this.input.close();
     this.resized.disconnect();
     this.schemes.removeEventListener("change", this.redraw);
     document.removeEventListener("pointerdown", this.outside, true);
-  }
-
-  leave() {
-    this.point(null);
-    this.send();
-  }
-
-  down(event) {
-    const tile = event.target.closest(".tile");
-    if (!tile || event.button !== 0 || !event.isPrimary) return;
-    this.pressed = performance.now();
-    const [row, column] = [tile.mhaRow, tile.mhaColumn];
-    const off = !this.off.has(row * this.settings.heads + column);
-    this.drag = { id: event.pointerId, last: [row, column], off, painting: false };
-    this.put(row, column);
-    if (event.pointerType !== "touch") {
-      this.stage.setPointerCapture(event.pointerId);
-      this.paint();
-    } else if (this.overflows) this.drag.hold = setTimeout(() => this.paint(), HOLD);
-  }
-
-  paint() {
-    this.drag.painting = true;
-    this.set(this.members(...this.drag.last), this.drag.off);
-  }
-
-  move(event) {
-    const { drag } = this;
-    if (!drag || drag.id !== event.pointerId) {
-      return event.pointerType === "touch" || this.point(event.target.closest(".tile, .name"));
-    }
-    const [row, column] = this.hit(event);
-    const [fromRow, fromColumn] = drag.last;
-    if (row === null || (row === fromRow && column === fromColumn)) return;
-    if (!drag.painting) {
-      if (this.overflows || row !== fromRow) return; // the finger is about to scroll
-      this.paint();
-    }
-    const line = passed(drag.last, [row, column]);
-    drag.last = [row, column];
-    this.set(line.map(([i, j]) => i * this.settings.heads + j), drag.off);
-    this.point(this.at(row, column));
-  }
-
-  /** Row and column of the tile below the pointer; nulls beside the grid. */
-  hit(event) {
-    const box = this.stage.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left - NAMES) / this.pitch);
-    const top = this.at(0, 0).getBoundingClientRect().top;
-    const row = Math.floor((event.clientY - top) / this.pitch);
-    const { layers, heads } = this.settings;
-    return row >= 0 && row < layers && column >= 0 && column < heads ? [row, column] : [null, null];
-  }
-
-  up(event, cancelled = false) {
-    const { drag } = this;
-    if (!drag || drag.id !== event.pointerId) return;
-    this.pressed = performance.now();
-    clearTimeout(drag.hold);
-    if (!drag.painting && !cancelled) {
-      this.paint(); // a tap
-      this.point(this.at(...drag.last));
-    }
-    this.drag = null;
-    if (this.waiting) this.soon();
-  }
-
-  /** Names, and tiles that something other than a pointer clicks: a screen reader. */
-  click(event) {
-    const item = event.target.closest(".tile, .name");
-    if (!item) return;
-    const again = item.matches(".tile") && performance.now() - this.pressed < TAPPED;
-    if (again) return;
-    this.put(item.mhaRow, item.mhaColumn);
-    this.toggle(item.mhaRow, item.mhaColumn);
-  }
-
-  // -- keyboard and tooltip -----------------------------------------------------------------------
-
-  at(row, column) {
-    if (row < 0) return this.columnNames[column];
-    return column < 0 ? this.layerNames[row] : this.tiles[row * this.settings.heads + column];
-  }
-
-  put(row, column) {
-    this.at(...this.cursor).tabIndex = -1;
-    this.cursor = [row, column];
-    this.at(row, column).tabIndex = 0;
-  }
-
-  key(event) {
-    if (event.altKey || event.metaKey) return;
-    const [row, column] = this.cursor;
-    const { layers, heads } = this.settings;
-    const [first, last] = event.ctrlKey ? [[0, 0], [layers - 1, heads - 1]] : [[row, 0], [row, heads - 1]];
-    const targets = {
-      ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], ArrowUp: [row - 1, column],
-      ArrowDown: [row + 1, column], Home: first, End: last,
-    };
-    if (Object.hasOwn(targets, event.key)) this.walk(...targets[event.key]);
-    else if (event.key === " " && event.shiftKey && row >= 0) this.toggle(row, -1);
-    else if (event.key === " " || event.key === "Enter") this.toggle(row, column);
-    else if (event.key === "Escape") this.point(null);
-    else return;
-    event.preventDefault();
-  }
-
-  walk(row, column) {
-    const { layers, heads } = this.settings;
-    if (row < -1 || column < -1 || row >= layers || column >= heads || row + column < -1) return;
-    this.put(row, column);
-    const item = this.at(row, column);
-    item.focus({ preventScroll: true });
-    item.scrollIntoView({ block: "nearest", inline: "nearest" });
-    const hidden = NAMES + this.scroller.getBoundingClientRect().left - item.getBoundingClientRect().left;
-    if (column >= 0 && hidden > 0) this.scroller.scrollLeft -= hidden; // below the layers' names
-    this.point(item);
-  }
-
-  /** Names what the pointer or the keyboard is on, above it or, where there is no room, below. */
-  point(item) {
-    if (item && item === this.pointed) return;
-    this.pointed = item;
-    this.tip.hidden = !item;
-    if (!item) return;
-    this.tip.textContent = this.describe(item);
-    const [around, box] = [this.root, item].map((element) => element.getBoundingClientRect());
-    const left = box.left - around.left + box.width / 2 - this.tip.offsetWidth / 2;
-    const room = around.width - this.tip.offsetWidth;
-    const above = box.top - this.tip.offsetHeight - 8;
-    this.tip.style.left = `${Math.max(0, Math.min(left, room))}px`;
-    this.tip.style.top = `${(above > 0 ? above : box.bottom + 8) - around.top}px`;
   }
 }
 

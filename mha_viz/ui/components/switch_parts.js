@@ -2,6 +2,8 @@
 
 import { formatNumber, make } from "./shared.js";
 
+export const NAMES = 28; // width of the layers' names
+
 /** A table of tiles with a name for each row and column: { rows, tiles, columnNames, layerNames }. */
 export function switchTable(layers, heads) {
   const line = (...children) => {

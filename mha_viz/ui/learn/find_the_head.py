@@ -13,10 +13,10 @@ import streamlit as st
 
 from mha_viz.labs.find_the_head import BY_KEY, HINT_COST, Answer, Board, Head, hints, names, points
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.payload import grid_payload
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import look, memory, picking, reporting, state, words
 from mha_viz.ui.components.head_grid import head_grid
+from mha_viz.ui.drawing import grid_bytes
 from mha_viz.ui.learn import find_the_head_boards as boards
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
@@ -139,18 +139,7 @@ def _progress(game: Game, found: dict[str, Board]) -> None:
 def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
     """All heads; a click chooses one. No scores on it: those are the question."""
     record = scene.record
-
-    def make() -> bytes:
-        return grid_payload(
-            record.pattern.numpy(), record.labels, record.key_labels,
-            query_special=[t.is_special for t in record.tokens],
-            key_special=[t.is_special for t in record.key_tokens],
-            query_segments=[t.segment for t in record.tokens],
-            key_segments=[t.segment for t in record.key_tokens],
-            title=f"{record.model} on “{record.text[:80]}”",
-        )  # fmt: skip
-
-    payload = memory.cache().get((scene.key, "game"), make, len)
+    payload = memory.cache().get((scene.key, "game"), lambda: grid_bytes(record), len)
     clicked = head_grid(payload, selected=chosen[-1], key=choices.key("grid"))
     if clicked is None or clicked[0] >= record.n_layers or clicked[1] >= record.n_heads:
         return
