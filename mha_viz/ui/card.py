@@ -12,7 +12,7 @@ from mha_viz.capture.report import Report
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.card import report_card
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import look, reporting, state, words
+from mha_viz.ui import folded, look, reporting, state, words
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
@@ -43,11 +43,7 @@ def card(scene: Scene) -> None:
         + " Measured on all tokens."
         * (view.words or view.no_special or view.no_first)
     )
-    with st.expander("In numbers and words"):
-        st.dataframe(_table(report, place), hide_index=True, width="stretch")
-        for note in report.notes:
-            if not note.startswith(words.CUT):  # the page has said so
-                st.caption(plain(note))
+    folded.expander("In numbers and words", "card-table", lambda: _numbers(report, place))
     reporting.offer_random(view)
 
 
@@ -60,6 +56,13 @@ def labels(report: Report) -> None:
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(plain(one.why))
+
+
+def _numbers(report: Report, place: tuple[int, int]) -> None:
+    st.dataframe(_table(report, place), hide_index=True, width="stretch")
+    for note in report.notes:
+        if not note.startswith(words.CUT):  # the page has said so
+            st.caption(plain(note))
 
 
 def _table(report: Report, place: tuple[int, int]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import grid_payload
-from mha_viz.ui import controls, exports, memory, reporting, state, words
+from mha_viz.ui import controls, exports, folded, memory, reporting, state, words
 from mha_viz.ui.card import card
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.head_pictures import PICTURES, in_words
@@ -45,6 +45,9 @@ def model_facts(model: AttentionModel) -> None:
 
 def heads(scene: Scene) -> None:
     """All heads, and one of them."""
+    titles = {key: METRICS[key].title for key in scene.facts}
+    kinds = {key: label.title for key, label in LABELS.items()}
+    controls.grid_options(titles, kinds, scene.has_special)
     _heads(scene, {})
 
 
@@ -53,9 +56,6 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
     """A click reruns this and nothing else of the page; `urls` live until the page runs again."""
     with shown():
         view = state.current()
-        titles = {key: METRICS[key].title for key in scene.facts}
-        kinds = {key: label.title for key, label in LABELS.items()}
-        controls.grid_options(titles, kinds, scene.has_special)
         record = shown_record(scene, view)
         _status(scene, record)
         _all_heads(scene, record, exports.exact_url(record, view, urls))
@@ -102,12 +102,12 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
     )  # fmt: skip
     if chosen is not None and chosen != (view.layer, view.head):
         state.change(layer=chosen[0], head=chosen[1], query=-1, key=-1)
-    with st.expander("All heads as a table"):
-        st.dataframe(
-            facts_table(scene), hide_index=True, placeholder=words.UNDEFINED,
-            column_config={c: st.column_config.NumberColumn(format="%.4f")
-                           for c in (METRICS[key].title for key in scene.facts)},
-        )  # fmt: skip
+    number = st.column_config.NumberColumn(format="%.4f")
+    folded.table(
+        "All heads as a table", "heads-table", lambda: facts_table(scene), hide_index=True,
+        placeholder=words.UNDEFINED,
+        column_config={METRICS[key].title: number for key in scene.facts},
+    )  # fmt: skip
 
 
 def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:

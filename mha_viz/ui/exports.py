@@ -21,7 +21,7 @@ from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
 from mha_viz.plots.static import head_image
-from mha_viz.ui import state, views
+from mha_viz.ui import folded, state, views
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.views import View
 
@@ -48,6 +48,13 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
 
 def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
+    folded.popover(
+        "Export", ":material/download:", "export", lambda: _files(scene, record, grid)
+    )  # fmt: skip
+    folded.popover("Link", ":material/link:", "link", _link)
+
+
+def _files(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
     view, name = state.current(), file_name(scene)
     files: tuple[tuple[str, str, str, Callable[[], str | bytes]], ...] = (
         ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
@@ -58,17 +65,19 @@ def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
          lambda: _all_html(record, view, grid(scene, record, view))),
         ("Record file", "safetensors", BINARY, lambda: _record_file(record)),
     )  # fmt: skip
-    with st.popover("Export", icon=":material/download:", width="content"):
-        columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
-        for i, (label, suffix, mime, make) in enumerate(files):
-            columns[i % 2].download_button(
-                label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
-                width="stretch",
-            )  # fmt: skip
-    with st.popover("Link", icon=":material/link:"):
-        if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
-            st.markdown("This text is too long for a link; the link opens on everything else.")
-        st.code(link(view), language=None, wrap_lines=True)
+    columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
+    for i, (label, suffix, mime, make) in enumerate(files):
+        columns[i % 2].download_button(
+            label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
+            width="stretch",
+        )  # fmt: skip
+
+
+def _link() -> None:
+    view = state.current()
+    if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
+        st.markdown("This text is too long for a link; the link opens on everything else.")
+    st.code(link(view), language=None, wrap_lines=True)
 
 
 def link(view: View) -> str:

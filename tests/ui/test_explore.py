@@ -14,6 +14,8 @@ APP = Path(__file__).parents[2] / "app.py"
 
 def run(**params: str) -> AppTest:
     app = AppTest.from_file(str(APP), default_timeout=60)
+    for table in ("heads-table", "card-table"):
+        app.session_state[table] = True  # open
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
@@ -30,6 +32,14 @@ def test_first_visit_draws_the_default_sentence():
     n = len(mv.load("tiny-bert").trace(text).tokens)
     assert f"4 layers × 8 heads · {n} tokens" in captions(app)
     assert app.subheader[0].value == "L0 H0"
+
+
+def test_tables_are_made_only_while_they_are_open():
+    app = run()
+    assert [len(shown.value) for shown in app.dataframe] == [4 * 8, len(app.dataframe[-1].value)]
+    for table in ("heads-table", "card-table"):
+        app.session_state[table] = False
+    assert not app.run().dataframe and not app.exception
 
 
 def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
