@@ -18,8 +18,8 @@ APP = Path(__file__).parents[2] / "app.py"
 
 def explore(**params: str) -> AppTest:
     app = AppTest.from_file(str(APP), default_timeout=120)
-    for table in ("heads-table", "card-table"):
-        app.session_state[table] = True  # open
+    for folded in ("heads-table", "card-table"):
+        app.session_state[folded] = True  # open
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
