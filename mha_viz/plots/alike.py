@@ -21,8 +21,8 @@ from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
     as_numbers,
     check_names,
+    drawn,
     heading,
-    laid_out,
     legend,
     missing_note,
     stays,
@@ -87,25 +87,36 @@ def pair_scatter(
     known = np.isfinite(across) & np.isfinite(down)
     same = heads[:, 0] // n_heads == heads[:, 1] // n_heads
     shade = None if colour is None else as_numbers(colour, 1, "colour")
-    figure = go.Figure()
-    trace: Any = go.Scattergl if len(heads) > _DRAWN_AS_SVG else go.Scatter
-    for where, look in ((known & ~same, 0), (known & same, 1)):
-        figure.add_trace(trace(
-            **_dots(where, across, down, heads, labels), **_look(look, shade, where, dark),
-            hovertemplate=_template(x_title, y_title), **stays(_OPACITY),
-        ))  # fmt: skip
+    every = dict(
+        type="scattergl" if len(heads) > _DRAWN_AS_SVG else "scatter", mode="markers",
+        hovertemplate=_template(x_title, y_title),
+    )  # fmt: skip
+    traces = [
+        dict(
+            **every, **_dots(where, across, down, heads, labels), **_look(kind, shade, where, dark),
+            **stays(_OPACITY),
+        )
+        for kind, where in enumerate((known & ~same, known & same))
+    ]  # fmt: skip
     if selected is not None:
         chosen = known & (np.sort(heads, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        figure.add_trace(trace(
-            **_dots(chosen, across, down, heads, labels), name="chosen", marker=mark,
-            hovertemplate=_template(x_title, y_title), mode="markers", **stays(1),
+        traces.append(dict(
+            **every, **_dots(chosen, across, down, heads, labels), name="chosen", marker=mark,
+            **stays(1),
         ))  # fmt: skip
     notes = [_correlation(across[known], down[known])]
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
-    return _laid_out(
-        figure, title, notes, (across[known], down[known]), (x_title, y_title), corners,
-        colour_title if shade is not None else None, dark,
+    if shade is not None and colour_title:
+        notes.append(f"Colour: {colour_title}.")
+    text, top = heading(title, notes, dark)
+    above = top + (BAR if shade is not None else 0)
+    return drawn(
+        traces, dark,
+        title=text, height=above + 440, margin=dict(l=8, r=10, t=above, b=8),
+        hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
+        xaxis=_axis(across[known], x_title, 0.04), yaxis=_axis(down[known], y_title, 0.13),
+        annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )  # fmt: skip
 
 
@@ -137,8 +148,9 @@ def _look(
         marker |= dict(
             color=shade[where].astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
             colorscale=theme.stops(theme.sequential(dark)[2:]), showscale=kind == 0,
+            colorbar=colour_bar(dark) if kind == 0 else None,
         )  # fmt: skip
-    return dict(mode="markers", name=("two layers", "same layer")[kind], marker=marker)
+    return dict(name=("two layers", "same layer")[kind], marker=marker)
 
 
 def _template(x_title: str, y_title: str) -> str:
@@ -159,41 +171,14 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
     return f"Spearman’s rank correlation {found}, {len(x):,} pairs."
 
 
-def _laid_out(
-    figure: go.Figure,
-    title: str,
-    notes: list[str],
-    values: tuple[NDArray[np.float64], NDArray[np.float64]],
-    titles: tuple[str, str],
-    corners: tuple[str, str, str, str] | None,
-    colour_title: str | None,
-    dark: bool,
-) -> go.Figure:
-    if colour_title:
-        notes = [*notes, f"Colour: {colour_title}."]
-    text, top = heading(title, notes, dark)
-    bar = 0
-    if colour_title is not None:
-        bar = BAR
-        figure.data[0].marker.colorbar = colour_bar(dark)
-    x_axis, y_axis = (
-        _axis(v, name, room) for v, name, room in zip(values, titles, (0.04, 0.13), strict=True)
-    )
-    laid_out(
-        figure, dark,
-        title=text, height=top + bar + 440, margin=dict(l=8, r=10, t=top + bar, b=8),
-        hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
-        xaxis=x_axis, yaxis=y_axis,
+def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
+    upper, right = divmod(i, 2)
+    return dict(
+        text=plotly_text(clean(meaning, 60)).replace(", ", ",<br>"), x=right, y=upper,
+        xref="paper", yref="paper", showarrow=False,
+        xanchor=("left", "right")[right], yanchor=("bottom", "top")[upper],
+        align=("left", "right")[right], font=dict(size=11, color=theme.muted(dark)),
     )  # fmt: skip
-    for i, corner in enumerate(corners or ()):
-        right, upper = i % 2, i // 2
-        lines = plotly_text(clean(corner, 60)).replace(", ", ",<br>")
-        figure.add_annotation(
-            text=lines, x=right, y=upper, xref="paper", yref="paper", showarrow=False,
-            xanchor=("left", "right")[right], yanchor=("bottom", "top")[upper],
-            align=("left", "right")[right], font=dict(size=11, color=theme.muted(dark)),
-        )  # fmt: skip
-    return figure
 
 
 def _axis(values: NDArray[np.float64], title: str, room: float) -> dict[str, Any]:

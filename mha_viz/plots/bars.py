@@ -6,6 +6,7 @@ Knows plotly and arrays. Must not know what the numbers mean.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from mha_viz.errors import ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.frame import laid_out, legend
+from mha_viz.plots.frame import drawn, legend
 from mha_viz.plots.labels import clean, clean_all, hover_text, plotly_text
 
 _NAMED = 60  # tokens up to which each has its name below
@@ -41,23 +42,24 @@ def token_bars(
     if not series or any(np.shape(values) != (n,) for values in series.values()):
         raise ShapeError(f"each series must have {n} numbers, one per token.")
     names = clean_all(labels, n, "tokens")
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     for i, (name, values) in enumerate(series.items()):
-        figure.add_bar(
-            x=np.arange(n), y=np.asarray(values, dtype=np.float32), name=plotly_text(clean(name)),
+        traces.append(dict(
+            type="bar", x=np.arange(n), y=np.asarray(values, dtype=np.float32),
+            name=plotly_text(clean(name)),
             customdata=[hover_text(label) for label in names],
             marker=dict(color=theme.qualitative(dark)[i % 8], pattern=dict(shape=["", "/"][i % 2])),
             hovertemplate=f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): "
             "<b>%{y:.4~g}</b><extra></extra>",
-        )  # fmt: skip
+        ))  # fmt: skip
     step = max(1, -(-n // _NAMED))
-    laid_out(
-        figure, dark, barmode="group", bargap=0.25, height=330, hovermode="closest",
+    return drawn(
+        traces, dark, barmode="group", bargap=0.25, height=330, hovermode="closest",
         margin=dict(l=8, r=8, t=12, b=46), legend=legend(dark),
+        xaxis=dict(
+            tickvals=list(range(0, n, step)),
+            ticktext=[plotly_text(name) for name in names[::step]],
+            tickangle=-60, showgrid=False, zeroline=False, range=[-0.7, n - 0.3],
+        ),
+        yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
     )  # fmt: skip
-    figure.update_xaxes(
-        tickvals=list(range(0, n, step)), ticktext=[plotly_text(name) for name in names[::step]],
-        tickangle=-60, showgrid=False, zeroline=False, range=[-0.7, n - 0.3],
-    )  # fmt: skip
-    figure.update_yaxes(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero")
-    return figure

@@ -101,6 +101,11 @@ def cell_axes(
     )  # fmt: skip
 
 
+def on_label_axes() -> dict[str, Any]:
+    """Without a trace on them, x2 and y2 are not drawn."""
+    return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
+
+
 def fitting(names: Sequence[str], cell: float) -> tuple[list[float], list[str]]:
     """Places and texts of the labels that fit: every one, or every second, fifth ..."""
     step = max(1, math.ceil((_font(cell) + 1.5) / cell))
@@ -121,7 +126,7 @@ def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
     """A grey ground that shows where a cell has no number."""
     return dict(
         type="rect", xref="x", yref="y", x0=-0.5, x1=columns - 0.5, y0=-0.5, y1=rows - 0.5,
-        layer="below", line_width=0, fillcolor=theme.missing(dark),
+        layer="below", line=dict(width=0), fillcolor=theme.missing(dark),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Knows plotly and arrays. Must not know what the numbers mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,16 @@ import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
-from mha_viz.plots.frame import DASHES, SYMBOLS, as_numbers, heading, legend, quantity
+from mha_viz.plots.frame import (
+    DASHES,
+    SYMBOLS,
+    as_numbers,
+    drawn,
+    heading,
+    legend,
+    over,
+    quantity,
+)
 from mha_viz.plots.labels import clean, plotly_text
 
 _MARKED = 40  # points up to which each has a marker
@@ -34,6 +43,7 @@ def curves(
     x_axis: Axis = "linear",
     y_axis: Axis = "linear",
     height: int = 340,
+    more: Mapping[str, Any] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Some lines; colour, dash and marker tell them apart, hover tells exact numbers.
@@ -44,6 +54,7 @@ def curves(
         bands: (low (point,), high (point,)) around the line of the same name.
         levels: dotted horizontal lines by name. moments: dotted vertical ones.
         x_axis, y_axis: "log" leaves out what is not above 0.
+        more: plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
 
     Raises:
         ArgumentError: no line. ShapeError: x and y, or a band, of different lengths.
@@ -60,28 +71,36 @@ def curves(
         traces.append(_line(x, y, name, i, x_title, dark))
     top, space = heading(title, [note], dark)
     below = 56 + (24 * -(-len(lines) // 2) if len(lines) > 1 else 0)
-    layout = theme.layout(dark) | dict(
-        title=top, height=height, showlegend=len(lines) > 1, legend=legend(dark),
-        margin=dict(l=56, r=14, t=space + 8, b=below),
-    )  # fmt: skip
     small = dict(font=dict(size=12), standoff=6)
-    layout["xaxis"] |= dict(
-        title=small | dict(text=plotly_text(x_title)), type=x_axis, zeroline=False, showline=True,
-        ticks="outside", ticklen=4, fixedrange=True,
-    )  # fmt: skip
-    layout["yaxis"] |= dict(
-        title=small | dict(text=plotly_text(y_title)), type=y_axis, zeroline=False, fixedrange=True
-    )
     marks = [_level(name, y, y_axis, dark) for name, y in (levels or {}).items()]
     marks += [_moment(name, x, x_axis, dark) for name, x in (moments or {}).items()]
-    layout |= dict(shapes=[shape for shape, _ in marks], annotations=[text for _, text in marks])
-    return go.Figure(dict(data=traces, layout=layout))  # in one go: piece by piece is slow
+    layout = dict(
+        title=top, height=height, showlegend=len(lines) > 1, legend=legend(dark),
+        margin=dict(l=56, r=14, t=space + 8, b=below),
+        shapes=[shape for shape, _ in marks], annotations=[text for _, text in marks],
+        xaxis=dict(
+            title=small | dict(text=plotly_text(x_title)), type=x_axis, zeroline=False,
+            showline=True, ticks="outside", ticklen=4, fixedrange=True,
+        ),
+        yaxis=dict(
+            title=small | dict(text=plotly_text(y_title)), type=y_axis, zeroline=False,
+            fixedrange=True, exponentformat="power" if y_axis == "log" else None,
+        ),
+    )  # fmt: skip
+    return drawn(traces, dark, **over(layout, more or {}))
+
+
+def ticks(places: Sequence[int]) -> dict[str, Any]:
+    """An axis with these places named, and no others."""
+    return dict(
+        tickmode="array", tickvals=list(places), ticktext=[f"{place:,}" for place in places]
+    )
 
 
 def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[str, Any]:
     label = plotly_text(clean(name, 60))
     return dict(
-        type="scatter", x=x, y=y, name=label, hoverinfo="text",
+        x=x, y=y, name=label, hoverinfo="text",
         mode="lines+markers" if len(x) <= _MARKED else "lines",
         line=dict(width=2, color=theme.qualitative(dark)[i % 8], dash=DASHES[i % len(DASHES)]),
         marker=dict(size=7, symbol=SYMBOLS[i % len(SYMBOLS)]),
@@ -128,7 +147,7 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, An
     known = np.isfinite(low) & np.isfinite(high)
     red, green, blue = theme.rgb(colour)
     return dict(
-        type="scatter", x=np.concatenate([x[known], x[known][::-1]]),
+        x=np.concatenate([x[known], x[known][::-1]]),
         y=np.concatenate([high[known], low[known][::-1]]), fill="toself", mode="lines",
         line=dict(width=0), fillcolor=f"rgba({red},{green},{blue},0.2)", hoverinfo="skip",
         showlegend=False,

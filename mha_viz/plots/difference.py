@@ -6,7 +6,7 @@ Knows plotly and arrays. Must not know where the numbers came from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,8 +20,8 @@ from mha_viz.plots.frame import (
     Limits,
     as_numbers,
     check_head,
+    drawn,
     heading,
-    laid_out,
     quantity,
     stays,
     with_unit,
@@ -65,15 +65,16 @@ def difference_heatmap(
     columns = [plotly_text(label) for label in clean_all(key_labels, keys, "keys")]
     cell, wide = min(side / queries, 40.0), cells.PHONE / keys
     called = (clean(names[0], 40), clean(names[1], 40))
-    figure = go.Figure()
-    _add_difference(figure, first, second, called, cell, dark)
-    _add_lone_cells(figure, first, second, called, cell, dark)
-    figure.add_scatter(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
+    traces = [
+        _change(first, second, called, cell, dark),
+        *_lone_cells(first, second, called, cell, dark),
+        cells.on_label_axes(),
+    ]
     title = title or f"{called[1]} minus {called[0]}"
     text, top = heading(title, _notes(first, second, called), dark)
     labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=round(top + cells.BAR + labels + cell * queries + 12), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=12), hovermode="closest", dragmode="zoom",
         shapes=[cells.missing_ground(queries, keys, dark)],
@@ -81,20 +82,20 @@ def difference_heatmap(
     )  # fmt: skip
 
 
-def _add_difference(
-    figure: go.Figure,
+def _change(
     a: NDArray[np.float64],
     b: NDArray[np.float64],
     names: tuple[str, str],
     cell: float,
     dark: bool,
-) -> None:
+) -> dict[str, Any]:
     change = b - a
     space = cells.gap(cell)
     both = np.stack((a, b), axis=-1).astype(np.float32)
     first, second = (hover_text(name) for name in names)
-    figure.add_heatmap(
-        z=change.astype(np.float32), customdata=both, xgap=space, ygap=space, hoverongaps=False,
+    return dict(
+        type="heatmap", z=change.astype(np.float32), customdata=both,
+        xgap=space, ygap=space, hoverongaps=False,
         **cells.colours_of(change, True, None, dark), colorbar=cells.colour_bar(dark),
         hovertemplate=(
             f"%{{y}} → %{{x}}<br>{first}: %{{customdata[0]:.4~g}}<br>{second}: "
@@ -103,29 +104,30 @@ def _add_difference(
     )  # fmt: skip
 
 
-def _add_lone_cells(
-    figure: go.Figure,
+def _lone_cells(
     a: NDArray[np.float64],
     b: NDArray[np.float64],
     names: tuple[str, str],
     cell: float,
     dark: bool,
-) -> None:
+) -> list[dict[str, Any]]:
     """The cells of only one of the two, as cells of their own that all have one colour."""
     space = cells.gap(cell)
+    traces: list[dict[str, Any]] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
         if lone.any():
-            figure.add_heatmap(
-                z=np.where(lone, values, np.nan).astype(np.float32), showscale=False,
-                xgap=space, ygap=space, hoverongaps=False,
+            traces.append(dict(
+                type="heatmap", z=np.where(lone, values, np.nan).astype(np.float32),
+                showscale=False, xgap=space, ygap=space, hoverongaps=False,
                 colorscale=[[0, theme.missing(dark)], [1, theme.missing(dark)]],
                 hovertemplate=(
                     f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: "
                     "<b>%{z:.4~g}</b><extra></extra>"
                 ),
-            )  # fmt: skip
-            figure.add_scatter(**cells.hatching(lone, dark, falling=falling))
+            ))  # fmt: skip
+            traces.append(cells.hatching(lone, dark, falling=falling))
+    return traces
 
 
 def _notes(a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str]) -> list[str]:
@@ -149,6 +151,7 @@ def head_changes(
     diverging: bool = False,
     range: Limits | None = None,
     selected: tuple[int, int] | None = None,
+    asides: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """How much each head changed: a row per layer, a column per head.
@@ -163,6 +166,7 @@ def head_changes(
         range: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
             None.
         selected: (layer, head) of the chosen head, framed.
+        asides: (layer, head), what hover says below each head's value.
 
     Raises:
         ShapeError: values that are not (layer, head).
@@ -173,21 +177,20 @@ def head_changes(
     most = float(np.nanmax(values, initial=0.0)) or 1.0
     limits = range or (None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most))
     cell = min(max(300 / layers, 14.0), 44.0)
-    figure = go.Figure()
-    figure.add_heatmap(
-        z=values.astype(np.float32), xgap=1, ygap=1, hoverinfo="skip",
+    coloured = dict(
+        type="heatmap", z=values.astype(np.float32), xgap=1, ygap=1, hoverinfo="skip",
         colorbar=cells.colour_bar(dark), **cells.colours_of(values, diverging, limits, dark),
     )  # fmt: skip
-    _add_head_cells(figure, values, unit, diverging, dark)
-    figure.add_scatter(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
+    points = _head_points(values, unit, diverging, asides)
+    traces = [coloured, *_hatched(values, dark), *points, cells.on_label_axes()]
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
         frame = cells.boxes([(head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)])
-        figure.add_scatter(**frame, line=dict(width=3, color=theme.accent(dark)))
+        traces.append(frame | dict(line=dict(width=3, color=theme.accent(dark))))
     text, top = heading(with_unit(title, unit), _most_changed(values), dark)
     rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=round(top + cells.BAR + cell * layers + 34), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
         dragmode=False, shapes=[cells.missing_ground(layers, heads, dark)],
@@ -204,22 +207,37 @@ def _column(heads: int) -> float:
     return 40.0 if heads <= 14 else cells.PHONE / heads
 
 
-def _add_head_cells(
-    figure: go.Figure, values: NDArray[np.float64], unit: str, diverging: bool, dark: bool
-) -> None:
+def _hatched(values: NDArray[np.float64], dark: bool) -> list[dict[str, Any]]:
     missing = np.isnan(values)
-    if missing.any():
-        figure.add_scatter(**cells.hatching(missing, dark))
+    return [cells.hatching(missing, dark)] if missing.any() else []
+
+
+def _head_points(
+    values: NDArray[np.float64],
+    unit: str,
+    diverging: bool,
+    asides: Sequence[Sequence[str]] | None,
+) -> list[dict[str, Any]]:
+    missing = np.isnan(values)
     number = "%{marker.color:+.4~g}" if diverging else "%{marker.color:.4~g}"
     known = f"%{{y}} %{{x}}<br><b>{number}</b> {hover_text(unit)}<extra></extra>"
+    points: list[dict[str, Any]] = []
     for where, template, shown in (
         (~missing, known, values[~missing]),
         (missing, "%{y} %{x}<br>not defined<extra></extra>", None),
     ):
-        rows, columns = np.nonzero(where)
-        if rows.size:
-            heads = np.stack((rows, columns), axis=1)
-            figure.add_scatter(**cells.clickable(rows, columns, heads, shown, template))
+        heads = np.argwhere(where)
+        if heads.size:
+            rows, columns = heads.T
+            trace = cells.clickable(rows, columns, heads, shown, template)
+            # as lists: typed arrays come back from a browser as mappings
+            points.append(trace | dict(customdata=heads.tolist()))
+    if asides is not None and not missing.all():
+        points[0] |= dict(
+            text=[asides[layer][head] for layer, head in points[0]["customdata"]],
+            hovertemplate=known.replace("<extra>", "<br>%{text}<extra>"),
+        )
+    return points
 
 
 def _most_changed(values: NDArray[np.float64]) -> list[str]:

@@ -23,8 +23,8 @@ from mha_viz.plots.frame import (
     check_head,
     check_names,
     chosen_marker,
+    drawn,
     heading,
-    laid_out,
     legend,
     missing_note,
     stays,
@@ -71,24 +71,25 @@ def head_map(
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
     labels = check_names(names, size)
     known = ~np.isnan(points.sum(axis=1))
-    figure = go.Figure()
-    for part, look in _parts(known, n_heads, clusters, dark):
-        figure.add_scatter(
+    traces: list[dict[str, Any]] = [
+        dict(
             **_points(part, points, labels, n_heads), **look,
             mode="markers+text" if size <= _NAMED else "markers", **stays(0.9),
-        )  # fmt: skip
+        )
+        for part, look in _parts(known, n_heads, clusters, dark)
+    ]  # fmt: skip
     if selected is not None:
         layer, head = check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
-        figure.add_scatter(
+        traces.append(dict(
             **_points(index[known[index]], points, labels, n_heads),
             mode="markers" if size <= _NAMED else "markers+text",
             name=labels[index[0]], marker=chosen_marker(dark, 15), **stays(1),
-        )  # fmt: skip
+        ))  # fmt: skip
     text, top = heading(title, _notes(points[known], size, explained), dark)
     bar = BAR * (clusters is None)
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=top + bar + 440, margin=dict(l=10, r=10, t=top + bar, b=10),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=clusters is not None,
         **_axes(points[known], dark),

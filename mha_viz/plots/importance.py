@@ -22,8 +22,8 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     chosen_marker,
+    drawn,
     heading,
-    laid_out,
     missing_note,
     stays,
 )
@@ -65,17 +65,12 @@ def importance_map(
         raise ArgumentError("An interval has two ends: pass both low and high, or neither.")
     ends = [_like(end, numbers, "an interval's end") for end in (low, high) if end is not None]
     signed = bool(np.nanmin(numbers, initial=0.0) < 0)
-    figure = head_changes(numbers, title, unit, diverging=signed, selected=selected, dark=dark)
-    for trace in figure.data:
-        if trace.customdata is None:
-            continue
-        heads = np.asarray(trace.customdata).tolist()
-        trace.customdata = None  # plotly keeps an array where a list of the same numbers is set
-        trace.customdata = heads  # typed arrays come back from a browser as mappings
-        if ends and trace.marker.color is not None:
-            trace.text = [_interval(float(ends[0][i, j]), float(ends[1][i, j])) for i, j in heads]
-            trace.hovertemplate = trace.hovertemplate.replace("<extra>", "<br>%{text}<extra>")
-    return figure
+    asides = None
+    if ends:
+        asides = [[_interval(*pair) for pair in row] for row in np.stack(ends, axis=-1).tolist()]
+    return head_changes(
+        numbers, title, unit, diverging=signed, selected=selected, asides=asides, dark=dark
+    )
 
 
 def _like(values: Any, numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
@@ -127,25 +122,25 @@ def head_scatter(
         for pair in (x_interval, y_interval)
     ]
     titles = (clean(x_title, 60), clean(y_title, 60))
-    figure = go.Figure()
-    figure.add_scatter(
+    dots = dict(
         **_dots(known, across, down, intervals, titles), **stays(_OPACITY),
         marker=dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY),
         **_bars(known, across, down, intervals, dark),
     )  # fmt: skip
+    traces = [dots]
     if selected is not None:
         layer, head = check_head(selected, *across.shape)
         chosen = np.zeros_like(known)
         chosen[layer, head] = known[layer, head]
-        figure.add_scatter(
+        traces.append(dict(
             **_dots(chosen, across, down, intervals, titles), **stays(1),
             marker=chosen_marker(dark),
-        )  # fmt: skip
+        ))  # fmt: skip
     notes = [_correlation(across[known], down[known])]
     notes.append(missing_note(int((~known).sum()), known.size))
     text, top = heading(title, notes, dark)
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=top + 400, margin=dict(l=8, r=12, t=top + 6, b=8), showlegend=False,
         hovermode="closest", dragmode="zoom", xaxis=_axis(titles[0]), yaxis=_axis(titles[1]),
     )  # fmt: skip

@@ -23,11 +23,12 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     chosen_marker,
+    drawn,
     heading,
-    laid_out,
     layer_axis,
     legend,
     missing_note,
+    over,
     quantity,
     stays,
     unit_text,
@@ -68,28 +69,27 @@ def by_layer(
     known = np.isfinite(numbers)
     rows, columns = (axis.tolist() for axis in np.nonzero(known))
     line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
-    figure = go.Figure()
-    figure.add_scatter(
+    dots = dict(
         x=place[known], y=numbers[known], mode="markers", name="a head",
         text=[head_name(*where) for where in zip(rows, columns, strict=True)],
         customdata=[list(where) for where in zip(rows, columns, strict=True)],
         marker=dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7),
         hovertemplate="%{text}<br>" + line, **stays(0.7),
     )  # fmt: skip
-    figure.add_scatter(**_means(numbers, line, dark))
+    traces = [dots, _means(numbers, line, dark)]
     for i, (name, level) in enumerate((baselines or {}).items()):
         if np.isfinite(float(level)):
-            figure.add_scatter(**_baseline(i, name, float(level), unit, layers, dark))
+            traces.append(_baseline(i, name, float(level), unit, layers, dark))
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
-        figure.add_scatter(
+        traces.append(dict(
             x=[float(place[layer, head])], y=[float(numbers[layer, head])], mode="markers",
             name=f"{head_name(layer, head)}: {quantity(float(numbers[layer, head]), unit)}",
             text=[head_name(layer, head)], customdata=[[layer, head]],
             marker=chosen_marker(dark), hovertemplate="%{text}<br>" + line, **stays(1),
-        )  # fmt: skip
+        ))  # fmt: skip
     note = missing_note(int(numbers.size - known.sum()), numbers.size)
-    return _finished(figure, title, unit, [note], layers, dark)
+    return _finished(traces, title, unit, note, layers, dark, hovermode="closest")
 
 
 def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
@@ -149,37 +149,43 @@ def layer_lines(
         sizes = {name: len(values) for name, values in lines.items()}
         raise ShapeError(f"All series must have a number per layer; got {sizes}.")
     colours = theme.qualitative(dark)
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     for i, (name, values) in enumerate(lines.items()):
         colour, label = colours[i % len(colours)], clean(name, 40)
-        figure.add_scatter(
+        traces.append(dict(
             x=np.arange(layers), y=values, mode="lines+markers", name=plotly_text(label),
             cliponaxis=False, connectgaps=False,
             line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
             marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=8, color=colour),
             hovertemplate=hover_text(label) + " <b>%{y:.4~g}</b><extra></extra>",
-        )  # fmt: skip
+        ))  # fmt: skip
     missing = sum(int(np.isnan(values).sum()) for values in lines.values())
     note = missing_note(missing, layers * len(lines), "points")
-    figure = _finished(figure, title, unit, [note], layers, dark)
-    return figure.update_layout(
-        hovermode="x unified",
-        xaxis_unifiedhovertitle_text="layer %{x}",
-        yaxis_range=None if range is None else [float(end) for end in range],
-    )
+    return _finished(
+        traces, title, unit, note, layers, dark, hovermode="x unified",
+        xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")),
+        yaxis=dict(range=None if range is None else [float(end) for end in range]),
+    )  # fmt: skip
 
 
 def _finished(
-    figure: go.Figure, title: str, unit: str, notes: list[str], layers: int, dark: bool
+    traces: list[dict[str, Any]],
+    title: str,
+    unit: str,
+    note: str,
+    layers: int,
+    dark: bool,
+    **more: Any,
 ) -> go.Figure:
-    text, top = heading(title, notes, dark)
-    height = top + 310 + 16 * len(figure.data)  # a phone has a line for every entry of the legend
-    return laid_out(
-        figure, dark,
-        title=text, height=height, margin=dict(l=8, r=10, t=top, b=8), hovermode="closest",
+    """The figure of these traces; `more` goes over its layout."""
+    text, top = heading(title, [note], dark)
+    height = top + 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
+    layout = dict(
+        title=text, height=height, margin=dict(l=8, r=10, t=top, b=8),
         legend=legend(dark), showlegend=True, dragmode=False, xaxis=layer_axis(layers),
         yaxis=dict(
             zeroline=False, showline=False, nticks=7, fixedrange=True,
             title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
         ),
     )  # fmt: skip
+    return drawn(traces, dark, **over(layout, more))

@@ -5,7 +5,7 @@ Knows plotly and arrays. Must not know a model, a record or a screen.
 
 from __future__ import annotations
 
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
+from mha_viz.plots.frame import drawn
 from mha_viz.plots.labels import clean, plotly_text
 
 
@@ -51,52 +52,51 @@ def score_products(
         raise ArgumentError("query and key must be finite.")
     order = np.argsort(-products, kind="stable") if sort else np.arange(len(q))
     colours = theme.diverging(dark)
-    figure = go.Figure()
-    for row, (name, vector) in enumerate(((query_label, q), (key_label, k))):
-        _add_strip(figure, row, name, vector[order], order, colours)
-    figure.add_bar(
-        y=products[order], customdata=order, xaxis="x", yaxis="y3",
+    strips = [
+        _strip(vector[order], name, axis, order, colours)
+        for vector, name, axis in ((q, query_label, "y"), (k, key_label, "y2"))
+    ]
+    bars = dict(
+        type="bar", y=products[order], customdata=order, xaxis="x", yaxis="y3",
         marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products[order]]),
         hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
     )  # fmt: skip
-    figure.update_layout(theme.layout(dark), **_layout(len(q), dark))
-    figure.update_layout(
-        title_text=plotly_text(title), height=330 + 30 * bool(title),
-        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34),
-    )  # fmt: skip
-    figure.add_annotation(
+    total = dict(
         text=_sum_text(float(products.sum()), float(scale), weight),
         x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10,
         showarrow=False, font=dict(size=14),
     )  # fmt: skip
-    return figure
+    return drawn(
+        [*strips, bars], dark,
+        title=dict(text=plotly_text(title)), height=330 + 30 * bool(title),
+        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34), annotations=[total],
+        showlegend=False, bargap=0.15, hovermode="closest", **_axes(len(q), dark),
+    )  # fmt: skip
 
 
-def _add_strip(
-    figure: go.Figure,
-    row: int,
-    name: str,
+def _strip(
     values: NDArray[np.float64],
+    name: str,
+    axis: str,
     order: NDArray[np.intp],
     colours: tuple[str, ...],
-) -> None:
+) -> dict[str, Any]:
     reach = float(np.abs(values).max()) or 1.0
     last = len(colours) - 1
-    figure.add_heatmap(
-        z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))], customdata=order[None],
+    return dict(
+        type="heatmap", z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))],
+        customdata=order[None], xaxis="x", yaxis=axis,
         zmin=-reach, zmax=reach, showscale=False, xgap=1 if len(values) <= 128 else 0,
         colorscale=[[i / last, colour] for i, colour in enumerate(colours)],
-        xaxis="x", yaxis="y" if row == 0 else "y2",
         hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
     )  # fmt: skip
 
 
-def _layout(size: int, dark: bool) -> dict[str, object]:
+def _axes(size: int, dark: bool) -> dict[str, Any]:
     quiet = dict(
         showgrid=False, zeroline=False, showline=False, ticks="", automargin=True, type="category"
     )  # fmt: skip
     return dict(
-        showlegend=False, bargap=0.15, hovermode="closest",
         xaxis=dict(
             range=[-0.5, size - 0.5], showgrid=False, zeroline=False, showticklabels=False,
             ticks="", showline=False, anchor="y3",

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, theme
-from mha_viz.plots.frame import as_numbers, heading, laid_out, legend, quantity, stays, with_unit
+from mha_viz.plots.frame import as_numbers, drawn, heading, legend, quantity, stays, with_unit
 from mha_viz.plots.labels import clean, clean_all, plotly_text
 
 _ROW = 34  # pixels that a token's pair of bars takes
@@ -74,23 +74,24 @@ def before_after(
         ) + f"<br>change {_points(pair[1] - pair[0])}"
         for text, *pair in zip(texts, first.tolist(), second.tolist(), strict=True)
     ]  # fmt: skip
-    figure = go.Figure()
     colours = (theme.muted(dark), theme.qualitative(dark)[0])
-    for values, name, colour, place in zip(
-        (first, second), called, colours, (-0.19, 0.19), strict=True
-    ):
-        figure.add_bar(
-            x=values, y=np.arange(len(values)) + place, orientation="h", width=0.34, name=name,
-            hovertext=hovers, hoverinfo="text", marker=dict(color=colour, line=dict(width=0)),
-            textposition="none",
-        )  # fmt: skip
-    figure.add_scatter(**_changes(first, second, dark))
+    traces: list[dict[str, Any]] = [
+        dict(
+            type="bar", x=values, y=np.arange(len(values)) + place, orientation="h", width=0.34,
+            name=name, hovertext=hovers, hoverinfo="text", textposition="none",
+            marker=dict(color=colour, line=dict(width=0)),
+        )
+        for values, name, colour, place in zip(
+            (first, second), called, colours, (-0.19, 0.19), strict=True
+        )
+    ]  # fmt: skip
+    traces.append(_changes(first, second, dark))
     rows = [_row_name(labels[i], i == marked, dark) for i in order.tolist()]
     notes = ["pp: percentage points."]
     if marked is not None:
         notes.append(f"▸ The token that is followed: {clean(labels[marked], 30)}")
     highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
-    return _in_bars(figure, rows, highest, heading(title, notes, dark), dark)
+    return _in_bars(traces, rows, highest, heading(title, notes, dark), dark)
 
 
 def _place_of(target: str | int | None, labels: Sequence[str]) -> int | None:
@@ -125,11 +126,15 @@ def _row_name(label: str, marked: bool, dark: bool) -> str:
 
 
 def _in_bars(
-    figure: go.Figure, rows: list[str], highest: float, head: tuple[Any, int], dark: bool
+    traces: list[dict[str, Any]],
+    rows: list[str],
+    highest: float,
+    head: tuple[Any, int],
+    dark: bool,
 ) -> go.Figure:
     text, top = head
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=top + _ROW * len(rows) + 78, margin=dict(l=8, r=8, t=top, b=70),
         barmode="overlay", hovermode="closest", dragmode=False, legend=legend(dark),
         xaxis=dict(
@@ -173,28 +178,29 @@ def token_strip(
     lines, starts, widths = _flow([_width(text) for text in shown])
     missing = np.isnan(values)
     scale = cells.colours_of(values, True, None, dark)
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     for where in (~missing, missing):
         if not where.any():
             continue
         at = np.flatnonzero(where).tolist()
-        figure.add_bar(
-            x=widths[where] - 0.3, base=starts[where], y=lines[where], orientation="h", width=0.86,
+        traces.append(dict(
+            type="bar", x=widths[where] - 0.3, base=starts[where], y=lines[where],
+            orientation="h", width=0.86,
             text=[plotly_text(shown[i]) for i in at], textposition="inside", textangle=0,
             insidetextanchor="middle", constraintext="inside", cliponaxis=False,
             textfont=dict(size=_FONT, color=[_ink_on(values[i], scale, dark) for i in at]),
             hovertext=[_hover(texts[i], i, values[i], unit) for i in at], hoverinfo="text",
             customdata=[[i] for i in at], **stays(1),
             marker=_cell_look(values[where], scale, dark),
-        )  # fmt: skip
+        ))  # fmt: skip
     notes = []
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
     text, top = heading(with_unit(title, unit), notes, dark)
     hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=top + cells.BAR + _CELL * count + 8, showlegend=False,
         margin=dict(l=6, r=6, t=top + cells.BAR, b=8), hovermode="closest", dragmode=False,
         barmode="overlay", xaxis=dict(hidden, range=[0, _LINE]),

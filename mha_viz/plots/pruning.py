@@ -20,8 +20,8 @@ from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
     as_numbers,
+    drawn,
     heading,
-    laid_out,
     legend,
     missing_note,
     quantity,
@@ -63,21 +63,21 @@ def pruning_curves(
     """
     if not curves and band is None:
         raise ArgumentError("There is no curve to draw.")
-    figure = go.Figure()
+    traces: list[dict[str, Any]] = []
     if band is not None:
-        _add_band(figure, _points(band, band_name), band_name, unit, dark)
+        traces += _band(_points(band, band_name), band_name, unit, dark)
     level = float(unpruned)
-    figure.add_scatter(
+    traces.append(dict(
         x=np.linspace(1, 0, 21), y=[level] * 21, mode="lines", hoverinfo="text",
         line=dict(width=1.5, dash="dot", color=theme.ink(dark)),
         name=f"all heads: {quantity(level, '')}",
         hovertext=f"all heads: <b>{quantity(level, unit)}</b>",
-    )  # fmt: skip
+    ))  # fmt: skip
     for i, (name, given) in enumerate(curves.items()):
         share, loss = _points(given, name)
         label, colour = plotly_text(clean(name, 40)), theme.qualitative(dark)[i % 8]
         few = len(share) <= 40
-        figure.add_scatter(
+        traces.append(dict(
             x=share, y=loss, name=label, mode="lines+markers" if few else "lines",
             line=dict(width=2.2, dash=DASHES[i % len(DASHES)], color=colour), connectgaps=False,
             marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour), hoverinfo="text",
@@ -85,11 +85,11 @@ def pruning_curves(
                 f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, unit)}</b>"
                 for s, v in zip(share.tolist(), loss.tolist(), strict=True)
             ],
-        )  # fmt: skip
+        ))  # fmt: skip
     text, top = heading(title, [], dark)
-    return laid_out(
-        figure, dark,
-        title=text, height=top + 340 + 16 * len(figure.data), margin=dict(l=8, r=12, t=top, b=8),
+    return drawn(
+        traces, dark,
+        title=text, height=top + 340 + 16 * len(traces), margin=dict(l=8, r=12, t=top, b=8),
         hovermode="closest", dragmode=False, showlegend=True,
         legend=dict(legend(dark), traceorder="normal"),
         xaxis=dict(
@@ -110,9 +110,9 @@ def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
     return [values[order] for values in arrays]
 
 
-def _add_band(
-    figure: go.Figure, points: list[NDArray[np.float64]], name: str, unit: str, dark: bool
-) -> None:
+def _band(
+    points: list[NDArray[np.float64]], name: str, unit: str, dark: bool
+) -> list[dict[str, Any]]:
     share, low, high = points
     red, green, blue = theme.rgb(theme.muted(dark))
     label = plotly_text(clean(name, 60))
@@ -121,15 +121,12 @@ def _add_band(
         f"<b>{quantity(a, '')}</b> to <b>{quantity(b, unit)}</b>"
         for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
     ]
-    edge = dict(width=0.8, color=theme.muted(dark))
-    for values, more in (
-        (low, dict(showlegend=False)),
-        (high, dict(fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.22)")),
-    ):
-        figure.add_scatter(
-            x=share, y=values, mode="lines", line=edge, name=label, hovertext=hovers,
-            hoverinfo="text", **more,
-        )  # fmt: skip
+    edge = dict(
+        x=share, mode="lines", line=dict(width=0.8, color=theme.muted(dark)), name=label,
+        hovertext=hovers, hoverinfo="text",
+    )  # fmt: skip
+    filled = dict(fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.22)")
+    return [edge | dict(y=low, showlegend=False), edge | dict(y=high) | filled]
 
 
 def change_distribution(
@@ -166,16 +163,16 @@ def change_distribution(
     known = np.isfinite(numbers)
     if not known.any():
         raise ArgumentError("No draw has a value, so there is nothing to draw.")
-    figure = go.Figure()
-    most = _add_histogram(figure, numbers[known], unit, dark)
-    _add_draws(figure, numbers, heads, most, unit, dark)
-    found = _add_quantiles(figure, numbers[known], shares, most, dark)
+    bars, most = _histogram(numbers[known], unit, dark)
+    marked = [(share, float(np.quantile(numbers[known], share))) for share in sorted(shares)]
+    traces = [bars, _draws(numbers, heads, most, unit, dark)]
+    traces += [_quantile(*pair, most, dark) for pair in marked]
     above = float((numbers[known] > 0).mean())
-    notes = [f"{found}.", f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0."]
+    notes = [f"{_said(marked)}.", f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0."]
     notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
     text, top = heading(title, notes, dark)
-    return laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=top + 334, margin=dict(l=8, r=14, t=top + 34, b=8), showlegend=False,
         hovermode="closest", dragmode=False, bargap=0,
         xaxis=dict(_axis("change", unit), fixedrange=True),
@@ -183,16 +180,18 @@ def change_distribution(
             _axis("draws", ""), range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most),
             zeroline=False, fixedrange=True,
         ),
+        annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )  # fmt: skip
 
 
-def _add_histogram(figure: go.Figure, known: NDArray[np.float64], unit: str, dark: bool) -> int:
-    """Bars of equal width with exact counts; the largest count comes back."""
+def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
+    """Bars of equal width with exact counts, and the largest count."""
     bins = int(np.clip(np.ceil(2 * len(known) ** (1 / 3)), 1, 40))  # Rice's rule
     counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
     ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
-    figure.add_bar(
-        x=(edges[:-1] + edges[1:]) / 2, y=counts, width=np.diff(edges), hoverinfo="text",
+    bars = dict(
+        type="bar", x=(edges[:-1] + edges[1:]) / 2, y=counts, width=np.diff(edges),
+        hoverinfo="text",
         hovertext=[
             f"{quantity(a, '')} to {quantity(b, unit)}<br><b>{count:,}</b> of {len(known):,} draws"
             for a, b, count in ends
@@ -202,24 +201,23 @@ def _add_histogram(figure: go.Figure, known: NDArray[np.float64], unit: str, dar
             line=dict(width=1, color=theme.paper(dark)),
         ),
     )  # fmt: skip
-    return int(counts.max())
+    return bars, int(counts.max())
 
 
-def _add_draws(
-    figure: go.Figure,
+def _draws(
     values: NDArray[np.float64],
     heads: Sequence[tuple[int, int]] | None,
     most: int,
     unit: str,
     dark: bool,
-) -> None:
+) -> dict[str, Any]:
     """Every draw as a short upright stroke below the bars."""
     at = np.flatnonzero(np.isfinite(values)).tolist()
     names = [f"draw {i}" if heads is None else f"{head_name(*heads[i])} off" for i in at]
     more: dict[str, Any] = {}
     if heads is not None:
         more = dict(customdata=[[int(layer), int(head)] for layer, head in (heads[i] for i in at)])
-    figure.add_scatter(
+    return dict(
         x=values[at], y=np.full(len(at), -_DRAWS * most / 2), mode="markers", hoverinfo="text",
         hovertext=[
             f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
@@ -233,27 +231,30 @@ def _add_draws(
     )  # fmt: skip
 
 
-def _add_quantiles(
-    figure: go.Figure, known: NDArray[np.float64], shares: list[float], most: int, dark: bool
-) -> str:
-    """A line for each quantile; what they are, in words."""
-    said = []
-    for i, share in enumerate(sorted(shares)):
-        value = float(np.quantile(known, share))
-        name = "median" if share == 0.5 else f"{100 * share:.4g} %"
-        said.append(f"{name} {theme.format_number(value)}")
-        figure.add_scatter(
-            x=[value] * 12, y=np.linspace(-_DRAWS * most, most, 12), mode="lines",
-            line=dict(
-                width=2, color=theme.accent(dark), dash="solid" if share == 0.5 else "dash"
-            ),
-            hoverinfo="text", hovertext=f"{name} of the draws: <b>{theme.format_number(value)}</b>",
-        )  # fmt: skip
-        figure.add_annotation(
-            x=value, y=1, yref="paper", yanchor="bottom", showarrow=False, text=name,
-            font=dict(size=11, color=theme.accent(dark)),
-            xanchor="right" if share < 0.5 else "left", yshift=13 * (i % 2),
-        )  # fmt: skip
+def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
+    dash = "solid" if share == 0.5 else "dash"
+    return dict(
+        x=[value] * 12, y=np.linspace(-_DRAWS * most, most, 12), mode="lines",
+        line=dict(width=2, color=theme.accent(dark), dash=dash), hoverinfo="text",
+        hovertext=f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>",
+    )  # fmt: skip
+
+
+def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:
+    """A quantile's name over its line; every second one is higher up."""
+    return dict(
+        x=value, y=1, yref="paper", yanchor="bottom", showarrow=False, text=_name(share),
+        font=dict(size=11, color=theme.accent(dark)),
+        xanchor="right" if share < 0.5 else "left", yshift=13 * (i % 2),
+    )  # fmt: skip
+
+
+def _name(share: float) -> str:
+    return "median" if share == 0.5 else f"{100 * share:.4g} %"
+
+
+def _said(quantiles: list[tuple[float, float]]) -> str:
+    said = [f"{_name(share)} {theme.format_number(value)}" for share, value in quantiles]
     return ", ".join(said) or "No quantile is marked"
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells, theme
-from mha_viz.plots.frame import Limits, as_numbers, check_names, heading, laid_out, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, check_names, drawn, heading, with_unit
 from mha_viz.plots.labels import hover_text
 
 _TREE = 72  # height of the dendrogram, in pixels
@@ -71,25 +71,22 @@ def similarity_matrix(
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
     text, top = heading(with_unit(title, unit), _notes(clustering, names, values), dark)
-    figure = go.Figure()
     colours = cells.colours_of(values, diverging, range, dark)
-    _add_cells(figure, values, order, colours, cell, unit, dark)
+    traces = _cells(values, order, colours, cell, unit, dark)
     if by_layer:
-        figure.add_scatter(**_layer_lines(size, n_heads, dark))
+        traces.append(_layer_lines(size, n_heads, dark))
     elif clusters is not None:
-        figure.add_scatter(
-            **cells.boxes(_blocks(clustering, clusters)),
-            line=dict(width=1.5, color=theme.ink(dark)),
-        )
+        edges = dict(line=dict(width=1.5, color=theme.ink(dark)))
+        traces.append(cells.boxes(_blocks(clustering, clusters)) | edges)
     if tree:
-        figure.add_scatter(**_dendrogram(clustering, unit, dark))
+        traces.append(_dendrogram(clustering, unit, dark))
     if selected is not None:
         place = order.index(_index(selected, n_heads, size))
-        figure.add_scatter(**_chosen(place, size, dark))
+        traces.append(_chosen(place, size, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    laid_out(
-        figure, dark,
+    return drawn(
+        traces, dark,
         title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
         dragmode="zoom", shapes=[cells.missing_ground(size, size, dark)],
@@ -103,7 +100,6 @@ def similarity_matrix(
             rangemode="tozero", fixedrange=True,
         ),
     )  # fmt: skip
-    return figure
 
 
 def _checked(
@@ -139,15 +135,14 @@ def _notes(clustering: Clustering, names: Sequence[str], values: NDArray[np.floa
     ]
 
 
-def _add_cells(
-    figure: go.Figure,
+def _cells(
     values: NDArray[np.float64],
     order: list[int],
     colours: dict[str, Any],
     cell: float,
     unit: str,
     dark: bool,
-) -> None:
+) -> list[dict[str, Any]]:
     size = len(values)
     click = size * size <= cells.MAX_CLICKABLE
     pair = "%{y} and %{x}<br>"
@@ -155,18 +150,16 @@ def _add_cells(
     hover = dict(hoverinfo="skip") if click else dict(
         hovertemplate=pair + "<b>%{z:.4~g}" + exact, hoverongaps=False
     )  # fmt: skip
-    figure.add_heatmap(
-        z=values.astype(np.float32), xgap=cells.gap(cell), ygap=cells.gap(cell), **colours, **hover,
-        colorbar=cells.colour_bar(dark),
-    )  # fmt: skip
+    traces: list[dict[str, Any]] = [dict(
+        type="heatmap", z=values.astype(np.float32), xgap=cells.gap(cell), ygap=cells.gap(cell),
+        **colours, **hover, colorbar=cells.colour_bar(dark),
+    )]  # fmt: skip
     missing = np.isnan(values)
     if missing.any():
-        figure.add_scatter(**cells.hatching(missing, dark))
-    figure.add_scatter(  # without a trace on them the axes of the labels are not drawn
-        x=[None], y=[None], xaxis="x2", yaxis="y2", mode="markers", hoverinfo="skip"
-    )
+        traces.append(cells.hatching(missing, dark))
+    traces.append(dict(cells.on_label_axes(), mode="markers"))
     if not click:
-        return
+        return traces
     for where, template in (
         (~missing, pair + "<b>%{marker.color:.4~g}" + exact),
         (missing, pair + "not defined<extra></extra>"),
@@ -175,7 +168,8 @@ def _add_cells(
         if rows.size:
             heads = np.array(order)[np.stack((rows, columns), axis=1)]
             shown = None if where is missing else values[where]
-            figure.add_scatter(**cells.clickable(rows, columns, heads, shown, template))
+            traces.append(cells.clickable(rows, columns, heads, shown, template))
+    return traces
 
 
 def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:

@@ -114,8 +114,8 @@ def _errors(choices: Choices, found: Fit) -> None:
     figures.show(
         curves(
             lines, title=f"{title} from the painted pattern", x_title="d_k", y_title=unit,
-            y_axis="log", dark=look.dark(),
-        ).update_yaxes(exponentformat="power", dtick=1),
+            y_axis="log", more=dict(yaxis=dict(dtick=1)), dark=look.dark(),
+        ),
         key=choices.key("errors"), name=f"{title} over d_k", caption="Trained from several starts",
         table=_table(found),
         how_to_read="Every head drawn was found, so a pattern costs this width at most; training "
@@ -217,8 +217,9 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
     figures.show(
         curves(
             lines, title="How far scores are from S", x_title="d_k",
-            y_title="Frobenius norm of the difference", y_axis="log", dark=look.dark(),
-        ).update_yaxes(exponentformat="power", dtick=1),
+            y_title="Frobenius norm of the difference", y_axis="log",
+            more=dict(yaxis=dict(dtick=1)), dark=look.dark(),
+        ),
         key=choices.key("rank"), name="Scores and rank",
         table=pd.DataFrame({"d_k": widths} | {name: line[1] for name, line in lines.items()}),
         caption=f"Digits: {' '.join(rows)}",

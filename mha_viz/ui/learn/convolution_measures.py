@@ -37,7 +37,7 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
          "rounding in float32": (alphas, [rounding] * len(alphas))},
         title="Largest difference from Conv2d", x_title="α", y_title="difference",
         y_axis="log", moments={"now": chosen.alpha}, dark=look.dark(),
-    ).update_yaxes(exponentformat="power")  # fmt: skip
+    )  # fmt: skip
     figures.show(
         figure,
         key=choices.key("sharpness"), name="Sharpness of the heads",

@@ -17,7 +17,7 @@ from mha_viz.labs.cost_measured import (
     measure_heads,
     measure_lengths,
 )
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import curves, ticks
 from mha_viz.ui import figures, look, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.amounts import of_bytes, short
@@ -123,10 +123,10 @@ def _by_length(choices: Choices, key: Key, found: Measured) -> None:
         x_axis="log", y_axis="log", dark=look.dark(), height=420,
         note=f"measured: d_model = {width}, {heads} heads; shaded: down to the fastest run",
         bands={NAMES[way]: (found.fastest[way], found.seconds[way]) for way in NAMES},
+        more=dict(xaxis=ticks(found.places), yaxis=dict(dtick=1)),
     )  # fmt: skip
-    figure.update_yaxes(dtick=1, exponentformat="power")
     figures.show(
-        ticked(figure, found.places),
+        figure,
         key=choices.key("lengths"), name="Time by length of the text",
         table=pd.DataFrame({
             "n": found.places,
@@ -159,9 +159,7 @@ def _powers(found: Measured, least: int) -> pd.DataFrame:
 
 def ticked(figure: go.Figure, places: Sequence[int]) -> go.Figure:
     """The figure with these places, and no others, named on its logarithmic x axis."""
-    figure.update_xaxes(tickmode="array", tickvals=list(places),
-                        ticktext=[f"{place:,}" for place in places])  # fmt: skip
-    return figure
+    return figure.update_xaxes(ticks(places))
 
 
 def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
@@ -176,13 +174,14 @@ def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
         f"{of_bytes(found.pattern[-1])}, and softmax has to go through all of them."
     )
     figures.show(
-        ticked(curves(
+        curves(
             ways, title="More heads at the same d_model", x_title="heads h", y_title="seconds",
             x_axis="log", y_axis="log", dark=look.dark(), height=320,
             note=f"measured: n = {AT}, d_model = {width}; shaded: down to the fastest run",
             bands={NAMES[way]: (found.fastest[way], found.seconds[way])
                    for way in ("weights", "fused")},
-        ), found.places),
+            more=dict(xaxis=ticks(found.places)),
+        ),
         key=choices.key("time-by-heads"), name="Time by number of heads",
         table=pd.DataFrame({
             "heads": found.places, "d_k": [width // h for h in found.places],

@@ -173,11 +173,12 @@ def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings:
             title=title, x_title="training step", y_title=unit, moments=moments, note=settings,
             levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else None,
             y_axis="log" if aspect in ("gradient", "update") else "linear",
-            height=300 + 12 * len(series),
-            dark=look.dark(),
-        )
-        .update_xaxes(range=[0, 1.08 * end])  # room for a name beside the last step
-        .update_layout(margin_b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
+            height=300 + 12 * len(series), dark=look.dark(),
+            more=dict(
+                xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
+                margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
+            ),
+        ),
         key=choices.key("curves"), name=title,
         table=pd.DataFrame({"step": found.steps, **series}), caption=settings,
         how_to_read="The other dotted line, “now”, is the step shown above. “Formed”: the first "

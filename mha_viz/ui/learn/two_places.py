@@ -7,7 +7,7 @@ import streamlit as st
 import torch
 
 from mha_viz.labs import two_places as lab
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import curves, ticks
 from mha_viz.ui import figures, look
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
@@ -221,8 +221,9 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
             bands={"both values right": ([float(final[n].min()) for n in heads],
                                          [float(final[n].max()) for n in heads])},
             title="Accuracy against heads", note=_said(settings), x_title="heads",
-            y_title="share of texts", x_axis="log", dark=look.dark(),
-        ).update_xaxes(tickvals=heads, ticktext=[str(n) for n in heads]),
+            y_title="share of texts", x_axis="log", more=dict(xaxis=ticks(heads)),
+            dark=look.dark(),
+        ),
         key=choices.key("many"), name="Accuracy against heads",
         table=pd.DataFrame({
             "heads": heads, "d_head": [runs[n].d_head for n in heads],
@@ -241,8 +242,8 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
              "d_head": (heads, [runs[n].d_head for n in heads])},
             title="Largest rank of a head", x_title="heads", y_title="numerical rank",
             x_axis="log", y_axis="log", dark=look.dark(),
-        ).update_xaxes(tickvals=heads, ticktext=[str(n) for n in heads])
-        .update_yaxes(tickvals=_POWERS, ticktext=[str(n) for n in _POWERS]),
+            more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
+        ),
         key=choices.key("rank"), name="Rank of scores and weights",
         table=pd.DataFrame({
             "heads": heads, "d_head": [runs[n].d_head for n in heads],

@@ -191,7 +191,6 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         x_title="number", y_title="singular value", y_axis="log", dark=look.dark(), height=300,
         moments={f"d_v = {width}": float(width)},
     )  # fmt: skip
-    figure.update_yaxes(exponentformat="power")
     figures.show(
         figure,
         key=choices.key("spectrum"), name="Singular values of W_V W_O",
