@@ -15,6 +15,7 @@ export class SwitchInput {
 
   /** As for a new table. */
   reset() {
+    clearTimeout(this.drag?.hold);
     this.drag = null; // from a pointer's going down to its coming up: what it switches, and to what
     this.cursor = [0, 0]; // row and column that the keyboard is on; -1: the names
   }

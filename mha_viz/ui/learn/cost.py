@@ -8,7 +8,7 @@ import streamlit as st
 from mha_viz.capture.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.cost import PUBLISHED, Costs, Sizes, costs, rows
-from mha_viz.plots.curves import curves
+from mha_viz.plots.curves import curves, ticks
 from mha_viz.ui import figures, look, memory, picking, state, views, words
 from mha_viz.ui.learn import cost_measured, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
@@ -146,14 +146,15 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
     made = [costs(Sizes(sizes.n, sizes.d_model, h, 0, sizes.n_layers, sizes.bytes_each))
             for h in counts]  # fmt: skip
     figures.show(
-        cost_measured.ticked(curves(
+        curves(
             {
                 "operations": (counts, [c.layer / made[0].layer for c in made]),
                 "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
             },
             title="Against one head of full width", x_title="heads h", y_title="times as much",
             x_axis="log", y_axis="log", dark=look.dark(), height=300,
-        ), [h for h in counts if h & (h - 1) == 0 or len(counts) < 6]),
+            more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
+        ),
         key=choices.key("by-heads"), name="Cost by number of heads",
         table=pd.DataFrame({
             "heads": counts, "d_k": [sizes.d_model // h for h in counts],
@@ -185,10 +186,10 @@ def _caches(choices: Choices, sizes: Sizes) -> None:
                             sizes.bytes_each)).cache for n in LONG]  # fmt: skip
         lines[f"{name}: {kv}"] = (list(LONG), size)
     figures.show(
-        cost_measured.ticked(curves(
+        curves(
             lines, title="Key-value cache", x_title="tokens n", y_title="bytes", x_axis="log",
-            y_axis="log", dark=look.dark(), height=320,
-        ), LONG[::2]),
+            y_axis="log", dark=look.dark(), height=320, more=dict(xaxis=ticks(LONG[::2])),
+        ),
         key=choices.key("caches"), name="Key-value cache",
         table=pd.DataFrame({"n": list(LONG), **{k: v for k, (_, v) in lines.items()}}),
         caption=f"Calculated: d_model = {sizes.d_model}, {sizes.n_heads} heads, {sizes.n_layers} "

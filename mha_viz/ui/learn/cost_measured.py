@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from mha_viz.labs.cost import Sizes, costs
@@ -155,11 +152,6 @@ def _powers(found: Measured, least: int) -> pd.DataFrame:
         "fastest runs": [f"{exponent(found.places, found.fastest[w], least):.2f}" for w in NAMES],
         "the count says": ["1", "2", "2"],
     })  # fmt: skip
-
-
-def ticked(figure: go.Figure, places: Sequence[int]) -> go.Figure:
-    """The figure with these places, and no others, named on its logarithmic x axis."""
-    return figure.update_xaxes(ticks(places))
 
 
 def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
