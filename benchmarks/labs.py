@@ -15,10 +15,10 @@ REPEATS = 7
 AIM, MOST = 0.2, 500  # seconds, MiB
 TITLE = "The labs"
 ABOUT = """`streamlit run app.py`, tiny-bert, Chromium of 1280 x 900. A change counts from an arrow
-key on one of the lab's sliders to the frame in which the page has drawn everything again; in lab 10
-it is the switch of a picture, in lab 11 the next task or the one before. Memory is what the process
-grew by while the lab was opened and its control used, with nothing trained; the first lab also
-loads what all share."""
+key on one of the lab's sliders, to a place where it has not been if there is one, to the frame in
+which the page has drawn everything again; in lab 10 it is the switch of a picture, in lab 11 the
+next task or the one before. Memory is what the process grew by while the lab was opened and its
+control used, with nothing trained; the first lab also loads what all share."""
 SLIDERS = {
     "soft-lookup": "Temperature T", "own-reflection": "Tokens", "two-places": "Steps",
     "step-by-step": "Step", "value-output": "Tokens n", "convolution": "Sharpness α",
@@ -29,11 +29,13 @@ BUTTONS = {
     "find-the-head": ("Next task", "Task before"),
 }
 RUNS = "document.querySelector('[data-testid=stApp]').dataset.testScriptState"
-# A run of the page has begun since; it may be over within a frame.
-WATCH = """() => { window.began = false;
+# A run of the page has begun since. One that is over within a frame shows in the address or, after
+# a button, in what the page has become; a slider changes the page before its run.
+WATCH = """button => { window.began = false;
   new MutationObserver((_, self) => { window.began = true; self.disconnect(); }).observe(
     document.querySelector("[data-testid=stApp]"),
-    { attributes: true, attributeFilter: ["data-test-script-state"] }); }"""
+    { attributes: true, attributeFilter: ["data-test-script-state"], subtree: button,
+      childList: button, characterData: button }); }"""
 
 
 def measure() -> list[Result]:
@@ -71,12 +73,14 @@ def _held(process: int) -> int:
 
 def _change(page: Any, lab: Lab, i: int) -> float:
     """Change the lab's control -> seconds until all is drawn."""
-    page.evaluate(WATCH)
+    page.evaluate(WATCH, lab.key in BUTTONS)
     before = page.evaluate("location.search")
     if lab.key in SLIDERS:
         slider = page.get_by_role("slider", name=SLIDERS[lab.key]).first
         slider.focus()
-        slider.press("ArrowLeft" if i % 2 else "ArrowRight")
+        # on and on: the browser keeps what it has drawn before
+        at_end = slider.evaluate("slider => slider.value === slider.max")
+        slider.press("Home" if at_end else "ArrowRight")
     elif lab.key in BUTTONS:
         page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
     begun = f"(window.began || location.search !== {before!r})"

@@ -10,7 +10,7 @@ import streamlit as st
 
 from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
-from mha_viz.labs.convolution_measures import leak
+from mha_viz.labs.convolution_measures import leak, most_error
 from mha_viz.plots.pictures import head_tiles, pictures
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, state
@@ -25,6 +25,7 @@ def draw(choices: Choices) -> None:
     _statement(choices)
     chosen = controls.chosen(choices)
     _heads(choices, chosen)
+    convolution_measures.sharpness(choices, chosen)
     convolution_measures.border(choices, chosen)
     convolution_measures.one_head(choices, chosen)
     convolution_measures.cost(chosen)
@@ -48,7 +49,6 @@ def _heads(choices: Choices, chosen: Chosen) -> None:
         )
         _one_pixel(choices, chosen, (row, column), found)
     _sum(chosen, found, float(exact[row, column, 0]))
-    convolution_measures.sharpness(choices, chosen)
     choices.publish()
 
 
@@ -80,10 +80,12 @@ def _statement(choices: Choices) -> None:
 
 def _difference(chosen: Chosen, exact: Anything, ours: Anything) -> None:
     largest = float((ours - exact).abs().max())
+    bound = format_number(most_error(chosen.picture, chosen.kernel, chosen.alpha))
     st.markdown(
         f"The largest difference between **{_named(chosen)}** and torch’s Conv2d over all "
         f"{exact.numel():,} numbers is **{format_number(largest)}** (the largest number is "
-        f"{format_number(exact.abs().max())}). {_verdict(chosen, largest)}"
+        f"{format_number(exact.abs().max())}); at α = {chosen.alpha:g} it is at most {bound} but "
+        f"for rounding. {_verdict(chosen, largest)}"
     )
 
 
@@ -201,11 +203,10 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
         "What a head sees, times its number of the kernel, is what it adds to the output at the "
         f"framed pixel{' (red)' if channels > 1 else ''}:"
     )
-    with st.container(horizontal=True):
-        for title, values in (
-            ("heads see", seen), ("× kernel", kernel), ("= they add", seen * kernel)
-        ):  # fmt: skip
-            frame.matrix(f"convolution-sum-{title}", values, title)
+    parts = ("heads see", seen), ("kernel", kernel), ("they add", seen * kernel)
+    see, times, add = (frame.matrix_formula(values, title) for title, values in parts)
+    line = r"\\" if look.phone() else ""
+    st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     st.markdown(
         f"They add up to **{format_number(found.parts[:, 0].sum())}**; Conv2d has "
         f"**{format_number(exact)}** there."

@@ -36,7 +36,7 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
         {"measured": (alphas, measured), "bound": (alphas, found.bound),
          "rounding in float32": (alphas, [rounding] * len(alphas))},
         title="Largest difference from Conv2d", x_title="α", y_title="difference",
-        y_axis="log", moments={"now": chosen.alpha}, dark=look.dark(),
+        y_axis="log", dark=look.dark(),
     )  # fmt: skip
     figures.show(
         figure,
