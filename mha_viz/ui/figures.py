@@ -17,7 +17,7 @@ import streamlit as st
 from mha_viz.plots import theme
 from mha_viz.plots.figure_file import captioned, figure_html, table_csv
 from mha_viz.plots.larger import larger
-from mha_viz.ui import look
+from mha_viz.ui import folded, look
 from mha_viz.ui.components.figure_download import figure_download
 from mha_viz.ui.exports import safe_name
 from mha_viz.ui.messages import plain
@@ -114,7 +114,7 @@ def _export(shown: _Shown) -> None:
     )  # fmt: skip
     with popover, st.container(gap="xsmall"):
         if not popover.open:
-            st.caption("One moment …")  # seen between the click and the run that it causes
+            st.caption(folded.WAIT)
             return
         file = safe_name(shown.name, "figure")
         picture = captioned(shown.figure, shown.caption, dark=shown.dark, title=shown.name)

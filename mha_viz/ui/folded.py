@@ -25,9 +25,14 @@ def expander(title: str, key: str, draw: Callable[[], Any]) -> None:
                 draw()
 
 
-@st.fragment
 def popover(label: str, icon: str, key: str, draw: Callable[[], Any]) -> None:
-    """As `expander`."""
+    """As `expander`; no wider than its label."""
+    with st.container(width="content"):  # a fragment by itself takes all the width
+        _popover(label, icon, key, draw)
+
+
+@st.fragment
+def _popover(label: str, icon: str, key: str, draw: Callable[[], Any]) -> None:
     folded = st.popover(label, icon=icon, width="content", on_change="rerun", key=key)
     with folded:
         if not folded.open:
