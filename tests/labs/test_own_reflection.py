@@ -104,7 +104,7 @@ def test_a_step_to_the_left_is_one_linear_map_of_the_positions():
     torch.testing.assert_close(place[1:] @ step, place[:-1], atol=1e-4, rtol=0)
 
 
-def test_training_repeats_from_its_seed_and_leaves_the_global_seed_alone():
+def test_training_repeats_from_its_seed_whatever_the_global_one():
     first, again, steps = trained_twice(partial(learning.learn_left, n_steps=30), seed=2)
     assert first.losses == again.losses and torch.equal(first.after, again.after)
     assert steps[0] == 0 and steps[-1] == 30

@@ -1,5 +1,7 @@
 """Lab 3: what it claims about one head and two places, and about rank."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from scipy.optimize import linprog
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import two_places as lab
+from tests.labs.training import trained_twice
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +111,8 @@ def test_an_unequal_mixture_is_no_secret_to_a_reader_that_is_not_linear():
 
 
 def test_training_repeats_from_its_seed():
-    torch.manual_seed(3)
-    calls: list[int] = []
-    one = lab.learn([2], n_steps=40, seed=4, n_seeds=2, on_step=calls.append)[2]
-    torch.manual_seed(8)
-    again = lab.learn([2], n_steps=40, seed=4, n_seeds=2)[2]
+    one, again, calls = trained_twice(partial(lab.learn, [2], n_steps=40, n_seeds=2), seed=4)
+    one, again = one[2], again[2]
     assert torch.equal(one.both, again.both) and torch.equal(one.shares, again.shares)
     assert calls[-1] == 80 and calls == sorted(calls)
     assert not torch.equal(one.both, lab.learn([2], n_steps=40, seed=5, n_seeds=2)[2].both)
