@@ -79,8 +79,8 @@ def _change(page: Any, lab: Lab, i: int) -> float:
         slider = page.get_by_role("slider", name=SLIDERS[lab.key]).first
         slider.focus()
         # on and on: the browser keeps what it has drawn before
-        at_end = slider.evaluate("slider => slider.value === slider.max")
-        slider.press("Home" if at_end else "ArrowRight")
+        at_end = slider.evaluate("slider => slider.value === slider.min")
+        slider.press("End" if at_end else "ArrowLeft")
     elif lab.key in BUTTONS:
         page.get_by_text(BUTTONS[lab.key][i % 2], exact=True).first.click()
     begun = f"(window.began || location.search !== {before!r})"

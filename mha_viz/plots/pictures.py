@@ -18,7 +18,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
 from mha_viz.plots.cells import colour_bar
 from mha_viz.plots.frame import as_numbers, drawn
-from mha_viz.plots.labels import clean, plotly_text
+from mha_viz.plots.labels import clean, hover_text, plotly_text
 
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
@@ -171,18 +171,16 @@ def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def _points(values: NDArray[np.float64], title: str, clickable: bool) -> dict[str, Any]:
     """Invisible points over the pixels, which tell their numbers and answer to clicks."""
-    places = np.argwhere(np.ones(values.shape[:2], dtype=bool))
-    name, numbers = plotly_text(clean(title, 60)), values.reshape(len(places), -1)
-    texts = [
-        f"{name} · row {row}, column {column}<br><b>"
-        f"{', '.join(theme.format_number(n) for n in line)}</b>"
-        for (row, column), line in zip(places.tolist(), numbers, strict=True)
-    ]
+    places = np.argwhere(np.ones(values.shape[:2], dtype=bool)).astype(np.int16)
+    numbers = values.reshape(len(places), -1).tolist()
+    texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
     still = dict(marker=dict(opacity=0))
     return dict(
-        x=places[:, 1], y=places[:, 0], mode="markers", hoverinfo="text", hovertext=texts,
+        x=places[:, 1], y=places[:, 0], mode="markers", hovertext=texts,
+        hovertemplate=f"{hover_text(clean(title, 60))} · row %{{y}}, column %{{x}}<br>"
+        "<b>%{hovertext}</b><extra></extra>",
         marker=dict(opacity=0, size=8, maxdisplayed=1), selected=still, unselected=still,
-        customdata=places.astype(np.int16) if clickable else None,
+        customdata=places if clickable else None,
     )  # fmt: skip
 
 

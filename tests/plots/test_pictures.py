@@ -13,8 +13,11 @@ def test_pixels_are_drawn_as_they_are_and_clipped():
     drawn = np.array(figure.data[0].z)
     assert drawn[:, :, 0].tolist() == [[0, 128, 255], [0, 255, 0]]
     points = figure.data[1]
-    assert points.hovertext[4] == "a · row 1, column 1<br><b>7</b>"
-    assert points.hovertext[5].endswith("<b>not defined</b>")
+    assert (points.x[4], points.y[4]) == (1, 1)
+    assert points.hovertemplate == (
+        "a · row %{y}, column %{x}<br><b>%{hovertext}</b><extra></extra>"
+    )
+    assert points.hovertext == ("0", "0.5", "1", "-3", "7", "not defined")
     assert points.customdata is None
     assert figure.data[2].xaxis == "x2"
 
@@ -23,7 +26,7 @@ def test_a_zero_of_its_own_moves_the_colour_and_not_the_number():
     figure = pictures({"a": np.zeros((1, 1)), "b": np.zeros((1, 1))}, zero={"b": 0.5})
     assert np.array(figure.data[0].z)[0, 0, 0] == 0
     assert np.array(figure.data[2].z)[0, 0, 0] == 128
-    assert figure.data[3].hovertext[0].endswith("<b>0</b>")
+    assert figure.data[3].hovertext[0] == "0"
 
 
 def test_a_click_says_which_pixel():
