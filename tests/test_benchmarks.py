@@ -4,11 +4,13 @@ import mmap
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mha_viz as mv
 from benchmarks import __main__ as command
-from benchmarks import measure, memory, report, trace
+from benchmarks import importance, labs, measure, memory, report, trace
+from mha_viz.ui.learn.contents import LABS
 
 TINY = dict(num_hidden_layers=2, num_attention_heads=3, hidden_size=12, intermediate_size=7)
 
@@ -42,6 +44,27 @@ def test_the_double_loops_compute_what_is_measured() -> None:
     assert report._four(a, b, z_a, z_b) == pytest.approx(ours, abs=1e-4)
     divergence = float(mv.head_similarity(record, "jensen_shannon")[1, 4])
     assert report._clark(a, b) == pytest.approx(divergence, rel=0.02, abs=1e-6)  # smoothed
+
+
+def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
+    model = importance._model("causal", 30522, n_layers=2, n_heads=3, d_model=12)
+    sentence = trace.text(11)
+    whole = importance._pass(model, sentence, ())
+    separate = [
+        [importance._pass(model, sentence, [(layer, head)]) - whole for head in range(3)]
+        for layer in range(2)
+    ]
+    ours = model.head_importance(sentence, method="ablation").mean
+    assert ours.numpy() == pytest.approx(np.array(separate), abs=1e-5)
+    results = importance.measure(repeats=1, n_layers=2, n_heads=3, d_model=12)
+    assert [r.measure for r in results if "TransformerLens" not in r.beside] == [
+        "ablation of 6 heads, GPT-2 head", "gradient, GPT-2 head",
+        "ablation of 6 heads, BERT head", "gradient, BERT head",
+    ]  # fmt: skip
+
+
+def test_every_lab_has_a_control_that_is_measured() -> None:
+    assert sorted([*labs.SLIDERS, *labs.BUTTONS]) == sorted(lab.key for lab in LABS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process its peak, in /proc")
