@@ -80,7 +80,7 @@ def attention(
         raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
         pattern = _normalise(raw, blind, overwrite=not raw.requires_grad)
         if out is not None and pattern.data_ptr() != out.data_ptr():
-            pattern = out.copy_(pattern)  # blind rows and half precision are made elsewhere
+            pattern = out.copy_(pattern)  # half precision is made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
     else:
         mixed = _fused(query, key, value, bias, blind, causal, scale, dropout)
@@ -204,14 +204,17 @@ def _blind_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
 
 def _normalise(scores: Tensor, blind: Tensor | None, overwrite: bool = False) -> Tensor:
     """Softmax over the keys, zeros in blind rows; `overwrite` writes it into `scores`."""
-    if blind is not None:  # before as well as after: the gradient of 0 * NaN is NaN
-        scores = scores.masked_fill(blind, 0.0)
+    if blind is not None and scores.requires_grad:
+        scores = scores.masked_fill(blind, 0.0)  # before, too: the gradient of 0 * NaN is NaN
     wide = torch.promote_types(scores.dtype, torch.float32)
     if overwrite and scores.dtype == wide:
         pattern = torch.softmax(scores, -1, out=scores)
     else:
         pattern = torch.softmax(scores, -1, dtype=wide).to(scores.dtype)
-    return pattern if blind is None else pattern.masked_fill(blind, 0.0)
+    if blind is None:
+        return pattern
+    fill = pattern.masked_fill if pattern.requires_grad else pattern.masked_fill_
+    return fill(blind, 0.0)
 
 
 def _fused(

@@ -85,7 +85,7 @@ def pictures(
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
     return drawn(
         traces, dark, **axes, shapes=shapes, annotations=texts, height=height,
-        margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode=False,
+        margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode="zoom",
     )  # fmt: skip
 
 

@@ -142,18 +142,20 @@ def _files(shown: _Shown) -> tuple[tuple[str, Callable[[], str | bytes], str], .
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
     """A figure of the asked height, in which a click dims nothing."""
     grown = larger(figure) if look.large() else figure
-    if not clickable and height is None:
-        return grown
-    # changed as plain dictionaries: plotly checks, and tells all parts of, each change of its own
+    # changed as plain dictionaries: plotly checks a whole figure with every change of its own
     traces = [trace.to_plotly_json() for trace in grown.data]
     layout = grown.layout.to_plotly_json()
-    if height is not None:
-        layout["height"] = height
+    news: dict[str, Any] = {} if height is None else dict(height=height)
+    bright: list[dict[str, Any]] = [{} for _ in traces]
     if clickable:
-        layout["dragmode"] = layout.get("dragmode") or "zoom"  # Streamlit's would be "pan"
         ink = layout.get("font", {}).get("color", theme.ink(dark))
-        traces = [trace | _bright(trace, ink) for trace in traces]
-    return go.Figure(dict(data=traces, layout=layout))
+        bright = [_bright(trace, ink) for trace in traces]
+        if not layout.get("dragmode"):
+            news["dragmode"] = "zoom"  # Streamlit's would be "pan"
+    if not news and not any(bright):
+        return grown
+    traces = [trace | more for trace, more in zip(traces, bright, strict=True)]
+    return go.Figure(dict(data=traces, layout=layout | news))
 
 
 def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
@@ -165,6 +167,9 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     if not isinstance(opacity, int | float):
         bubbles = not isinstance(marker.get("size"), int | float | None)
         opacity = 0.7 if bubbles else 1.0  # plotly's defaults
+    told = trace.get("unselected", {}).get("marker", {}).get("opacity")
+    if told == opacity and "text" not in trace:
+        return {}
     text = dict(color=colour if isinstance(colour, str) else ink)
     return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))
 
