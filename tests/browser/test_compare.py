@@ -10,7 +10,6 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 import mha_viz as mv
-from mha_viz.ui import state
 
 TEXT = "The old dog slept while the young cat watched the birds."
 SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
@@ -160,12 +159,7 @@ def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
     expect(page).to_have_url(re.compile(r"/\?model=tiny-gpt2.*layer=2&head=5"))
 
 
-def a_moment(page: Page) -> None:
-    """A step back so soon after a choice would be taken for a click that overtook the address."""
-    page.wait_for_timeout(1000 * state.LATE + 50)
-
-
-def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle):
+def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_back):
     page = open_page(f"/?text={TEXT}")
     box = page.get_by_label("Sentence", exact=True)
     box.fill("a red fox")
@@ -180,13 +174,9 @@ def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle):
     wait_idle(page)
     click_cell(page, (10, 20), of=32)
     expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
-    wait_idle(page)
-    a_moment(page)
-    page.go_back()
+    go_back(page)
     expect(heading(page, "L0 H0 and L0 H1")).to_be_visible()
-    wait_idle(page)
-    a_moment(page)
-    page.go_back()
+    go_back(page)
     expect(heading(page, "L0 H0")).to_be_visible()  # across layers
     wait_idle(page)
     page.go_forward()
@@ -194,9 +184,8 @@ def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle):
     expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
     wait_idle(page)
     for _ in range(5):
-        a_moment(page)
-        page.go_back()
-        wait_idle(page)
+        go_back(page)
+    wait_idle(page)
     expect(box).to_have_value(TEXT)
     expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_lab_from_end_to_end(open_page, wait_idle):
+def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-convolution?side=16")
     expect(page.get_by_text("That is rounding in float32")).to_be_visible()
     slider = page.get_by_role("slider", name="Sharpness α")
@@ -23,8 +23,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page).to_have_url(re.compile("row=2&column=1"))
     wait_idle(page)
     expect(page.get_by_role("slider", name="Pixel’s row")).to_have_value("2")
-    page.wait_for_timeout(600)  # sooner, it would be a click that overtook the new address
-    page.go_back()
+    go_back(page)
     expect(page).not_to_have_url(re.compile("row="))
     wait_idle(page)
     expect(page.get_by_role("slider", name="Pixel’s row")).to_have_value("8")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_lab_from_end_to_end(open_page, wait_idle):
+def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-soft-lookup")
     page.get_by_text("Weight 1 for the key with the largest score").click()
     page.get_by_role("button", name="Show the answer").first.click()
@@ -18,14 +18,12 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page).to_have_url(re.compile("temperature=1.05"))
     page.get_by_text("Variance of the scores").first.click()
     expect(page).to_have_url(re.compile("aspect=variance"))
-    wait_idle(page)
-    page.go_back()
+    go_back(page)
     expect(page).to_have_url(re.compile("temperature=1.05$"))
     wait_idle(page)
     slider = page.get_by_role("slider", name="Temperature T")
     expect(slider).to_have_value("1.05")
-    page.wait_for_timeout(600)  # a step back so soon after a choice would be taken for a late click
-    page.go_back()  # to how the lab was opened
+    go_back(page)  # to how the lab was opened
     expect(slider).to_have_value("1")
     expect(page).to_have_url(re.compile("/lab-soft-lookup$"))
     assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0

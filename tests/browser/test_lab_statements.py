@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_lab_from_end_to_end(open_page, wait_idle):
+def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-statements?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog")
     page.get_by_text("Clearly more than with random subspaces").click()
     page.get_by_role("button", name="Show the answer").first.click()
@@ -21,7 +21,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     assert page.get_by_test_id("stPlotlyChart").count() == 1
     page.get_by_role("button", name="Switch heads off").click()
     expect(page.get_by_text("the worst loss of one head costs")).to_be_visible(timeout=60_000)
-    page.go_back()
+    go_back(page)
     wait_idle(page)
     assert page.get_by_test_id("stPlotlyChart").count() == 1  # the last statement's alone
     assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0

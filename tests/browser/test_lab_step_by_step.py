@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle):
+def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle, go_back):
     page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.")
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_role("heading", name="Q: each token’s query")).to_be_visible()
@@ -21,8 +21,7 @@ def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle):
     expect(page).to_have_url(re.compile("step=scores"))
     page.get_by_role("button", name="Back").click()
     expect(page).to_have_url(re.compile("step=v"))
-    wait_idle(page)
-    page.go_back()
+    go_back(page)
     expect(page.get_by_role("heading", name="Every query against every key")).to_be_visible()
 
 

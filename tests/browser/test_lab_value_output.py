@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-def test_the_lab_from_end_to_end(open_page, wait_idle):
+def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-value-output?text=The+cat+sat.&layer=1&head=2")
     expect(page.get_by_text("What L1 H2 writes, computed both ways")).to_be_visible()
     page.get_by_text("More", exact=True).click()
@@ -19,9 +19,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     slider.press("ArrowRight")
     expect(page).to_have_url(re.compile("n=256"))
     expect(page.get_by_text("At n = 256 the two matrices take")).to_be_visible()
-    wait_idle(page)
-    page.wait_for_timeout(600)  # a step back right after a choice counts as the address being late
-    page.go_back()
+    go_back(page)
     expect(page.get_by_text("At n = 128 the two matrices take")).to_be_visible()
 
 
