@@ -205,7 +205,7 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
     )
     parts = ("heads see", seen), ("kernel", kernel), ("they add", seen * kernel)
     see, times, add = (frame.matrix_formula(values, title) for title, values in parts)
-    line = r"\\" if look.phone() else ""
+    line = r"\\[4pt]" if look.phone() or size > 3 else ""
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     st.markdown(
         f"They add up to **{format_number(found.parts[:, 0].sum())}**; Conv2d has "

@@ -122,8 +122,9 @@ def matrix_formula(values: Any, title: str) -> str:
     '\\underbrace{\\begin{bmatrix}0.5 & -1.23 \\cdot 10^{4}\\end{bmatrix}}_{\\text{x}}'
     """
     rows = [" & ".join(_short(float(value)) for value in row) for row in values]
-    inside = r" \\ ".join(rows)
-    return rf"\underbrace{{\begin{{bmatrix}}{inside}\end{{bmatrix}}}}_{{\text{{{title}}}}}"
+    size = "" if len(values[0]) <= 3 else r"\scriptsize "  # five columns fit a phone
+    inside = size + r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
+    return rf"\underbrace{{{inside}}}_{{\text{{{title}}}}}"
 
 
 def _short(value: float) -> str:
