@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.capture.attention_function import HeadsUnder, heads_under
-from mha_viz.capture.encoding import Texts, decoder_text, encode_texts, takes_pair
+from mha_viz.capture.encoding import decoder_text, encode_texts, takes_pair
 from mha_viz.capture.positions import longest_text
 from mha_viz.capture.projections import MATRICES, LayerProjections
 from mha_viz.capture.recording import record_of, run_texts
@@ -136,7 +136,7 @@ class AttentionModel:
 
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        texts = self._encode(text, text_pair)
+        texts = encode_texts(self, text, text_pair)
         under = heads_of_part(self, part, gates, intervention, texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, under=under)
         return left[part]
@@ -153,7 +153,9 @@ class AttentionModel:
 
         In cross attention the queries are the decoder's tokens and the keys the encoder's.
         """
-        return self.trace_encoded(*self._encode(text, text_pair), keep=keep, on_layer=on_layer)
+        return self.trace_encoded(
+            *encode_texts(self, text, text_pair), keep=keep, on_layer=on_layer
+        )
 
     def trace_encoded(
         self,
@@ -186,7 +188,7 @@ class AttentionModel:
             raise ArgumentError(f"{self.name} is an encoder-decoder: trace its texts one by one.")
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
-        encoded = [self._encode(text, None)[0] for text in texts]
+        encoded = [encode_texts(self, text)[0] for text in texts]
         left = run_texts(self, encoded, None, keep)["self"]
         return [record_of(self, "self", left, i, (item, None)) for i, item in enumerate(encoded)]
 
@@ -301,6 +303,3 @@ class AttentionModel:
             + (f" ({reason})" if reason else "")
             + ": its own weights are shown, and what needs the heads' outputs is not available.",
         )
-
-    def _encode(self, text: str, text_pair: str | None) -> Texts:
-        return encode_texts(self, text, text_pair)

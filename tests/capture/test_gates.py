@@ -1,12 +1,14 @@
 """Gates on heads: against a copy of the weights in which the same heads are zero."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 import mha_viz as mv
 from mha_viz.capture.attention_function import Probe
+from mha_viz.capture.encoding import encode_texts
 from mha_viz.capture.head_changes import check_gates, prepare
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.logits import logits
@@ -55,7 +57,7 @@ def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
 
 
 def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
-    encoded, _ = model._encode(text_for(model), None)
+    encoded, _ = encode_texts(model, text_for(model))
     settings = torch.rand(4, model.n_layers, model.n_heads, generator=torch.manual_seed(0))
     with torch.no_grad():
         together = logits(model.network, [encoded] * 4, Probe((), gates=settings))
@@ -64,7 +66,7 @@ def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
 
 
 def test_gradients_reach_the_gates_through_every_change(model):
-    encoded, _ = model._encode(text_for(model), None)
+    encoded, _ = encode_texts(model, text_for(model))
     for how in ("zero", "scale", "mean", "uniform"):
         change = prepare(model, Intervention([(0, 0)], how, factor=0.5), encoded)
         gates = gates_of(model).requires_grad_()
@@ -129,7 +131,7 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
     expected = [
         (model.predict(text, g).log_probs, model.trace(text, gates=g).pattern) for g in gates
     ]
-    wrong, barrier = [], threading.Barrier(len(gates))
+    wrong, barrier = [], threading.Barrier(len(gates))  # all at once
 
     def work(i: int) -> None:
         barrier.wait()
@@ -139,11 +141,8 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
             if not torch.equal(model.trace(text, gates=gates[i]).pattern, expected[i][1]):
                 wrong.append(("trace", i))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(gates))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(gates)) as pool:
+        list(pool.map(work, range(len(gates))))  # what one raises is raised here
     assert wrong == []
     assert torch.equal(model.predict(text).log_probs, expected[3][0])
 

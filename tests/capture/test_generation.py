@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -88,7 +89,7 @@ def test_threads_do_not_mix(gpt):
         settings.append(gates)
     expected = [ids(gpt.generate(PROMPT, gates, max_new_tokens=8)) for gates in settings]
     assert len({tuple(one) for one in expected}) == 3
-    wrong, barrier = [], threading.Barrier(len(settings))
+    wrong, barrier = [], threading.Barrier(len(settings))  # all at once
 
     def work(i: int) -> None:
         barrier.wait()
@@ -96,11 +97,8 @@ def test_threads_do_not_mix(gpt):
             if ids(gpt.generate(PROMPT, settings[i], max_new_tokens=8)) != expected[i]:
                 wrong.append(i)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(settings))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(settings)) as pool:
+        list(pool.map(work, range(len(settings))))  # what one raises is raised here
     assert wrong == []
 
 

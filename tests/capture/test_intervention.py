@@ -6,6 +6,7 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.capture.attention_function import Probe
+from mha_viz.capture.encoding import encode_texts
 from mha_viz.capture.head_changes import averaged_over, prepare, reference_means
 from mha_viz.capture.intervention import HOWS, Intervention
 from mha_viz.capture.logits import logits
@@ -49,7 +50,7 @@ def test_uniform_is_the_mean_over_the_keys_a_query_may_see(model):
 
 
 def test_uniform_and_mean_leave_padding_out(model):
-    long, short = (model._encode(text, None)[0] for text in (OTHER, "the cat"))
+    long, short = (encode_texts(model, text)[0] for text in (OTHER, "the cat"))
     for how in ("uniform", "mean"):
         change = prepare(model, Intervention([(0, 0), (1, 2)], how), long)
         with torch.no_grad():

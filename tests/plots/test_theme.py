@@ -111,5 +111,7 @@ def test_components_never_write_markup() -> None:
     for file in folder.iterdir():
         if file.name.endswith(".js"):
             text = file.read_text(encoding="utf-8")
+            # Tokens are text that anybody typed: set as text, never read as HTML. These are the
+            # names by which a script would do the latter, looked for so that none comes in.
             assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text)
             assert "http" not in text

@@ -118,6 +118,10 @@ def matrix(key: str, values: Any, title: str, **options: Any) -> None:
 def matrix_formula(values: Any, title: str) -> str:
     r"""LaTeX of a small matrix with a title below it; quicker on screen than `matrix`.
 
+    Args:
+        values: (row, column), finite; written with three significant digits.
+        title: plain words of our own.
+
     >>> matrix_formula([[0.5, -12345.0]], "x")
     '\\underbrace{\\begin{bmatrix}0.5 & -1.23 \\cdot 10^{4}\\end{bmatrix}}_{\\text{x}}'
     """
