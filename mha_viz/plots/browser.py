@@ -19,10 +19,13 @@ _SCRIPTS = {
         "shared", "grid_layout", "grid_paint", "grid_values", "grid_parts", "head_grid",
     ),
     "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
+    "number_table": ("shared", "number_parts", "number_table"),
     "payload_carrier": ("shared", "payload_carrier"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
 }  # fmt: skip
-_STYLES = {name: ("shared", name) for name in ("head_grid", "head_switches", "token_lines")}
+_STYLES = {
+    name: ("shared", name) for name in ("head_grid", "head_switches", "number_table", "token_lines")
+}
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 

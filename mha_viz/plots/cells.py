@@ -21,10 +21,10 @@ _TICK_LABEL = 14  # characters of a label beside the axis; hover shows all of it
 BAR = 44  # height of the colour bar
 
 
-def colours_of(
-    values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
-) -> dict[str, Any]:
-    """zmin, zmax and colorscale: signed numbers symmetric around 0, others over their range."""
+def ends_of(
+    values: NDArray[np.float64], diverging: bool, limits: Limits | None
+) -> tuple[float, float]:
+    """Lowest and highest value of a scale: signed numbers symmetric around 0, else their range."""
     if limits is not None:
         low, high = (float(end) for end in limits)
     elif diverging:
@@ -33,8 +33,14 @@ def colours_of(
     else:
         known = values[np.isfinite(values)]
         low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def colours_of(
+    values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
+) -> dict[str, Any]:
+    """zmin, zmax and colorscale of plotly, between `ends_of` the numbers."""
+    low, high = ends_of(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
     return dict(zmin=low, zmax=high, colorscale=theme.stops(scale))
 

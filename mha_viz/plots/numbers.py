@@ -1,6 +1,7 @@
 """A small matrix with its numbers written into the cells: the arithmetic of the labs.
 
-Knows plotly and arrays. Must not know what the numbers mean.
+Knows arrays, colours and how wide text is. Must not know what the numbers mean, nor how a browser
+draws them: that is in mha_viz/ui/components/number_table.js.
 """
 
 from __future__ import annotations
@@ -9,18 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots import theme
-from mha_viz.plots.cells import colours_of
+from mha_viz.plots.cells import ends_of
 from mha_viz.plots.frame import Limits, as_numbers
-from mha_viz.plots.labels import clean, clean_all, plotly_text
+from mha_viz.plots.labels import clean, clean_all
 
 MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
+_NAME = 14  # letters of a name beside the cells; hover tells all of it
 
 
 def number_matrix(
@@ -33,22 +33,22 @@ def number_matrix(
     diverging: bool = True,
     limits: Limits | None = None,
     marked: Sequence[tuple[int, int]] = (),
-    hover: Sequence[Sequence[str]] = (),
+    note: str = "",
     cell: int = _WIDTH,
     room: int | None = None,
     decimals: int = 2,
-    dark: bool = False,
-) -> go.Figure:
-    """A matrix as coloured cells, each with its number; as large as its cells need.
+) -> dict[str, Any]:
+    """A matrix as coloured cells, each with its number, as plain JSON values for the browser.
 
     Args:
-        values: (row, column); what is not finite is hatched nowhere and says "–" (masked).
+        values: (row, column); what is not finite has no colour and says "–" (masked).
         title: what it is called, as "Q" or "softmax"; `shape` in words, as "3 tokens × 4".
         rows, columns: a name for each; any text; none for no names.
         diverging: whether numbers have a sign; else the scale goes from the least to the largest.
         limits: lowest and highest value of the scale, where several matrices share it.
         marked: cells that are framed, as (row, column).
-        hover: a sentence for each cell; else row, column and the exact value.
+        note: said below row, column and value of a cell under the pointer; {row} and {column} in
+            it are their names.
         cell: width of a cell in pixels; below 30 no numbers are written.
         room: pixels that there are for all of it, where that is known and little (a phone): cells
             become narrower to fit.
@@ -70,62 +70,30 @@ def number_matrix(
         around = _left(names if rows else []) + (_SLANTED if columns else _EDGE)
         cell = max(1, min(cell, (room - around) // n_columns))
     written = cell >= 30
-    cells = dict(
-        type="heatmap", z=numbers, **colours_of(numbers, diverging, limits, dark), showscale=False,
-        xgap=1, ygap=1, hoverongaps=True, hoverinfo="text",
-        hovertext=[list(line) for line in hover] or _hover(numbers, names, heads, title),
-        text=_texts(numbers, decimals) if written else None,
-        texttemplate="%{text}" if written else None, textfont=dict(size=12),
-    )  # fmt: skip
-    layout = _axes(names if rows else [], heads if columns else [], numbers.shape, cell, dark)
-    small = f'<span style="font-size:12px;color:{theme.muted(dark)}"> {plotly_text(shape)}</span>'
-    layout["title"] |= dict(
-        text=f"<b>{plotly_text(clean(title, 60))}</b>{small if shape else ''}",
-        y=1, yref="container", yanchor="top", pad=dict(t=10, l=4),
-    )  # fmt: skip
-    layout["width"] = max(layout["width"], 40 + _LETTER * (len(title) + len(shape)))
-    layout["shapes"] = [
-        dict(
-            type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5,
-            line=dict(width=3, color=theme.accent(dark)),
-        )
-        for row, column in marked
-    ]  # fmt: skip
-    return go.Figure(dict(data=[cells], layout=layout))  # in one go: piece by piece is slow
+    low, high = ends_of(numbers, diverging, limits)
+    finite = np.isfinite(numbers)
+    return {
+        "title": clean(title, 60), "shape": shape, "names": [names, heads],
+        "shown": [[_short(name) for name in names] if rows else None,
+                  [_short(name) for name in heads] if columns else None],
+        "slanted": bool(columns) and max(map(len, heads)) * _LETTER > cell,
+        # Six digits: more than the page ever shows.
+        "numbers": [float(f"{value:.6g}") if known else None
+                    for value, known in zip(numbers.flat, finite.flat, strict=True)],
+        "texts": [_text(value, decimals) for value in numbers.flat] if written else None,
+        "scale": "diverging" if diverging else "sequential", "low": low, "high": high,
+        "marked": [[int(row), int(column)] for row, column in marked], "note": note,
+        "cell": [cell, min(_HEIGHT, cell)],
+    }  # fmt: skip
 
 
 def _left(rows: list[str]) -> int:
     """Room for the names of the rows."""
-    return 10 + _LETTER * min(14, max(map(len, rows))) if rows else 6
+    return 10 + _LETTER * min(_NAME, max(map(len, rows))) if rows else 6
 
 
-def _axes(
-    rows: list[str], columns: list[str], shape: tuple[int, ...], cell: int, dark: bool
-) -> dict[str, Any]:
-    """A layout with room for the cells and for the names that there are."""
-    n_rows, n_columns = shape
-    left = _left(rows)
-    slanted = bool(columns) and max(map(len, columns)) * _LETTER > cell
-    top = 40 + (20 if columns else 0) + (34 if slanted else 0)
-    right = _SLANTED if slanted else _EDGE
-    layout = theme.layout(dark)
-    plain = dict(showgrid=False, zeroline=False, fixedrange=True, ticks="")
-    layout["xaxis"] |= plain | dict(
-        tickvals=list(range(len(columns))), ticktext=_ticks(columns), side="top",
-        tickangle=-40 if slanted else 0, range=[-0.5, n_columns - 0.5],
-    )  # fmt: skip
-    layout["yaxis"] |= plain | dict(
-        tickvals=list(range(len(rows))), ticktext=_ticks(rows), range=[n_rows - 0.5, -0.5]
-    )
-    return layout | dict(
-        width=left + cell * n_columns + right,
-        height=top + min(_HEIGHT, cell) * n_rows + 8,
-        margin=dict(l=left, r=right, t=top, b=8, autoexpand=False),
-    )
-
-
-def _texts(numbers: np.ndarray, decimals: int) -> list[list[str]]:
-    return [[_text(value, decimals) for value in row] for row in numbers]
+def _short(name: str) -> str:
+    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
 def _text(value: float, decimals: int) -> str:
@@ -134,19 +102,3 @@ def _text(value: float, decimals: int) -> str:
     short = f"{value:.{decimals}f}"
     short = short.lstrip("-") if float(short) == 0 else short
     return short if len(short) <= 6 else f"{value:.0e}"
-
-
-def _hover(numbers: np.ndarray, rows: list[str], columns: list[str], title: str) -> list[list[str]]:
-    name = plotly_text(clean(title, 60))
-    return [
-        [
-            f"{name} · {plotly_text(row)} · {plotly_text(column)}<br>"
-            f"<b>{theme.format_number(value)}</b>"
-            for column, value in zip(columns, line, strict=True)
-        ]
-        for row, line in zip(rows, numbers, strict=True)
-    ]
-
-
-def _ticks(names: list[str]) -> list[str]:
-    return [plotly_text(name if len(name) <= 14 else name[:13] + "…") for name in names]

@@ -232,6 +232,7 @@ def palette() -> dict[str, Any]:
     """The tables above as plain JSON values, for the browser components."""
     return {
         "sequential": {"light": list(SEQUENTIAL_LIGHT), "dark": list(SEQUENTIAL_DARK)},
+        "diverging": {"light": list(DIVERGING_LIGHT), "dark": list(DIVERGING_DARK)},
         "qualitative": {"light": list(QUALITATIVE_LIGHT), "dark": list(QUALITATIVE_DARK)},
         "accent": {"light": ACCENT_LIGHT, "dark": ACCENT_DARK},
         "paper": {"light": PAPER_LIGHT, "dark": PAPER_DARK},

@@ -7,7 +7,7 @@ import { colourAt, formatNumber, make, scaleWeight, tokenElement } from "./share
 /** Fills the colour bar: a ramp of the scale, and its ticks where they belong. */
 export function drawLegend(legend, scale, theme, width) {
   const stops = [];
-  for (let i = 0; i <= 20; i++) stops.push(`rgb(${colourAt(i / 20, theme).join(" ")})`);
+  for (let i = 0; i <= 20; i++) stops.push(`rgb(${colourAt(i / 20, PALETTE.sequential[theme]).join(" ")})`);
   const ramp = make("div", "ramp");
   ramp.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
   const ticks = make("div", "ticks");

@@ -62,9 +62,8 @@ export function scaleWeight(weight, scale) {
   return Math.sqrt(weight);
 }
 
-/** The colour at a position in [0, 1] of the sequential scale, as three numbers. */
-export function colourAt(position, theme) {
-  const stops = PALETTE.sequential[theme];
+/** The colour at a position in [0, 1] of a scale ("#rrggbb" each), as three numbers. */
+export function colourAt(position, stops) {
   const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
   const [from, to] = [rgbOf(stops[low]), rgbOf(stops[low + 1])];
@@ -75,7 +74,7 @@ export function colourAt(position, theme) {
 export function colourTable(scale, theme) {
   const table = new Uint32Array(256);
   for (let code = 0; code < 256; code++) {
-    const [red, green, blue] = colourAt(scaleWeight((code / 255) ** 2, scale), theme);
+    const [red, green, blue] = colourAt(scaleWeight((code / 255) ** 2, scale), PALETTE.sequential[theme]);
     table[code] = (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
   }
   return table;

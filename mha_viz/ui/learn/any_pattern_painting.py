@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import any_pattern_digits
-from mha_viz.plots.painted import paintable
-from mha_viz.ui import figures, look, state, views
+from mha_viz.ui import state, views
+from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.messages import plain
 
@@ -99,18 +98,19 @@ def _typed(choices: Choices, rows: Rows, n: int) -> None:
 def _grid(choices: Choices, rows: Rows, brush: int) -> None:
     target, n = any_pattern_digits.pattern_of(rows), len(rows)
 
-    def paint(cell: list[int]) -> None:
-        query, key = cell
+    def paint(query: int, key: int) -> None:
         digit = "0" if rows[query][key] == str(brush) else str(brush)
         line = rows[query][:key] + digit + rows[query][key + 1 :]
         _own(choices, (*rows[:query], line, *rows[query + 1 :]), n)
 
-    empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
-    figures.show(
-        paintable(target, "Painted", dark=look.dark()), key=choices.key("painted"),
-        name="Painted pattern", on_click=paint, caption=f"Digits: {' '.join(rows)}",
-        table=pd.DataFrame(target.numpy(), columns=[f"key {i}" for i in range(n)]),
-        how_to_read="Rows are queries, columns keys. Click a cell to paint it; each row is divided "
-        "by its sum."
-        + (f" Empty rows ({', '.join(empty)}) look everywhere alike." if empty else ""),
+    names = [str(i) for i in range(n)]
+    frame.matrix(
+        choices.key("painted"), target, "Painted", rows=names, columns=names, shape="query × key",
+        diverging=False, limits=(0.0, 1.0), on_click=paint,
     )  # fmt: skip
+    empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
+    st.caption(
+        "Rows are queries, columns keys. Click a cell to paint it, or go there with the arrow keys "
+        "and press Enter; each row is divided by its sum."
+        + (f" Empty rows ({', '.join(empty)}) look everywhere alike." if empty else "")
+    )

@@ -100,18 +100,22 @@ def predict(
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
 
 
-def matrix(key: str, values: Any, title: str, **options: Any) -> None:
+def matrix(
+    key: str,
+    values: Any,
+    title: str,
+    *,
+    on_click: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> None:
     """A matrix with its numbers; arguments as for `number_matrix`. Several wrap side by side."""
-    from mha_viz.plots.larger import larger
     from mha_viz.plots.numbers import number_matrix
+    from mha_viz.ui.components.number_table import number_table
 
     room = look.ROOM if look.phone() else None
-    figure = number_matrix(values, title, dark=look.dark(), room=room, **options)
-    n_rows, n_columns = figure.data[0].z.shape
-    st.plotly_chart(
-        larger(figure) if look.large() else figure, theme=None, key=key, width="content",
-        config={"displayModeBar": False},
-        alt=f"{title}: a matrix of {n_rows} rows and {n_columns} columns.",
+    number_table(
+        number_matrix(values, title, room=room, **options), dark=look.dark(), key=key,
+        on_click=on_click,
     )  # fmt: skip
 
 

@@ -6,9 +6,8 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs.step_by_step import Steps, cell
-from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.plots.labels import clean, head_name
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import state, views, words
 from mha_viz.ui.learn import frame
@@ -126,27 +125,17 @@ def _window(
         choices.key(f"{key}-matrix"), part, matrix.title, rows=names[0], columns=names[1],
         shape=f"{matrix.rows.size} × {matrix.columns.size}", diverging=matrix.diverging,
         limits=matrix.limits, marked=marked,
-        hover=[] if step is None else _made_of(step, part, *names),
+        note="" if step is None else _made_of(step),
     )  # fmt: skip
 
 
-def _made_of(step: Shown, part: Anything, rows: list[str], columns: list[str]) -> list[list[str]]:
-    """For each cell of the result, which row and which column made it."""
+def _made_of(step: Shown) -> str:
+    """Which row and which column made a cell of the result, which fill in {row} and {column}."""
     if step.left is None:
-        return []
-    left = plotly_text(step.left.title)
-    right = "" if step.right is None else plotly_text(step.right.title)
-
-    def sentence(row: str, column: str, value: float) -> str:
-        row, column = plotly_text(clean(row)), plotly_text(clean(column))
-        made = (f"row {row} of {left} · column {column} of {right}" if right
-                else f"from the same place of {left}")  # fmt: skip
-        return f"{row} · {column}<br><b>{format_number(value)}</b><br>{made}"
-
-    return [
-        [sentence(row, column, float(value)) for column, value in zip(columns, line, strict=True)]
-        for row, line in zip(rows, part, strict=True)
-    ]
+        return ""
+    if step.right is None:
+        return f"from the same place of {step.left.title}"
+    return f"row {{row}} of {step.left.title} · column {{column}} of {step.right.title}"
 
 
 def _said(step: Shown, row: int, column: int) -> None:

@@ -1,0 +1,66 @@
+// What a matrix of numbers is made of: a table around its cells, or around one canvas where they
+// are too small for a number. Nothing here remembers.
+
+import { colourAt, make } from "./shared.js";
+/* global PALETTE */
+
+/** A table for the cells of `data`: { table, cells, canvas }; one of the last two is null. */
+export function numberTable({ names, shown, texts, slanted }) {
+  const [rows, columns] = names.map((axis) => axis.length);
+  const table = make("table", slanted ? "slanted" : "");
+  const cells = texts ? [] : null;
+  const canvas = texts ? null : make("canvas");
+  if (shown[1]) table.createTHead().append(heading(columns, Boolean(shown[0])));
+  const body = table.createTBody();
+  for (let row = 0; row < rows; row++) {
+    const line = body.insertRow();
+    if (shown[0]) line.append(headerCell("row"));
+    if (cells) for (let column = 0; column < columns; column++) cells.push(line.insertCell());
+    else if (row === 0) line.append(around(canvas, rows, columns));
+  }
+  return { table, cells, canvas };
+}
+
+function heading(columns, beside) {
+  const line = make("tr");
+  if (beside) line.append(make("td", "corner"));
+  for (let column = 0; column < columns; column++) line.append(headerCell("col"));
+  return line;
+}
+
+function headerCell(scope) {
+  const cell = make("th");
+  cell.scope = scope;
+  cell.append(make("bdi"));
+  return cell;
+}
+
+function around(canvas, rows, columns) {
+  const cell = make("td", "picture");
+  [cell.rowSpan, cell.colSpan] = [rows, columns];
+  [canvas.width, canvas.height] = [columns, rows];
+  canvas.setAttribute("role", "img");
+  cell.append(canvas);
+  return cell;
+}
+
+/** The colour of a number on the scale of `data`, as [red, green, blue]; null for none. */
+export function numberColour({ scale, low, high }, theme, number) {
+  return number === null ? null : colourAt((number - low) / (high - low), PALETTE[scale][theme]);
+}
+
+/** Ink that is read on a colour. */
+export function inkOn([red, green, blue]) {
+  return PALETTE.ink[0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light"];
+}
+
+/** One pixel for each cell; the page stretches them. */
+export function paintPixels(canvas, data, theme) {
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(canvas.width, canvas.height);
+  data.numbers.forEach((number, index) => {
+    const colour = numberColour(data, theme, number);
+    if (colour) image.data.set([...colour, 255], 4 * index);
+  });
+  context.putImageData(image, 0, 0);
+}
