@@ -22,7 +22,9 @@ SIDES = (16, 24, 32)  # pixels of the longer side
 MAX_SIDE = SIDES[-1]
 MAX_ALPHA = 30.0
 CODE = 4  # numbers of a token that say where it is: row, column, their squares' sum, one
-_AT_ONCE = 2**18  # weights that are held at a time: what a cache holds
+# Weights that are held at a time. Smaller parts fit a cache better, and are slower where another
+# program takes a core: each of their steps waits for all threads.
+_AT_ONCE = 2**20
 
 
 def tokens(picture: Anything, width: int | None = None) -> Float[Tensor, "pixel d_model"]:

@@ -6,10 +6,13 @@ draws them: that is in mha_viz/ui/components/number_table.js.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.cells import ends_of
@@ -21,6 +24,36 @@ _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
 _NAME = 14  # letters of a name beside the cells; hover tells all of it
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A matrix as the browser draws it: plain JSON values.
+
+    Args:
+        title: what it is called; `shape` is written behind it, smaller.
+        names: of rows and columns, said with a cell; `shown` are those that stand beside the
+            cells, None for none; `slanted` ones above their columns.
+        numbers: row after row; None is not defined; on the scale "colours" red, green and blue.
+        texts: what is written into the cells; None for cells too small for it.
+        scale: "diverging", "sequential", "sqrt", "grey" or "colours", from `low` to `high`.
+        cell: width and height in pixels.
+        marked, note: as for `number_matrix`.
+    """
+
+    title: str
+    names: Sequence[Sequence[str]]
+    numbers: Sequence[float | None] | Sequence[Sequence[float] | None]
+    low: float
+    high: float
+    scale: str
+    cell: tuple[float, float]
+    shape: str = ""
+    shown: Sequence[Sequence[str] | None] = (None, None)
+    slanted: bool = False
+    texts: Sequence[str] | None = None
+    marked: Sequence[tuple[int, int]] = ()
+    note: str = ""
 
 
 def number_matrix(
@@ -37,8 +70,8 @@ def number_matrix(
     cell: int = _WIDTH,
     room: int | None = None,
     decimals: int = 2,
-) -> dict[str, Any]:
-    """A matrix as coloured cells, each with its number, as plain JSON values for the browser.
+) -> Cells:
+    """A matrix as coloured cells, each with its number.
 
     Args:
         values: (row, column); what is not finite has no colour and says "–" (masked).
@@ -69,22 +102,21 @@ def number_matrix(
     if room is not None:
         around = _left(names if rows else []) + (_SLANTED if columns else _EDGE)
         cell = max(1, min(cell, (room - around) // n_columns))
-    written = cell >= 30
     low, high = ends_of(numbers, diverging, limits)
-    finite = np.isfinite(numbers)
-    return {
-        "title": clean(title, 60), "shape": shape, "names": [names, heads],
-        "shown": [[_short(name) for name in names] if rows else None,
-                  [_short(name) for name in heads] if columns else None],
-        "slanted": bool(columns) and max(map(len, heads)) * _LETTER > cell,
-        # Six digits: more than the page ever shows.
-        "numbers": [float(f"{value:.6g}") if known else None
-                    for value, known in zip(numbers.flat, finite.flat, strict=True)],
-        "texts": [_text(value, decimals) for value in numbers.flat] if written else None,
-        "scale": "diverging" if diverging else "sequential", "low": low, "high": high,
-        "marked": [[int(row), int(column)] for row, column in marked], "note": note,
-        "cell": [cell, min(_HEIGHT, cell)],
-    }  # fmt: skip
+    return Cells(
+        clean(title, 60), (names, heads), short_numbers(numbers), low, high,
+        "diverging" if diverging else "sequential", (cell, min(_HEIGHT, cell)), shape,
+        shown=([_short(name) for name in names] if rows else None,
+               [_short(name) for name in heads] if columns else None),
+        slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,
+        texts=[_text(value, decimals) for value in numbers.flat] if cell >= 30 else None,
+        marked=[(int(row), int(column)) for row, column in marked], note=note,
+    )  # fmt: skip
+
+
+def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
+    """All of them, row after row, with six digits: more than a page ever shows; None for NaN."""
+    return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
 def _left(rows: list[str]) -> int:

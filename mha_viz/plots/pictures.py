@@ -19,6 +19,7 @@ from mha_viz.plots import theme
 from mha_viz.plots.cells import colour_bar
 from mha_viz.plots.frame import as_numbers, drawn
 from mha_viz.plots.labels import clean, hover_text, plotly_text
+from mha_viz.plots.numbers import Cells, short_numbers
 
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
@@ -30,7 +31,6 @@ def pictures(
     *,
     zero: Mapping[str, SupportsFloat] | None = None,
     marked: Place | None = None,
-    clickable: bool = False,
     columns: int = 4,
     side: int = 230,
     dark: bool = False,
@@ -42,7 +42,6 @@ def pictures(
             outside of [0, 1] is drawn as the end that it passed, hover tells the number.
         zero: added before drawing, by title: 0.5 shows signed numbers around a middle grey.
         marked: a pixel framed in all of them.
-        clickable: whether pixels answer with (row, column).
         columns: pictures in a line. side: their height in pixels.
 
     Raises:
@@ -65,7 +64,7 @@ def pictures(
         place = dict(xaxis=f"x{n}", yaxis=f"y{n}")
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
-        traces.append(_points(values, title, clickable) | place)
+        traces.append(_points(values, title) | place)
         quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False,
                      fixedrange=True, automargin=False)  # fmt: skip
         axes[f"xaxis{n}"] = quiet | dict(
@@ -87,6 +86,57 @@ def pictures(
         traces, dark, **axes, shapes=shapes, annotations=texts, height=height,
         margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode="zoom",
     )  # fmt: skip
+
+
+def picture_cells(
+    values: Any, title: str, *, zero: SupportsFloat = 0.0, marked: Place | None = None,
+    side: int = 230,
+) -> Cells:  # fmt: skip
+    """One of these pictures for the browser.
+
+    Args:
+        values, zero, marked: as in `pictures`. side: its longer side in pixels.
+
+    Raises:
+        ShapeError, ArgumentError: as `pictures`.
+    """
+    numbers = _as_picture(values, title)
+    rows, columns = numbers.shape[:2]
+    shift, cell = float(zero), side / max(rows, columns)
+    flat: list[Any] = short_numbers(numbers)
+    if numbers.ndim == 3:
+        flat = [None if None in place else place for place in zip(*[iter(flat)] * 3, strict=True)]
+    return Cells(
+        clean(title, 60), ([f"row {i}" for i in range(rows)],
+                           [f"column {i}" for i in range(columns)]),
+        flat, -shift, 1.0 - shift, "colours" if numbers.ndim == 3 else "grey", (cell, cell),
+        marked=() if marked is None else (marked,),
+    )  # fmt: skip
+
+
+def tile_cells(
+    pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
+    pixel: Place,
+    notes: Sequence[str],
+    *,
+    radius: int,
+    cell: int = 20,
+) -> list[Cells]:
+    """The tiles of `head_tiles` for the browser, in the order of the heads.
+
+    Args:
+        pattern, pixel, notes, radius: as there. cell: side of a pixel of the picture.
+    """
+    tiles = []
+    for head, (weights, note) in enumerate(
+        zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
+    ):
+        window, names = _window(weights, pixel, radius)
+        tiles.append(Cells(
+            clean(note, 24), names, short_numbers(window), 0.0, 1.0, "sqrt", (cell, cell),
+            marked=((radius, radius),), note=f"weight of head {head}",
+        ))  # fmt: skip
+    return tiles
 
 
 def head_tiles(
@@ -125,8 +175,15 @@ def head_tiles(
     texts: list[dict[str, Any]] = []
     for head, (row, column) in enumerate(offsets):
         y, x = (tile + gap) * (row - low[0]) + gap, (tile + gap) * (column - low[1])
-        window, names = _window(weights[head], pixel, radius, f"head {head}")
-        cells[y : y + tile, x : x + tile], hover[y : y + tile, x : x + tile] = window, names
+        window, names = _window(weights[head], pixel, radius)
+        cells[y : y + tile, x : x + tile] = window
+        hover[y : y + tile, x : x + tile] = [
+            [
+                f"head {head} → {of}, {to}<br>weight <b>{theme.format_weight(weight)}</b>"
+                for to, weight in zip(names[1], line, strict=True)
+            ]
+            for of, line in zip(names[0], window, strict=True)
+        ]
         ground = dict(
             type="rect", x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5,
             layer="below", line=dict(width=0), fillcolor=theme.missing(dark),
@@ -169,18 +226,16 @@ def _bytes(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     return np.round(255 * np.clip(np.nan_to_num(colours), 0.0, 1.0)).astype(np.uint8)
 
 
-def _points(values: NDArray[np.float64], title: str, clickable: bool) -> dict[str, Any]:
-    """Invisible points over the pixels, which tell their numbers and answer to clicks."""
+def _points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
+    """Invisible points over the pixels, which tell their numbers."""
     places = np.argwhere(np.ones(values.shape[:2], dtype=bool)).astype(np.int16)
     numbers = values.reshape(len(places), -1).tolist()
     texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
-    still = dict(marker=dict(opacity=0))
     return dict(
         x=places[:, 1], y=places[:, 0], mode="markers", hovertext=texts,
         hovertemplate=f"{hover_text(clean(title, 60))} · row %{{y}}, column %{{x}}<br>"
         "<b>%{hovertext}</b><extra></extra>",
-        marker=dict(opacity=0, size=8, maxdisplayed=1), selected=still, unselected=still,
-        customdata=places if clickable else None,
+        marker=dict(opacity=0, size=8, maxdisplayed=1),
     )  # fmt: skip
 
 
@@ -193,18 +248,17 @@ def _frame(place: Place, dark: bool) -> dict[str, Any]:
 
 
 def _window(
-    weights: NDArray[np.float64], pixel: Place, radius: int, name: str
-) -> tuple[NDArray[np.float64], NDArray[np.object_]]:
-    """The weights around a pixel, NaN outside of the picture, and a sentence for each."""
+    weights: NDArray[np.float64], pixel: Place, radius: int
+) -> tuple[NDArray[np.float64], list[list[str]]]:
+    """The weights around a pixel, NaN outside of the picture, and the names of rows and columns."""
     tile = 2 * radius + 1
     cells = np.full((tile, tile), np.nan)
-    texts = np.full((tile, tile), "", dtype=object)
-    for i, j in np.ndindex(tile, tile):
-        row, column = pixel[0] + i - radius, pixel[1] + j - radius
-        if 0 <= row < weights.shape[0] and 0 <= column < weights.shape[1]:
-            cells[i, j] = weights[row, column]
-            texts[i, j] = (
-                f"{name} → row {row}, column {column}<br>weight "
-                f"<b>{theme.format_weight(weights[row, column])}</b>"
-            )
-    return cells, texts
+    places = [[at + i - radius for i in range(tile)] for at in pixel]
+    for i, row in enumerate(places[0]):
+        for j, column in enumerate(places[1]):
+            if 0 <= row < weights.shape[0] and 0 <= column < weights.shape[1]:
+                cells[i, j] = weights[row, column]
+    return cells, [
+        [f"{name} {i}" if 0 <= i < size else "outside" for i in along]
+        for name, along, size in zip(("row", "column"), places, weights.shape, strict=True)
+    ]

@@ -234,6 +234,7 @@ def palette() -> dict[str, Any]:
         "sequential": {"light": list(SEQUENTIAL_LIGHT), "dark": list(SEQUENTIAL_DARK)},
         "diverging": {"light": list(DIVERGING_LIGHT), "dark": list(DIVERGING_DARK)},
         "qualitative": {"light": list(QUALITATIVE_LIGHT), "dark": list(QUALITATIVE_DARK)},
+        "missing": {"light": MISSING_LIGHT, "dark": MISSING_DARK},
         "accent": {"light": ACCENT_LIGHT, "dark": ACCENT_DARK},
         "paper": {"light": PAPER_LIGHT, "dark": PAPER_DARK},
         "ink": {"light": INK_LIGHT, "dark": INK_DARK},

@@ -31,7 +31,7 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 class _Shown:
     """What the table and the files are made from, whenever that is."""
 
-    figure: go.Figure
+    figure: Callable[[], go.Figure]
     table: pd.DataFrame
     name: str
     caption: str
@@ -77,9 +77,28 @@ def show(
         drawn, theme=None, key=key, alt=alt or f"{name}. {how_to_read}", selection_mode="points",
         on_select=_listener(key, drawn, on_click) if clickable else "ignore", config=_CONFIG,
     )  # fmt: skip
-    st.caption(f"**How to read.** {plain(how_to_read)}")
-    _below(_Shown(drawn, table, name, caption, dark, key))
+    explain(
+        lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
+    )
     return st.session_state.pop(f"{key}-clicked", None)
+
+
+def explain(
+    figure: Callable[[], go.Figure],
+    *,
+    key: str,
+    how_to_read: str,
+    table: pd.DataFrame,
+    caption: str,
+    name: str,
+) -> None:
+    """What stands below a picture; arguments as for `show`.
+
+    Args:
+        figure: makes the picture as a figure, for the files; called when somebody opens Export.
+    """
+    st.caption(f"**How to read.** {plain(how_to_read)}")
+    _below(_Shown(figure, table, name, caption, look.dark(), key))
 
 
 # -- below the figure ------------------------------------------------------------------------------
@@ -117,21 +136,24 @@ def _export(shown: _Shown) -> None:
             st.caption(folded.WAIT)
             return
         file = safe_name(shown.name, "figure")
-        picture = captioned(shown.figure, shown.caption, dark=shown.dark, title=shown.name)
+        figure = shown.figure()
+        picture = captioned(figure, shown.caption, dark=shown.dark, title=shown.name)
         figure_download(picture, file_name=file, key=f"{shown.key}-pictures")
         with st.container(horizontal=True, gap="xsmall"):
-            for label, make, mime in _files(shown):
+            for label, make, mime in _files(shown, figure):
                 st.download_button(
                     label, make, f"{file}.{label.lower()}", mime, key=f"{shown.key}-{label}",
                     on_click="ignore", width="stretch",
                 )  # fmt: skip
 
 
-def _files(shown: _Shown) -> tuple[tuple[str, Callable[[], str | bytes], str], ...]:
-    """Label, maker and type; a maker runs outside of the page, so it reads nothing but `shown`."""
+def _files(
+    shown: _Shown, figure: go.Figure
+) -> tuple[tuple[str, Callable[[], str | bytes], str], ...]:
+    """Label, maker and type; a maker runs outside of the page, so it asks nothing of the page."""
     return (
         ("CSV", lambda: table_csv(shown.table, f"{shown.name}\n{shown.caption}"), "text/csv"),
-        ("HTML", lambda: figure_html(shown.figure, title=shown.name, caption=shown.caption,
+        ("HTML", lambda: figure_html(figure, title=shown.name, caption=shown.caption,
                                      dark=shown.dark), "text/html"),
     )  # fmt: skip
 

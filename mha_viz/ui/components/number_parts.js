@@ -1,11 +1,13 @@
 // What a matrix of numbers is made of: a table around its cells, or around one canvas where they
 // are too small for a number. Nothing here remembers.
 
-import { colourAt, make } from "./shared.js";
+import { colourAt, make, rgbOf, scaleWeight } from "./shared.js";
 /* global PALETTE */
 
+const GREY = ["#000000", "#ffffff"]; // a picture is the same in both themes
+
 /** A table for the cells of `data`: { table, cells, canvas }; one of the last two is null. */
-export function numberTable({ names, shown, texts, slanted }) {
+export function matrixTable({ names, shown, texts, slanted }) {
   const [rows, columns] = names.map((axis) => axis.length);
   const table = make("table", slanted ? "slanted" : "");
   const cells = texts ? [] : null;
@@ -46,7 +48,12 @@ function around(canvas, rows, columns) {
 
 /** The colour of a number on the scale of `data`, as [red, green, blue]; null for none. */
 export function numberColour({ scale, low, high }, theme, number) {
-  return number === null ? null : colourAt((number - low) / (high - low), PALETTE[scale][theme]);
+  if (number === null) return null;
+  const place = (value) => Math.min(Math.max((value - low) / (high - low), 0), 1);
+  if (scale === "colours") return number.map((value) => Math.round(255 * place(value)));
+  if (scale === "grey") return colourAt(place(number), GREY);
+  if (scale === "sqrt") return colourAt(scaleWeight(place(number), scale), PALETTE.sequential[theme]);
+  return colourAt(place(number), PALETTE[scale][theme]);
 }
 
 /** Ink that is read on a colour. */
@@ -54,13 +61,13 @@ export function inkOn([red, green, blue]) {
   return PALETTE.ink[0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light"];
 }
 
-/** One pixel for each cell; the page stretches them. */
+/** One pixel for each cell, grey for one without a number; the page stretches them. */
 export function paintPixels(canvas, data, theme) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(canvas.width, canvas.height);
+  const missing = rgbOf(PALETTE.missing[theme]);
   data.numbers.forEach((number, index) => {
-    const colour = numberColour(data, theme, number);
-    if (colour) image.data.set([...colour, 255], 4 * index);
+    image.data.set([...(numberColour(data, theme, number) ?? missing), 255], 4 * index);
   });
   context.putImageData(image, 0, 0);
 }

@@ -1,7 +1,7 @@
-// A small matrix with its numbers in its cells. Whatever changes is changed in place.
+// Small matrices with their numbers in their cells. Whatever changes is changed in place.
 // Exact values are said where the pointer is, and for the cell that arrow keys go to.
 
-import { inkOn, numberColour, numberTable, paintPixels } from "./number_parts.js";
+import { inkOn, matrixTable, numberColour, paintPixels } from "./number_parts.js";
 import { formatNumber, make, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
@@ -9,7 +9,7 @@ const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRi
 
 class NumberTable {
   constructor(parent) {
-    this.root = make("figure", "mha number-table");
+    this.root = make("figure", "number-table");
     this.caption = make("figcaption");
     [this.title, this.shape] = [make("b"), make("span")];
     this.caption.append(this.title, " ", this.shape);
@@ -38,7 +38,7 @@ class NumberTable {
   build(form) {
     this.form = form;
     this.leave();
-    Object.assign(this, numberTable(this.data));
+    Object.assign(this, matrixTable(this.data));
     this.headers = ["row", "col"].map((scope) => [...this.table.querySelectorAll(`th[scope=${scope}] bdi`)]);
     this.mark = make("div", "marks");
     this.frame.replaceChildren(this.table);
@@ -46,12 +46,12 @@ class NumberTable {
   }
 
   draw() {
-    const { title, shape, cell, shown, names, clickable } = this.data;
+    const { title, shape, cell, shown, names } = this.data;
     this.theme = themeOf(this.root);
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
     this.root.style.setProperty("--wide", `${cell[0] / 16}rem`);
     this.root.style.setProperty("--high", `${cell[1] / 16}rem`);
-    this.root.classList.toggle("clickable", Boolean(clickable));
+    this.root.classList.toggle("clickable", Boolean(this.emit));
     [this.title.textContent, this.shape.textContent] = [title, shape];
     this.frame.setAttribute("aria-label", `${title}: a matrix of ${names[0].length} rows and ` +
       `${names[1].length} columns. Arrow keys go through it.`);
@@ -98,7 +98,7 @@ class NumberTable {
     const number = numbers[row * names[1].length + column];
     if (number === undefined) return this.leave();
     const [of, to] = [names[0][row], names[1][column]];
-    const lines = [`${title} · ${of} · ${to}`, formatNumber(number)];
+    const lines = [`${title} · ${of} · ${to}`, [number].flat().map(formatNumber).join(", ")];
     if (note) lines.push(note.replaceAll(/\{(row|column)\}/g, (_, axis) => (axis === "row" ? of : to)));
     this.at = place;
     this.tip.replaceChildren(...lines.map((line, i) => make(i === 1 ? "b" : "div", "", line)));
@@ -178,7 +178,7 @@ class NumberTable {
   }
 
   choose([row, column]) {
-    if (this.data.clickable) this.emit({ of: this.data.names.map((axis) => axis.length), at: [row, column] });
+    this.emit?.([row, column], this.data.names.map((axis) => axis.length));
   }
 
   close() {
@@ -193,11 +193,36 @@ function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-export default function numberTableComponent({ parentElement, data, setTriggerValue }) {
-  const view = viewOf(parentElement, "numberTable", () => new NumberTable(parentElement));
+/** Several of them beside each other, as many in a line as there is room for, or as Python says. */
+class NumberTables {
+  constructor(parent) {
+    this.root = make("div", "mha number-tables");
+    this.views = [];
+    parent.append(this.root);
+  }
+
+  update({ tables, across, clickable }, emit) {
+    while (this.views.length > tables.length) this.views.pop().close();
+    while (this.views.length < tables.length) this.views.push(new NumberTable(this.root));
+    this.root.classList.toggle("aligned", Boolean(across));
+    this.root.style.setProperty("--across", across || 1);
+    this.views.forEach((view, number) => {
+      const chosen = (at, of) => emit({ table: number, of, at });
+      view.update(tables[number], clickable ? chosen : null);
+    });
+  }
+
+  close() {
+    for (const view of this.views) view.close();
+    this.root.remove();
+  }
+}
+
+export default function numberTable({ parentElement, data, setTriggerValue }) {
+  const view = viewOf(parentElement, "numberTables", () => new NumberTables(parentElement));
   view.update(data, (value) => setTriggerValue("cell", value));
   return () => {
     view.close();
-    delete parentElement.mhaViews.numberTable;
+    delete parentElement.mhaViews.numberTables;
   };
 }

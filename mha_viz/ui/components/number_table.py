@@ -1,65 +1,72 @@
-"""The matrix of numbers in Streamlit: a table whose cells change in place.
+"""Matrices of numbers in Streamlit: tables whose cells change in place.
 
 Knows Streamlit. What is drawn is decided in number_table.js.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from mha_viz.plots.browser import script, style
+from mha_viz.plots.numbers import Cells
 
-_table = st.components.v2.component(
+_tables = st.components.v2.component(
     "mha_viz.number_table", css=style("number_table"), js=script("number_table")
 )
 
 
-def number_table(
-    matrix: dict[str, Any],
+def number_tables(
+    matrices: Sequence[Cells],
     *,
     dark: bool,
     key: str,
+    across: int | None = None,
     on_click: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Draw a matrix, as wide as its cells need.
+    """Draw matrices beside each other, each as large as its cells need.
 
     Args:
-        matrix: what `mha_viz.plots.numbers.number_matrix` made.
-        dark: the theme of the page; a change of it draws the table again.
+        matrices: each made in mha_viz/plots, as by `number_matrix`.
+        dark: the theme of the page; a change of it draws the tables again.
         key: unique in the app.
-        on_click: takes row and column of a cell that was clicked, or chosen with Enter, before the
-            run that this causes.
+        across: matrices in a line; as many as there is room for if not given.
+        on_click: takes row and column of a cell that was clicked, or chosen with Enter, in any of
+            them, before the run that this causes.
     """
 
     def chosen() -> None:
-        place = _place(st.session_state.get(key), matrix)
+        place = _place(st.session_state.get(key), matrices)
         if place is not None and on_click is not None:
             on_click(*place)
 
-    _table(
-        key=key, data=matrix | {"dark": dark, "clickable": on_click is not None}, width="content",
-        on_cell_change=chosen,
-    )  # fmt: skip
+    settings = {"tables": [vars(matrix) for matrix in matrices], "across": across, "dark": dark,
+                "clickable": on_click is not None}  # fmt: skip
+    _tables(key=key, data=settings, width="content", on_cell_change=chosen)
 
 
-def _place(event: Any, matrix: dict[str, Any]) -> tuple[int, int] | None:
-    """What the browser sent, if it is a cell of this matrix: anyone can send anything.
+def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
+    """What the browser sent, if it is a cell of these matrices: anyone can send anything.
 
-    >>> matrix = {"names": [["a", "b"], ["x", "y", "z"]]}
-    >>> _place({"cell": {"of": [2, 3], "at": [1, 2]}}, matrix)
+    >>> matrices = [Cells("A", (["a", "b"], ["x", "y", "z"]), [0.0] * 6, 0, 1, "grey", (9, 9))]
+    >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [1, 2]}}, matrices)
     (1, 2)
-    >>> _place({"cell": {"of": [2, 3], "at": [2, 0]}}, matrix) is None
+    >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [2, 0]}}, matrices) is None
     True
     """
     sent = event.get("cell") if isinstance(event, Mapping) else None
-    sizes = [len(axis) for axis in matrix["names"]]
-    if not isinstance(sent, Mapping) or sent.get("of") != sizes:
-        return None  # also where the page has gone on to another matrix meanwhile
-    at = sent.get("at")
-    if not isinstance(at, list) or len(at) != 2 or {type(i) for i in at} != {int}:
+    if not isinstance(sent, Mapping) or type(sent.get("table")) is not int:
         return None
-    row, column = at
-    return (row, column) if 0 <= row < sizes[0] and 0 <= column < sizes[1] else None
+    if not 0 <= sent["table"] < len(matrices):
+        return None
+    sizes = [len(axis) for axis in matrices[sent["table"]].names]
+    at = sent.get("at")
+    if sent.get("of") != sizes or not isinstance(at, list) or len(at) != 2:
+        return None  # also where the page has gone on to another matrix meanwhile
+    if {type(i) for i in at} != {int} or not all(
+        0 <= i < n for i, n in zip(at, sizes, strict=True)
+    ):
+        return None
+    return at[0], at[1]

@@ -42,7 +42,8 @@ export function putPayload(bytes) {
 
 // -- colours --------------------------------------------------------------------------------------
 
-const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+/** The three numbers of "#rrggbb". */
+export const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 /** The theme around an element: "dark" or "light", from its background or the system's wish. */
 export function themeOf(element) {

@@ -11,9 +11,10 @@ import streamlit as st
 from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
 from mha_viz.labs.convolution_measures import leak, most_error
-from mha_viz.plots.pictures import head_tiles, pictures
+from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, state
+from mha_viz.ui.components.number_table import number_tables
 from mha_viz.ui.learn import convolution_controls as controls
 from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
@@ -102,19 +103,26 @@ def _both(
     factor = 10.0 ** np.floor(-np.log10(largest)) if largest > 0 else 1.0
     signed = abs(float(chosen.kernel.sum())) < 0.1 and float(exact.min()) < 0
 
-    def choose(place: list[int]) -> None:
-        choices.set("row", place[0])
-        choices.set("column", place[1])
+    def choose(row: int, column: int) -> None:
+        choices.set("row", row)
+        choices.set("column", column)
 
     st.subheader("The same twice", anchor=False)
-    figures.show(
-        pictures(
-            {"Picture": chosen.picture, "Conv2d": exact, _named(chosen): ours,
-             "Difference" + (f" × {factor:,.0f}" if factor > 1 else ""): difference * factor},
-            zero={"Conv2d": 0.5, _named(chosen): 0.5} if signed else None,
-            marked=pixel, clickable=True, columns=2, side=210, dark=look.dark(),
-        ),
-        key=choices.key("both"), name="Convolution and heads", on_click=choose,
+    made, dark = _named(chosen), look.dark()
+    panels = {
+        "Picture": chosen.picture, "Conv2d": exact, made: ours,
+        "Difference" + (f" × {factor:,.0f}" if factor > 1 else ""): difference * factor,
+    }  # fmt: skip
+    zero = {"Conv2d": 0.5, made: 0.5} if signed else {}
+    side = 160 if look.phone() else 210
+    number_tables(
+        [picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
+         for title, values in panels.items()],
+        dark=dark, key=choices.key("pictures"), across=2, on_click=choose,
+    )  # fmt: skip
+    figures.explain(
+        lambda: pictures(panels, zero=zero, marked=pixel, columns=2, side=210, dark=dark),
+        key=choices.key("both"), name="Convolution and heads",
         table=_pixels(chosen.picture, exact, ours), caption=chosen.about,
         how_to_read=("Middle grey is 0, brighter is positive. " if signed else
                      "Numbers below 0 are drawn as 0, above 1 as 1. ")
@@ -150,17 +158,24 @@ def _one_pixel(
                 _place(choices, name, pixel[i], chosen.picture.shape[i])
     where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
     notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
-    figures.show(
-        head_tiles(
-            found.pattern, pixel, where, notes if chosen.size > 1 else ["the head"],
-            radius=max(2, chosen.size // 2 + 1), side={1: 180, 3: 320}.get(chosen.size, 400),
-            dark=look.dark(),
+    notes = notes if chosen.size > 1 else ["the head"]
+    radius, dark = max(2, chosen.size // 2 + 1), look.dark()
+    room = (look.ROOM if look.phone() else 420) // chosen.size - 8
+    number_tables(
+        tile_cells(found.pattern, pixel, notes, radius=radius,
+                   cell=min(28, room // (2 * radius + 1))),
+        dark=dark, key=choices.key("tiles"), across=chosen.size,
+    )  # fmt: skip
+    figures.explain(
+        lambda: head_tiles(
+            found.pattern, pixel, where, notes, radius=radius,
+            side={1: 180, 3: 320}.get(chosen.size, 400), dark=dark,
         ),
-        key=choices.key("tiles"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
+        key=choices.key("heads"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
         table=_heads_table(found, where, pixel), caption=chosen.about,
         how_to_read="A tile for each head, at its place of the kernel: its weights around the "
-        "framed pixel. Grey lies outside of the picture. A tile without colour is a head that may "
-        "see nothing, and adds 0.",
+        "framed pixel, on a square-root scale from 0 to 1; hover tells them. Grey lies outside of "
+        "the picture. A tile without colour is a head that may see nothing, and adds 0.",
     )  # fmt: skip
 
 

@@ -110,13 +110,11 @@ def matrix(
 ) -> None:
     """A matrix with its numbers; arguments as for `number_matrix`. Several wrap side by side."""
     from mha_viz.plots.numbers import number_matrix
-    from mha_viz.ui.components.number_table import number_table
+    from mha_viz.ui.components.number_table import number_tables
 
     room = look.ROOM if look.phone() else None
-    number_table(
-        number_matrix(values, title, room=room, **options), dark=look.dark(), key=key,
-        on_click=on_click,
-    )  # fmt: skip
+    made = number_matrix(values, title, room=room, **options)
+    number_tables([made], dark=look.dark(), key=key, on_click=on_click)
 
 
 def matrix_formula(values: Any, title: str) -> str:
