@@ -105,7 +105,7 @@ def number_matrix(
     low, high = ends_of(numbers, diverging, limits)
     return Cells(
         clean(title, 60), (names, heads), short_numbers(numbers), low, high,
-        "diverging" if diverging else "sequential", (cell, min(_HEIGHT, cell)), shape,
+        "diverging" if diverging else "sequential", (float(cell), float(min(_HEIGHT, cell))), shape,
         shown=([_short(name) for name in names] if rows else None,
                [_short(name) for name in heads] if columns else None),
         slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,

@@ -120,7 +120,7 @@ def tile_cells(
     notes: Sequence[str],
     *,
     radius: int,
-    cell: int = 20,
+    cell: float = 20.0,
 ) -> list[Cells]:
     """The tiles of `head_tiles` for the browser, in the order of the heads.
 

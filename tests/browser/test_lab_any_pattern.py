@@ -9,13 +9,10 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 def test_paint_fit_and_another_seed(open_page, wait_idle):
     page = open_page("/lab-any-pattern?tokens=4")
-    grid = page.locator(".js-plotly-plot").first
-    box = grid.locator(".draglayer .xy rect.nsewdrag").first.bounding_box()
+    grid = page.locator(".number-table").first
 
     def click(row, column):
-        page.mouse.click(
-            box["x"] + box["width"] * (column + 0.5) / 4, box["y"] + box["height"] * (row + 0.5) / 4
-        )
+        grid.locator("tbody tr").nth(row).locator("td").nth(column).click()
 
     click(1, 3)
     expect(page).to_have_url(re.compile("own4=9000-0909-0090-0009"))
@@ -33,6 +30,18 @@ def test_paint_fit_and_another_seed(open_page, wait_idle):
     expect(page).to_have_url(re.compile("seed=7"))
     wait_idle(page)
     expect(page.get_by_text("The narrowest head that comes within")).to_have_count(0)
+
+
+def test_painting_by_keyboard(open_page, wait_idle):
+    page = open_page("/lab-any-pattern?tokens=4")
+    page.locator(".number-table .frame").first.focus()
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowUp", "Enter"):
+        page.keyboard.press(key)
+    expect(page).to_have_url(re.compile("own4=9090-0900-0090-0009"))
+    wait_idle(page)
+    page.keyboard.press("ArrowLeft")  # the focus stayed
+    page.keyboard.press(" ")
+    expect(page).to_have_url(re.compile("own4=9990-0900-0090-0009"))
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):

@@ -28,10 +28,10 @@ def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle, go_back):
 def test_the_link_opens_a_step_and_hover_names_what_made_a_cell(open_page):
     page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.&step=values&layer=1")
     page.get_by_text("Shapes: ").wait_for()
-    matrix = page.locator(".js-plotly-plot").nth(2)
-    matrix.hover()
-    expect(matrix.locator(".hoverlayer")).to_contain_text("row")
-    expect(matrix.locator(".hoverlayer")).to_contain_text("of weights · column")
+    page.locator(".number-table").nth(2).locator("tbody td").nth(9).hover()
+    said = page.locator(".number-table .tip:popover-open")
+    expect(said).to_contain_text(re.compile(r"z · .+ · 1\s*-?\d"))
+    expect(said).to_contain_text("of weights · column 1 of V")
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):

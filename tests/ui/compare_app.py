@@ -43,6 +43,22 @@ def figures(app: AppTest) -> list[dict]:
     return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
 
 
+def matrices(app: AppTest) -> list[dict]:
+    """The matrices of numbers on the page, as the browser gets them."""
+    shown = [part.proto for part in app.get("bidi_component")]
+    return [
+        matrix for proto in shown if proto.component_name == "mha_viz.number_table"
+        for matrix in json.loads(proto.json)["tables"]
+    ]  # fmt: skip
+
+
+def written(app: AppTest, title: str) -> list[list[str]]:
+    """What is written into the cells of the first matrix whose title begins so, row by row."""
+    found = next(matrix for matrix in matrices(app) if matrix["title"].startswith(title))
+    wide = len(found["names"][1])
+    return [found["texts"][i : i + wide] for i in range(0, len(found["texts"]), wide)]
+
+
 def said(app: AppTest) -> str:
     """All text on the page; what tables lack is shown in words of its own."""
     kinds = ("title", "subheader", "markdown", "caption", "info", "warning", "error")
@@ -52,6 +68,9 @@ def said(app: AppTest) -> str:
         lines.append(shown.value.to_string(na_rep="·"))
     lines += [shown.value.to_string(na_rep="·") for shown in app.table]
     lines += [text for figure in figures(app) for text in _strings(figure)]
+    for matrix in matrices(app):
+        lines += [matrix["title"], matrix["shape"], *(matrix["texts"] or ())]
+        lines += [name for axis in matrix["names"] for name in axis]
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from mha_viz.labs import convolution, convolution_inputs
-from tests.ui.compare_app import check, figures, said, table
+from tests.ui.compare_app import check, matrices, said, table
 from tests.ui.lab_app import lab, link
 
 KEY = "convolution"
@@ -118,6 +118,5 @@ def test_the_answers():
 
 def test_the_chosen_pixel_is_framed_in_every_picture():
     app = lab(KEY, row="3", column="5")
-    both = next(f for f in figures(app) if f["data"][0]["type"] == "image")
-    frames = [s for s in both["layout"]["shapes"] if s["y0"] == 2.5 and s["x0"] == 4.5]
-    assert len(frames) == 4
+    pictures = [shown for shown in matrices(app) if shown["scale"] == "grey"]
+    assert [shown["marked"] for shown in pictures] == [[[3, 5]]] * 4

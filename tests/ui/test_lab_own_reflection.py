@@ -4,15 +4,14 @@ import pytest
 import torch
 
 from mha_viz.labs import own_reflection as numbers
-from tests.ui.compare_app import check, figures, table
+from tests.ui.compare_app import check, matrices, table, written
 from tests.ui.lab_app import answers, lab, link, warns_of
 
 NAME = "own-reflection"
 
 
 def cells(app, title):
-    chart = next(f for f in figures(app) if f["layout"]["title"]["text"].startswith(f"<b>{title}"))
-    return [[float(text) for text in row] for row in chart["data"][0]["text"]]
+    return [[float(text) for text in row] for row in written(app, title)]
 
 
 def test_every_number_is_that_of_the_library():
@@ -48,14 +47,14 @@ def test_tokens_of_a_link_are_used_and_zeros_are_no_trouble():
 
 def test_training_shows_its_result_and_keeps_it_for_its_settings():
     app = lab(NAME, "learning", steps="50")
-    assert not any("after" in str(f["layout"]["title"]) for f in figures(app))
+    assert not any("after" in matrix["title"] for matrix in matrices(app))
     app.button(key=f"{NAME}-train").click().run()
     text = check(app)
     assert "left neighbour" in text and cells(app, "after")[3][2] > 0.5
     steps = table(app, "step", "previous token")
     assert steps["step"].iloc[-1] == 50 and steps["previous token"].iloc[-1] > 0.5
     app.toggle(key=f"{NAME}-positions").set_value(False).run()
-    assert not any("after" in str(f["layout"]["title"]) for f in figures(app))
+    assert not any("after" in matrix["title"] for matrix in matrices(app))
     app.toggle(key=f"{NAME}-positions").set_value(True).run()
     assert cells(app, "after")[3][2] > 0.5
     assert link(app) == {"steps": "50"}

@@ -8,18 +8,10 @@ import torch
 import mha_viz as mv
 from mha_viz.ui.learn.step_tables import STEPS
 from tests.capture.families import build
-from tests.ui.compare_app import check, figures, table
+from tests.ui.compare_app import check, matrices, table, written
 from tests.ui.lab_app import lab, link
 
 KEY = "step-by-step"
-
-
-def cells(app, title):
-    """The numbers written in the matrix of this title."""
-    found = next(
-        f for f in figures(app) if f["layout"]["title"]["text"].startswith(f"<b>{title}</b>")
-    )
-    return found["data"][0]["text"]
 
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
@@ -46,8 +38,8 @@ def test_the_numbers_are_those_of_the_trace():
     app = lab(KEY, model="tiny-gpt2", text=text, step="softmax", layer="2", head="3")
     record = mv.load("tiny-gpt2").trace(text)
     expected = [[f"{w:.2f}" for w in row[:8]] for row in record.pattern[2, 3][:8].tolist()]
-    assert cells(app, "weights") == expected
-    assert cells(app, "masked scores")[0][1:] == ["–"] * (len(expected[0]) - 1)
+    assert written(app, "weights") == expected
+    assert written(app, "masked scores")[0][1:] == ["–"] * (len(expected[0]) - 1)
 
 
 def test_a_chosen_cell_is_written_out_as_a_sum():
@@ -91,10 +83,10 @@ def test_sentences_without_words_or_with_too_many_say_so_and_can_be_mended():
 
 
 def test_reversing_what_is_read_leaves_the_output():
-    before = cells(lab(KEY), "output")
+    before = written(lab(KEY), "output")
     app = lab(KEY, turned="1")
-    assert cells(app, "output") == before
-    names = json.dumps([f["layout"]["xaxis"]["ticktext"] for f in figures(app)[-3:-1]])
+    assert written(app, "output") == before
+    names = json.dumps([matrix["shown"][1] for matrix in matrices(app)[-3:-1]])
     assert names.index("mat") < names.index("cat")
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from mha_viz.labs import two_places as numbers
 from mha_viz.ui.learn.two_places import NAMES
-from tests.ui.compare_app import check, figures, table
+from tests.ui.compare_app import check, figures, matrices, table
 from tests.ui.lab_app import answers, lab, link, warns_of
 
 NAME = "two-places"
 
 
 def titles(app):
-    return [f["layout"]["title"]["text"] for f in figures(app)]
+    return [matrix["title"] for matrix in matrices(app)]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Lab 5's page: controls, link and bad links; its numbers are those of the library."""
 
-import json
 import re
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.labs.value_output import bill, slice_shares
 from tests.capture.families import build
-from tests.ui.compare_app import check, figures, table
+from tests.ui.compare_app import check, table, written
 from tests.ui.lab_app import lab, link
 
 KEY = "value-output"
@@ -42,8 +41,7 @@ def test_the_bill_follows_its_control():
 def test_shares_are_those_of_the_library():
     app = lab(KEY, text=TEXT, layer="1")
     shares = slice_shares(mv.load("tiny-bert").trace(TEXT).head_output[1])
-    shown = next(f for f in figures(app) if "Share of each" in json.dumps(f["layout"]["title"]))
-    assert [row[i] for i, row in enumerate(shown["data"][0]["text"])] == [
+    assert [row[i] for i, row in enumerate(written(app, "Share of each"))] == [
         f"{share:.2f}" for share in shares.diagonal()
     ]
 

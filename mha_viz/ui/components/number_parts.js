@@ -9,9 +9,15 @@ const GREY = ["#000000", "#ffffff"]; // a picture is the same in both themes
 /** A table for the cells of `data`: { table, cells, canvas }; one of the last two is null. */
 export function matrixTable({ names, shown, texts, slanted }) {
   const [rows, columns] = names.map((axis) => axis.length);
-  const table = make("table", slanted ? "slanted" : "");
+  if (!texts && !shown[0] && !shown[1]) {
+    const [table, canvas] = [make("div", "picture"), picture(rows, columns)];
+    table.append(canvas); // not in a cell: there it could not become narrower than it likes
+    return { table, canvas, cells: null };
+  }
+  const table = make("table", texts ? "" : "pixels");
+  table.classList.toggle("slanted", slanted);
   const cells = texts ? [] : null;
-  const canvas = texts ? null : make("canvas");
+  const canvas = texts ? null : picture(rows, columns);
   if (shown[1]) table.createTHead().append(heading(columns, Boolean(shown[0])));
   const body = table.createTBody();
   for (let row = 0; row < rows; row++) {
@@ -37,11 +43,16 @@ function headerCell(scope) {
   return cell;
 }
 
+function picture(rows, columns) {
+  const canvas = make("canvas");
+  [canvas.width, canvas.height] = [columns, rows];
+  canvas.setAttribute("role", "img");
+  return canvas;
+}
+
 function around(canvas, rows, columns) {
   const cell = make("td", "picture");
   [cell.rowSpan, cell.colSpan] = [rows, columns];
-  [canvas.width, canvas.height] = [columns, rows];
-  canvas.setAttribute("role", "img");
   cell.append(canvas);
   return cell;
 }

@@ -80,7 +80,7 @@ class NumberTable {
     paintPixels(this.canvas, this.data, this.theme);
     this.canvas.setAttribute("aria-label", this.frame.getAttribute("aria-label"));
     this.canvas.style.width = `${(columns * cell[0]) / 16}rem`;
-    this.canvas.style.height = `${(rows * cell[1]) / 16}rem`;
+    this.canvas.style.aspectRatio = `${columns * cell[0]} / ${rows * cell[1]}`;
     this.mark.replaceChildren(...marked.map(([row, column]) => {
       const box = make("i");
       box.style.inset = `${(100 * row) / rows}% ${100 - (100 * (column + 1)) / columns}% ` +
@@ -104,6 +104,7 @@ class NumberTable {
     this.tip.replaceChildren(...lines.map((line, i) => make(i === 1 ? "b" : "div", "", line)));
     if (!this.tip.matches(":popover-open")) this.tip.showPopover();
     const box = this.box(place);
+    if (box.bottom < 0 || box.top > innerHeight) this.leave(); // scrolled away
     const left = box.left + box.width / 2 - this.tip.offsetWidth / 2;
     const above = box.top - this.tip.offsetHeight - 8;
     this.tip.style.left = `${Math.max(4, Math.min(left, innerWidth - this.tip.offsetWidth - 4))}px`;
@@ -113,7 +114,6 @@ class NumberTable {
 
   leave() {
     this.at = null;
-    this.root.classList.remove("keys");
     if (this.tip.matches(":popover-open")) this.tip.hidePopover();
   }
 
@@ -158,7 +158,8 @@ class NumberTable {
     frame.addEventListener("blur", () => this.leave());
     this.elsewhere = (event) => this.at && !event.composedPath().includes(frame) && this.leave();
     document.addEventListener("pointerdown", this.elsewhere, true);
-    document.addEventListener("scroll", this.elsewhere, true);
+    this.follow = () => this.at && this.point(this.at);
+    document.addEventListener("scroll", this.follow, true);
   }
 
   key(event) {
@@ -174,6 +175,7 @@ class NumberTable {
     const sizes = this.data.names.map((axis) => axis.length);
     const from = this.at ?? step.map((by) => -Math.max(by, 0));
     const place = sizes.map((size, axis) => Math.min(Math.max(from[axis] + step[axis], 0), size - 1));
+    this.cells?.[place[0] * sizes[1] + place[1]].scrollIntoView({ block: "nearest", inline: "nearest" });
     this.live.textContent = this.point(place).join(", ");
   }
 
@@ -183,7 +185,7 @@ class NumberTable {
 
   close() {
     document.removeEventListener("pointerdown", this.elsewhere, true);
-    document.removeEventListener("scroll", this.elsewhere, true);
+    document.removeEventListener("scroll", this.follow, true);
     this.root.remove();
   }
 }

@@ -50,7 +50,8 @@ def number_tables(
 def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
     """What the browser sent, if it is a cell of these matrices: anyone can send anything.
 
-    >>> matrices = [Cells("A", (["a", "b"], ["x", "y", "z"]), [0.0] * 6, 0, 1, "grey", (9, 9))]
+    >>> names = ["a", "b"], ["x", "y", "z"]
+    >>> matrices = [Cells("A", names, [0.0] * 6, 0.0, 1.0, "grey", (9.0, 9.0))]
     >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [1, 2]}}, matrices)
     (1, 2)
     >>> _place({"cell": {"table": 0, "of": [2, 3], "at": [2, 0]}}, matrices) is None

@@ -163,15 +163,15 @@ def _one_pixel(
     room = (look.ROOM if look.phone() else 420) // chosen.size - 8
     number_tables(
         tile_cells(found.pattern, pixel, notes, radius=radius,
-                   cell=min(28, room // (2 * radius + 1))),
-        dark=dark, key=choices.key("tiles"), across=chosen.size,
+                   cell=min(28.0, room / (2 * radius + 1))),
+        dark=dark, key=choices.key("tiles-drawn"), across=chosen.size,
     )  # fmt: skip
     figures.explain(
         lambda: head_tiles(
             found.pattern, pixel, where, notes, radius=radius,
             side={1: 180, 3: 320}.get(chosen.size, 400), dark=dark,
         ),
-        key=choices.key("heads"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
+        key=choices.key("tiles"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
         table=_heads_table(found, where, pixel), caption=chosen.about,
         how_to_read="A tile for each head, at its place of the kernel: its weights around the "
         "framed pixel, on a square-root scale from 0 to 1; hover tells them. Grey lies outside of "

@@ -1,0 +1,112 @@
+"""Matrices of numbers in a real Chromium: what they show, say, and keep, on a lab's page."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from mha_viz.plots import theme
+from tests.browser.canvas import pixels
+
+LOOKUP = "/lab-soft-lookup?tokens=3&width=2"
+STEP = "/lab-step-by-step?step=x&text="
+
+
+def cell(page: Page, title: str, row: int, column: int) -> Locator:
+    table = page.locator(".number-table", has_text=title).first
+    return table.locator("tbody tr").nth(row).locator("td").nth(column)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_cell_has_the_colour_of_its_number(open_page, scheme: str) -> None:
+    page = open_page(LOOKUP, color_scheme=scheme)
+    shown = cell(page, "softmax", 1, 2)
+    shown.hover()
+    exact = float(page.locator(".number-table .tip:popover-open b").inner_text())
+    assert shown.inner_text() == f"{exact:.2f}"
+    colour = theme.mix(theme.sequential(scheme == "dark"), exact)
+    painted = re.findall(r"\d+", shown.evaluate("cell => getComputedStyle(cell).backgroundColor"))
+    assert np.array(painted, dtype=int) == pytest.approx(np.array(theme.rgb(colour)), abs=1)
+    ink = re.findall(r"\d+", shown.evaluate("cell => getComputedStyle(cell).color"))
+    assert abs(int(ink[1]) - int(painted[1])) > 80  # and can be read on it
+
+
+def test_a_change_is_made_in_place(open_page, wait_idle) -> None:
+    page = open_page(LOOKUP)
+    shown = cell(page, "softmax", 0, 0)
+    before = shown.inner_text()
+    shown.evaluate("cell => { cell.mine = true; }")
+    slider = page.get_by_role("slider", name="Temperature")
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(shown).not_to_have_text(before)
+    assert shown.evaluate("cell => cell.mine")
+    wait_idle(page)
+    page.get_by_role("slider", name="Tokens").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".number-table", has_text="softmax").locator("tbody tr")).to_have_count(4)
+
+
+def test_arrow_keys_go_through_the_cells_and_say_them(open_page) -> None:
+    page = open_page(LOOKUP)
+    table = page.locator(".number-table", has_text="softmax")
+    table.locator(".frame").focus()
+    said = page.locator(".number-table .tip:popover-open")
+    expect(said).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    first = table.locator(".live").inner_text()
+    page.keyboard.press("ArrowUp")  # there is nothing above
+    assert table.locator(".live").inner_text() == first
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    expect(said).to_contain_text("softmax")
+    assert table.locator(".live").inner_text() != first
+    page.keyboard.press("Escape")
+    expect(said).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    expect(said).to_have_count(1)
+    page.get_by_role("slider", name="Temperature").focus()
+    expect(said).to_have_count(0)
+
+
+def test_words_are_text_and_never_markup(open_page) -> None:
+    page = open_page(STEP + "<b>bold</b>+<img+src=x+onerror=alert(1)>+$x$")
+    names = page.locator(".number-table").first.locator("th[scope=row]")
+    expect(names.nth(1)).to_have_text("<")
+    assert page.locator(".number-table img").count() == 0
+    cell(page, "X", 1, 0).hover()
+    expect(page.locator(".number-table .tip:popover-open")).to_contain_text("X · < · 0")
+
+
+def test_small_cells_are_pixels_with_the_same_colours(open_page) -> None:
+    page = open_page("/lab-step-by-step?step=softmax&model=tiny-gpt2")
+    page.get_by_text("All of weights").wait_for()
+    table = page.locator(".number-table", has_text="All of weights")
+    canvas = table.locator("canvas")
+    drawn = pixels(page, ".number-table canvas >> nth=0")
+    n = drawn.shape[0]
+    assert drawn.shape == (n, n, 4) and n > 8
+    empty = theme.rgb(theme.sequential()[0])
+    assert tuple(drawn[0, 1, :3]) == empty and tuple(drawn[0, 0, :3]) == theme.rgb(
+        theme.sequential()[-1]
+    )  # the first token sees itself alone
+    side = canvas.bounding_box()["width"] / n
+    canvas.hover(position={"x": 0.5 * side, "y": 0.5 * side})
+    said = page.locator(".number-table .tip:popover-open")
+    expect(said).to_contain_text(re.compile(r"0\s*1$"))
+    names = table.locator("th[scope=row]")
+    if names.count():  # each beside its own line
+        last, box = names.last.bounding_box(), canvas.bounding_box()
+        assert abs(last["y"] + last["height"] - box["y"] - box["height"]) < side
+
+
+def test_a_finger_is_answered_and_elsewhere_ends_it(open_page) -> None:
+    page = open_page(LOOKUP, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    cell(page, "softmax", 2, 1).tap()
+    said = page.locator(".number-table .tip:popover-open")
+    expect(said).to_contain_text("softmax")
+    box = said.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    page.get_by_text("Row by row the weights").tap()
+    expect(said).to_have_count(0)
