@@ -70,12 +70,19 @@ def test_every_number_agrees_with_the_materialised_outputs(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
-def test_the_gram_at_hand_changes_nothing(row) -> None:
+def test_outputs_at_hand_change_nothing(row) -> None:
     z, W_O = random_z(), weights()
-    if row.key != "importance":  # which is not made of it
-        got = row.function(z, W_O, gram=outputs.output_gram(W_O))
-        assert torch.equal(got, row.function(z, W_O))
-        assert not torch.equal(got, row.function(z, W_O, gram=outputs.output_gram(weights(seed=8))))
+    got = row.function(z, W_O, compact=outputs.compact_outputs(z, W_O))
+    assert torch.equal(got, row.function(z, W_O))
+    other = outputs.compact_outputs(z, weights(seed=8))
+    assert not torch.equal(got, row.function(z, W_O, compact=other))
+
+
+def test_compact_outputs_have_the_inner_products_of_the_whole_ones() -> None:
+    z, W_O = random_z(), weights()
+    compact, heads = outputs.compact_outputs(z, W_O), materialised(z, W_O).double()
+    assert compact.shape == z.shape and compact.dtype == torch.float64
+    close(compact @ compact.mT, heads @ heads.mT)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
@@ -158,7 +165,7 @@ def test_every_number_stays_in_its_range(
 def test_the_rows_name_their_functions() -> None:
     for row in ROWS:
         assert row.key == row.function.__name__ and row.function is getattr(outputs, row.key)
-        assert row.of == "head" and row.needs - {"gram"} == {"outputs"}
+        assert row.of == "head" and row.needs == {"outputs", "compact"}
         assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Need = Literal[
-    "self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs", "gram"
+    "self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs", "compact"
 ]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
@@ -34,7 +34,7 @@ class Metric:
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
             future is hidden, "period" a text said twice; "rows": can be handed its row entropies;
             "outputs": made of what heads write, z and W_O (pairs: of z; flow: of values, too);
-            "gram": can be handed W_O's `output_gram`.
+            "compact": can be handed their `compact_outputs`.
 
     >>> from mha_viz.core.metrics import METRICS
     >>> METRICS["distance"].unit

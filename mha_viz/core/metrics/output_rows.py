@@ -23,7 +23,7 @@ ROWS = (
         formula=r"\Big\lVert \frac{1}{n}\sum_q z_q W_O \Big\rVert_2",
         source="after Kobayashi et al. 2020",
         function=importance,
-        needs=frozenset({"outputs"}),
+        needs=frozenset({"outputs", "compact"}),
     ),
     Metric(
         key="output_norm",
@@ -35,7 +35,7 @@ ROWS = (
         formula=r"\frac{1}{n}\sum_q \lVert z_q W_O \rVert_2",
         source="Kobayashi et al. 2020",
         function=output_norm,
-        needs=frozenset({"outputs", "gram"}),
+        needs=frozenset({"outputs", "compact"}),
     ),
     Metric(
         key="output_share",
@@ -48,7 +48,7 @@ ROWS = (
         r"\quad N_i = \frac{1}{n}\sum_q \lVert z_{i,q} W_{O,i} \rVert_2",
         source="after Kobayashi et al. 2020",
         function=output_share,
-        needs=frozenset({"outputs", "gram"}),
+        needs=frozenset({"outputs", "compact"}),
     ),
     Metric(
         key="variance",
@@ -61,7 +61,7 @@ ROWS = (
         r"\quad h_q = z_q W_O",
         source="trace of the covariance matrix",
         function=variance,
-        needs=frozenset({"outputs", "gram"}),
+        needs=frozenset({"outputs", "compact"}),
     ),
     Metric(
         key="effective_rank",
@@ -74,6 +74,6 @@ ROWS = (
         r"\ \text{of}\ z W_O",
         source="Roy and Vetterli 2007",
         function=effective_rank,
-        needs=frozenset({"outputs", "gram"}),
+        needs=frozenset({"outputs", "compact"}),
     ),
 )

@@ -3,8 +3,8 @@
 Knows z and the output weights as tensors; must not know models, records or screens.
 
 A head's output at query q is head_i(q) = z_i(q) W_O,i, without the layer's bias b_O. It is d_model
-wide, twelve times as wide as z in BERT. Norms do not need it: with G = W_O W_O^T, of d_head x
-d_head numbers, ||z W_O||^2 = z G z^T.
+wide, twelve times as wide as z in BERT. Nothing here needs it: with L L^T = W_O W_O^T, of d_head x
+d_head numbers, z L has the same norms, means of the same norm, and the same singular values.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,9 @@ from mha_viz.core.checks import Anything
 from mha_viz.errors import DTypeError, ShapeError
 
 
-def importance(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer head"]:
+def importance(
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+) -> Float[Tensor, "layer head"]:
     """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
@@ -27,6 +29,7 @@ def importance(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer hea
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
+        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), at least 0, in units of the residual stream.
@@ -40,21 +43,19 @@ def importance(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer hea
     >>> importance(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    wide = check_outputs(z, W_O)
-    mean = z.mean(-2, keepdim=True, dtype=wide)
-    outputs = [row @ weight.to(row) for row, weight in zip(mean, W_O, strict=True)]
-    return torch.stack([output.squeeze(-2).norm(dim=-1) for output in outputs])
+    outputs = compact_outputs(z, W_O) if compact is None else compact
+    return outputs.mean(-2).norm(dim=-1).to(check_z(z))
 
 
 def output_norm(
-    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """Mean norm of a head's output: mean_q ||head_i(q)||_2.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        gram: the weights' `output_gram`, where that is at hand already.
+        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), at least `importance`, in units of the residual stream.
@@ -68,18 +69,19 @@ def output_norm(
     >>> output_norm(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    return _squared_norms(z, W_O, gram).sqrt().mean(-1)
+    outputs = compact_outputs(z, W_O) if compact is None else compact
+    return outputs.norm(dim=-1).mean(-1).to(check_z(z))
 
 
 def output_share(
-    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        gram: the weights' `output_gram`, where that is at hand already.
+        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), shares in [0, 1] that sum to 1 over a layer; 0 where no head writes anything.
@@ -93,13 +95,13 @@ def output_share(
     >>> output_share(z, [torch.ones(2, 1, 5)])
     tensor([[0.2500, 0.7500]])
     """
-    norms = output_norm(z, W_O, gram=gram)
+    norms = output_norm(z, W_O, compact=compact)
     total = norms.sum(-1, keepdim=True)
     return torch.where(total > 0, norms / total, 0.0)
 
 
 def variance(
-    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
 
@@ -108,7 +110,7 @@ def variance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        gram: the weights' `output_gram`, where that is at hand already.
+        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), at least 0, in squared units of the residual stream; 0 for one query.
@@ -122,14 +124,14 @@ def variance(
     >>> variance(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[25.]])
     """
-    wide = check_outputs(z, W_O)
+    outputs = compact_outputs(z, W_O) if compact is None else compact
     # centred before it is squared: mean of squares less square of the mean would cancel
-    centred = z.to(wide) - z.mean(-2, keepdim=True, dtype=wide)
-    return _squared_norms(centred, W_O, gram).mean(-1)
+    centred = (outputs - outputs.mean(-2, keepdim=True)).flatten(2)
+    return (centred.norm(dim=-1) ** 2 / outputs.shape[-2]).to(check_z(z))
 
 
 def effective_rank(
-    z: Anything, W_O: Sequence[Anything], *, gram: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """In how many directions a head writes: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
@@ -139,7 +141,7 @@ def effective_rank(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        gram: the weights' `output_gram`, where that is at hand already.
+        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head that writes
@@ -153,41 +155,62 @@ def effective_rank(
     >>> effective_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
     tensor([[3.0000]])
     """
-    wide = check_outputs(z, W_O)
-    root = _root(output_gram(W_O) if gram is None else gram.double())
-    root, z = root.to(z.device), z.double()
-    # z L has the singular values of z W_O, as L L^T = W_O W_O^T; these are its squares
-    return rank_of_gram(root.mT @ (z.mT @ z) @ root).to(wide)
+    outputs = compact_outputs(z, W_O) if compact is None else compact
+    tall = outputs.shape[-2] > outputs.shape[-1]
+    gram = outputs.mT @ outputs if tall else outputs @ outputs.mT  # the smaller one
+    return rank_of_gram(gram).to(check_z(z))
 
 
-def output_gram(W_O: Sequence[Anything]) -> Float[Tensor, "layer head d_head d_head"]:
-    """W_O W_O^T of every head, which norms, variances and ranks are made of; once per model.
+def compact_outputs(
+    z: Anything, W_O: Sequence[Anything]
+) -> Float[Tensor, "layer head query d_head"]:
+    """What heads write, d_head wide: z L with L L^T = W_O W_O^T; all measures here are made of it.
+
+    Its coordinates are each head's own: heads cannot be compared by them.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        float64 (layer, head, query, d_head): ranks are taken of it, which rounding would raise.
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
+    tensor([[[[10.]]]], dtype=torch.float64)
+    """
+    check_outputs(z, W_O)
+    return z.detach().double() @ output_root(W_O).to(z.device)
+
+
+def output_root(W_O: Sequence[Anything]) -> Float[Tensor, "layer head d_head d_head"]:
+    """Some L with L L^T = W_O W_O^T for every head, in float64; once per model.
 
     Args:
         W_O: each layer's output weights (head, d_head, d_model).
 
-    Returns:
-        float64 (layer, head, d_head, d_head): ranks are taken of it, which rounding would raise.
-
-    >>> output_gram([torch.tensor([[[3.0, 4.0]]])])
-    tensor([[[[25.]]]], dtype=torch.float64)
+    >>> output_root([torch.tensor([[[3.0, 4.0]]])])
+    tensor([[[[5.]]]], dtype=torch.float64)
     """
     if isinstance(W_O, OutputWeights):
-        return W_O.gram()
+        return W_O.root()
     # a layer at a time: only one layer's weights are ever held twice
-    return torch.stack([weight @ weight.mT for weight in (layer.double() for layer in W_O)])
+    wide = (layer.detach().double() for layer in W_O)
+    return _root(torch.stack([weight @ weight.mT for weight in wide]))
 
 
 class OutputWeights(tuple[Tensor, ...]):
-    """A model's W_O of all layers, which keeps its `output_gram` from one text to the next."""
+    """A model's W_O of all layers, which keeps its `output_root` from one text to the next."""
 
     _known: tuple[list[int], Tensor] | None = None
 
-    def gram(self) -> Float[Tensor, "layer head d_head d_head"]:
+    def root(self) -> Float[Tensor, "layer head d_head d_head"]:
         """Made again only where weights were written to since."""
         versions = [weight._version for weight in self]
         if self._known is None or self._known[0] != versions:
-            self._known = versions, output_gram(tuple(self))
+            self._known = versions, output_root(tuple(self))
         return self._known[1]
 
     def are(self, weights: Sequence[Tensor]) -> bool:
@@ -263,17 +286,6 @@ def check_outputs(z: Anything, W_O: Sequence[Anything]) -> torch.dtype:
         if not weight.is_floating_point():
             raise DTypeError(f"W_O of layer {layer} must be floating point, got {weight.dtype}")
     return wide
-
-
-def _squared_norms(z: Tensor, W_O: Sequence[Tensor], gram: Tensor | None) -> Tensor:
-    """||z W_O||^2 of every row: (layer, head, query)."""
-    wide = check_outputs(z, W_O)
-    z = z.to(wide)
-    gram = (output_gram(W_O) if gram is None else gram).to(z)
-    # a layer at a time: what is in between stays in the cache
-    squares = [torch.linalg.vecdot(rows @ g, rows) for rows, g in zip(z, gram, strict=True)]
-    # a square cannot be negative; rounding may make it so where W_O all but cancels z
-    return torch.stack(squares).clamp(min=0.0)
 
 
 def _root(gram: Tensor) -> Tensor:

@@ -8,11 +8,13 @@ a query that may see nothing) counts as weight on one more key, "nowhere": two r
 alike, a row of zeros and a full one have nothing in common.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -48,9 +50,9 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     """
     check_pattern(pattern)
     spans = _spans(pattern, BLOCK)
-    affinity = _products(_block(pattern, span).sqrt_() for span in spans) + _products(
-        [_nowhere(pattern).sqrt()]
-    )
+    roots = itertools.chain((_block(pattern, span).sqrt() for span in spans),
+                            [_nowhere(pattern).sqrt()])  # fmt: skip
+    affinity = _products(roots)
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
     own = affinity.diagonal()
@@ -115,9 +117,8 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    entries = _heads(z).flatten(1)
-    entries = _unit(_centred(entries, dim=-1))
-    return _finished(_products([entries]).clamp(-1.0, 1.0), 1.0, z)
+    entries = _centred(_heads(z).flatten(1), dim=-1)
+    return _finished(_cosines(_products([entries])).clamp(-1.0, 1.0), 1.0, z)
 
 
 def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
@@ -147,11 +148,14 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    outputs = _unit(_heads(z))
-    squared = _products([(outputs.mT @ outputs).flatten(1)])
-    own = squared.diagonal()
+    outputs = _heads(z)
+    moments = outputs.mT @ outputs
+    squared = _products([moments.flatten(1)])
     if normalize:
-        squared = squared / (own[:, None] * own).sqrt()
+        squared = _cosines(squared)
+    else:
+        norms = moments.diagonal(dim1=-2, dim2=-1).sum(-1).double()  # of z, squared
+        squared = squared / (norms[:, None] * norms)
     likeness = squared.clamp(0.0, 1.0).sqrt()
     return _finished(likeness, 1.0 if normalize else None, z)
 
@@ -179,28 +183,40 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    outputs = _unit(_centred(_heads(z), dim=-2))
-    alike = _products(_kernel_blocks(outputs))
-    own = alike.diagonal()
-    return _finished((alike / (own[:, None] * own).sqrt()).clamp(0.0, 1.0), 1.0, z)
+    outputs = _centred(_heads(z), dim=-2)
+    alike = _cosines(_products(_kernel_blocks(outputs)))
+    return _finished(alike.clamp(0.0, 1.0), 1.0, z)
 
 
 def _heads(z: Tensor) -> Tensor:
-    """(layer * head, query, d_head), in a precision to add up in."""
-    return z.detach().to(check_z(z)).flatten(0, 1)
+    """(layer * head, query, d_head) in a precision to add up in, of a size to be multiplied.
+
+    Fourth powers of what is very large or small would not be numbers any more; no measure of z
+    depends on a head's scale.
+    """
+    heads = z.detach().to(check_z(z)).flatten(0, 1)
+    entries = heads.flatten(1)
+    largest = torch.maximum(entries.amax(-1), -entries.amin(-1))  # aminmax takes 20 times as long
+    if ((largest > 1e-4) & (largest < 1e4)).all():
+        return heads
+    return heads / torch.where(largest > 0, largest, 1.0).view(-1, 1, 1)
 
 
 def _centred(values: Tensor, dim: int) -> Tensor:
-    low, high = torch.aminmax(values, dim=dim, keepdim=True)
-    # the mean of equal numbers may miss them by rounding: what is constant must become 0
-    return torch.where(low == high, 0.0, values - values.mean(dim, keepdim=True))
+    """Less their mean along `dim`; exactly 0 for a head in which all of that is alike."""
+    centred = values - values.mean(dim, keepdim=True)
+    # the mean of equal numbers may miss them by rounding; few heads begin and end alike
+    first, last = (values.narrow(dim, at, 1) for at in (0, values.shape[dim] - 1))
+    alike = (first == last).flatten(1).all(-1)
+    alike[alike.clone()] = (values[alike] == first[alike]).flatten(1).all(-1)
+    centred[alike] = 0.0
+    return centred
 
 
-def _unit(heads: Tensor) -> Tensor:
-    """Each head divided by its Frobenius norm; all NaN where that is 0."""
-    scaled = heads / heads.flatten(1).abs().amax(-1).view(-1, *[1] * (heads.ndim - 1))
-    norms = scaled.flatten(1).norm(dim=-1)  # of numbers up to 1: their squares do not overflow
-    return scaled / norms.view(-1, *[1] * (heads.ndim - 1))
+def _cosines(products: Tensor) -> Tensor:
+    """Inner products over the norms that their diagonal gives; NaN beside a norm of 0."""
+    own = products.diagonal()
+    return products / (own[:, None] * own).sqrt()
 
 
 def _spans(pattern: Tensor, size: int) -> list[slice]:
@@ -211,15 +227,15 @@ def _spans(pattern: Tensor, size: int) -> list[slice]:
 
 
 def _block(pattern: Tensor, queries: slice) -> Tensor:
-    """The rows of some queries, a copy: (layer * head, queries * key)."""
+    """The rows of some queries: (layer * head, queries * key)."""
     rows = pattern.detach()[:, :, queries]
-    return rows.to(check_pattern(pattern), copy=True).flatten(2).flatten(0, 1)
+    return rows.to(check_pattern(pattern)).flatten(2).flatten(0, 1)
 
 
 def _kernel_blocks(outputs: Tensor) -> Iterator[Tensor]:
     """K_i = z_i z_i^T row block by row block; the half below the diagonal counted in the other."""
     n_query = outputs.shape[1]
-    step = max(1, BLOCK // n_query)
+    step = max(1, min(BLOCK // n_query, -(-n_query // 2)))
     for begin in range(0, n_query, step):
         end = begin + step
         rows = outputs[:, begin:end] @ outputs[:, begin:].mT
@@ -234,8 +250,15 @@ def _nowhere(pattern: Tensor) -> Tensor:
 
 
 def _products(blocks: Iterable[Tensor]) -> Tensor:
-    """sum over blocks of block block^T: each head's row times every other's, in float64."""
-    return torch.stack([(block @ block.mT).double() for block in blocks]).sum(0)
+    """sum over blocks of block block^T, in float64; above the diagonal and on it alone."""
+    return torch.stack([_half_product(block).double() for block in blocks]).sum(0)
+
+
+def _half_product(rows: Tensor) -> Tensor:
+    """rows rows^T, but for most of what is below its diagonal: two thirds of the work."""
+    step = -(-len(rows) // 3)
+    parts = [rows[begin : begin + step] @ rows[begin:].mT for begin in range(0, len(rows), step)]
+    return torch.cat([F.pad(part, (len(rows) - part.shape[1], 0)) for part in parts])
 
 
 def _mixed(block: Tensor) -> Tensor:

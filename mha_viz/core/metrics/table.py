@@ -19,7 +19,7 @@ from mha_viz.core.metrics import (
 )
 from mha_viz.core.metrics.checks import check_pattern, check_per_key
 from mha_viz.core.metrics.metric import Metric, Need
-from mha_viz.core.metrics.outputs import output_gram
+from mha_viz.core.metrics.outputs import compact_outputs
 from mha_viz.core.metrics.spread import row_entropy
 
 METRICS: dict[str, Metric] = {
@@ -75,14 +75,15 @@ def head_table(
     met |= {"special"} if is_special is not None else set()
     met |= {"ids"} if ids is not None and len(set(ids.tolist())) < len(ids) else set()
     met |= {"period"} if period is not None else set()
-    met |= {"outputs", "gram"} if z is not None and W_O else set()
+    met |= {"outputs", "compact"} if z is not None and W_O else set()
     given: dict[Need, dict[str, object]] = {
         "special": {"is_special": is_special},
         "ids": {"ids": ids},
         "causal": {"causal": causal},
         "period": {"period": period},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
-        "gram": {"gram": output_gram(W_O) if "gram" in met else None},  # and four of these
+        # and all of what heads write of these
+        "compact": {"compact": compact_outputs(z, W_O) if "compact" in met else None},
     }
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
