@@ -23,7 +23,7 @@ from benchmarks.memory import MIB, forget_peak, status
 from benchmarks.trace import network, text, traced_model
 from mha_viz.core.measure import measure as every_number
 from mha_viz.core.metrics.layers import coverage
-from mha_viz.core.metrics.outputs import compact_outputs, effective_rank, output_root
+from mha_viz.core.metrics.outputs import effective_rank, output_root
 from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy
 from mha_viz.core.record import AttentionRecord
 
@@ -34,7 +34,7 @@ SAMPLE = 40  # pairs that a double loop is timed on
 TITLE = "Measuring and comparing all heads"
 ABOUT = """BERT-base size (12 layers, 12 heads, d_model 768; random weights), batch 1, float32, CPU.
 Ratios are over the bare forward pass with torch's fused attention (`sdpa`). "Report" is every
-number of every head, from its pattern and its output (norms, variance, effective rank), as
+number of every head, from its pattern and its output (norms, variance), as
 `measure` gives them, and four matrices of 144 x 144 pairs: `hellinger`, `correlation`,
 `redundancy`, `cka`. The root of W_O W_Oᵀ is made once per model and is there. Baselines, labels
 and the induction probe are not in it. Double loops take the definition pair by pair in numpy; they
@@ -63,7 +63,6 @@ def measure(
 
 def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callable[[], Any]]:
     pattern, z, W_O = record.pattern, record.kept("z"), record.W_O
-    compact = compact_outputs(z, W_O)
     heads = partial(every_number, record)
 
     def matrices() -> Any:
@@ -74,7 +73,7 @@ def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callabl
         "report": lambda: (heads(), matrices()),
         "every head": heads,
         "root": partial(output_root, tuple(W_O)),
-        "effective_rank": partial(effective_rank, z, W_O, compact=compact),
+        "effective_rank": partial(effective_rank, z, W_O),
         "four matrices": matrices,
         "jensen_shannon": partial(jensen_shannon, pattern),
         "coverage": partial(coverage, z, W_O),
@@ -85,8 +84,8 @@ def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> 
     bare = spread(seconds["bare"], 1e3, " ms", 1)
     titles = {
         "report": "report", "every head": "of it every head",
-        "effective_rank": "of that effective rank",
         "four matrices": "of it four matrices", "root": "once per model: the root of W_O W_Oᵀ",
+        "effective_rank": "effective rank of every head",
         "jensen_shannon": "`jensen_shannon`, all pairs", "coverage": "`coverage`, all layers",
     }  # fmt: skip
     results = []

@@ -201,10 +201,11 @@ def test_the_rows_name_their_functions() -> None:
         assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 
 
-def test_apart_is_the_apart_the_heads_own() -> None:
-    assert torch.equal(
-        layers.coverage(random_z(), weights()).apart, effective_rank(random_z(), weights()).sum(-1)
-    )
+def test_ranks_of_a_layer_are_those_of_its_heads() -> None:
+    each = effective_rank(random_z(), weights())
+    assert each.shape == (LAYERS, HEADS)
+    assert torch.equal(layers.coverage(random_z(), weights()).apart, each.sum(-1))
+    close(layers.head_rank(random_z(), weights()), each.sum(-1) / HEADS)
 
 
 WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[], object]]] = {

@@ -14,6 +14,7 @@ from mha_viz.core.metrics.output_rows import ROWS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 
 LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
+FUNCTIONS = [*(row.function for row in ROWS), outputs.effective_rank]
 Weights = tuple[Tensor, ...]
 
 
@@ -80,18 +81,18 @@ def test_outputs_at_hand_change_nothing(row) -> None:
 
 def test_compact_outputs_have_the_inner_products_of_the_whole_ones() -> None:
     z, W_O = random_z(), weights()
-    compact, heads = outputs.compact_outputs(z, W_O), materialised(z, W_O).double()
-    assert compact.shape == z.shape and compact.dtype == torch.float64
-    close(compact @ compact.mT, heads @ heads.mT)
+    compact, heads = torch.stack(outputs.compact_outputs(z, W_O)), materialised(z, W_O)
+    assert compact.shape == z.shape and compact.dtype == torch.float32
+    close(compact @ compact.mT, heads @ heads.mT, rtol=1e-4)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_half_precision_is_added_up_in_float32(row, dtype: torch.dtype) -> None:
+def test_half_precision_is_added_up_in_float32(function, dtype: torch.dtype) -> None:
     z, W_O = random_z().to(dtype), tuple(weight.to(dtype) for weight in weights())
-    got = row.function(z, W_O)
+    got = function(z, W_O)
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    want = row.function(z.double(), tuple(weight.double() for weight in W_O))
+    want = function(z.double(), tuple(weight.double() for weight in W_O))
     close(got.double(), want, rtol=1e-5)
 
 
@@ -105,9 +106,9 @@ def test_a_variance_far_from_zero_does_not_cancel() -> None:
 def test_a_head_that_writes_nothing() -> None:
     z = random_z()
     z[1, 2] = 0.0
-    for row in ROWS:
-        assert row.function(z, weights())[1, 2] == 0
-        assert (row.function(z, weights())[1, :2] > 0).all()
+    for function in FUNCTIONS:
+        assert function(z, weights())[1, 2] == 0
+        assert (function(z, weights())[1, :2] > 0).all()
     z[1] = 0.0
     share = outputs.output_share(z, weights())
     assert (share[1] == 0).all()
@@ -155,6 +156,7 @@ def test_every_number_stays_in_its_range(
 ) -> None:
     z, W_O = random_z(query, d_head, seed) * scale, weights(d_head, d_model, seed)
     table = {row.key: row.function(z, W_O) for row in ROWS}
+    table["effective_rank"] = outputs.effective_rank(z, W_O)
     assert all((values >= 0).all() and values.isfinite().all() for values in table.values())
     assert (table["importance"] <= table["output_norm"] * (1 + 1e-5)).all()
     close(table["output_share"].sum(-1), 1.0)
@@ -181,10 +183,10 @@ WRONG: dict[str, tuple[type[MhaVizError], str, Tensor, Weights]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("error", "words", "z", "W_O"), WRONG.values(), ids=WRONG.keys())
 def test_what_is_wrong_is_said(
-    row, error: type[MhaVizError], words: str, z: Tensor, W_O: Weights
+    function, error: type[MhaVizError], words: str, z: Tensor, W_O: Weights
 ) -> None:
     with pytest.raises(error, match=words):
-        row.function(z, W_O)
+        function(z, W_O)

@@ -7,6 +7,7 @@ import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, pattern_change
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
+from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.ui import views
 from mha_viz.ui.compare import diversity
 from tests.ui.compare_app import SECTIONS, TEXT, check, compare, said, table
@@ -139,8 +140,9 @@ def test_two_models_are_compared_by_words():
 
 def test_diversity_shows_each_layer(model, record):
     app = compare(
-        "diversity", "capacity", "coverage", model=model.name, text=TEXT, section="diversity"
-    )
+        "diversity", "capacity", "coverage", "head_ranks", model=model.name, text=TEXT,
+        section="diversity",
+    )  # fmt: skip
     shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
     for matrix in ("W_Q", "W_K", "W_V", "W_O"):
         expected = [mv.diversity(model, layer, matrix) for layer in range(4)]
@@ -150,6 +152,9 @@ def test_diversity_shows_each_layer(model, record):
                                atol=1e-5)  # fmt: skip
     together = coverage(record.z, record.W_O).together.numpy()
     np.testing.assert_allclose(table(app, "heads together")["heads together"], together, rtol=1e-4)
+    ranks = effective_rank(record.z, record.W_O).numpy()
+    listed = table(app, "Effective rank of each head")["Effective rank of each head"]
+    np.testing.assert_allclose(listed, ranks.ravel(), rtol=1e-4)
     statements = table(app, "Statement", "Left", "Right", "Here")
     found = variance_statement(record.z, record.W_O)
     assert len(statements) == 8

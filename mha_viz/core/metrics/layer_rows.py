@@ -2,7 +2,7 @@
 
 Knows the metric functions; must not know models, records or how a table is shown. What stands
 beside each number (both sides of a statement) is in `layers`: `coverage`, `capacity`,
-`variance_statement`, `norm_statement`.
+`variance_statement`, `norm_statement`; each head's rank is `effective_rank`.
 """
 
 from mha_viz.core.metrics.layers import (
@@ -11,12 +11,27 @@ from mha_viz.core.metrics.layers import (
     capacity_pooled,
     capacity_total,
     coverage_ratio,
+    head_rank,
     norm_ratio,
     variance_ratio,
 )
 from mha_viz.core.metrics.metric import Metric
 
 ROWS = (
+    Metric(
+        key="head_rank",
+        title="Effective rank of a head",
+        unit="",
+        range=(0.0, None),
+        direction="higher means heads that write in more directions",
+        meaning="In how many directions a head of the layer writes on average, weak ones counting less.",
+        formula=r"\frac{1}{n_h}\sum_i \mathrm{erank}(z_i W_{O,i}),\quad \mathrm{erank}(M) ="
+        r" \exp\Big(-\sum_r p_r \ln p_r\Big),\ p_r = \frac{\sigma_r(M)}{\sum_s \sigma_s(M)}",
+        source="Roy and Vetterli 2007",
+        function=head_rank,
+        of="layer",
+        needs=frozenset({"outputs"}),
+    ),
     Metric(
         key="coverage_ratio",
         title="Coverage",

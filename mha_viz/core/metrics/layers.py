@@ -191,6 +191,15 @@ def coverage_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
     return coverage(z, W_O).ratio
 
 
+def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
+    """Mean over the layer's heads of `effective_rank`: in how many directions one writes.
+
+    >>> head_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
+    tensor([3.0000])
+    """
+    return effective_rank(z, W_O).mean(-1)
+
+
 def capacity_total(pattern: Anything) -> Layers:
     """`capacity`'s total: the sum of the heads' information, nats.
 

@@ -5,7 +5,6 @@ Knows the metric functions; must not know models, records or how a table is show
 
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.outputs import (
-    effective_rank,
     importance,
     output_norm,
     output_share,
@@ -61,19 +60,6 @@ ROWS = (
         r"\quad h_q = z_q W_O",
         source="trace of the covariance matrix",
         function=variance,
-        needs=frozenset({"outputs", "compact"}),
-    ),
-    Metric(
-        key="effective_rank",
-        title="Effective rank of the output",
-        unit="",
-        range=(0.0, None),
-        direction="higher means writing in more directions",
-        meaning="In how many directions the head writes, weak ones counting less.",
-        formula=r"\exp\Big(-\sum_r p_r \ln p_r\Big),\quad p_r = \frac{\sigma_r}{\sum_s \sigma_s}"
-        r"\ \text{of}\ z W_O",
-        source="Roy and Vetterli 2007",
-        function=effective_rank,
         needs=frozenset({"outputs", "compact"}),
     ),
 )

@@ -20,7 +20,7 @@ from mha_viz.errors import DTypeError, ShapeError
 
 
 def importance(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
 ) -> Float[Tensor, "layer head"]:
     """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
@@ -44,11 +44,11 @@ def importance(
     tensor([[10.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
-    return outputs.mean(-2).norm(dim=-1).to(check_z(z))
+    return torch.stack([heads.mean(-2).norm(dim=-1) for heads in outputs])
 
 
 def output_norm(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
 ) -> Float[Tensor, "layer head"]:
     """Mean norm of a head's output: mean_q ||head_i(q)||_2.
 
@@ -70,11 +70,11 @@ def output_norm(
     tensor([[10.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
-    return outputs.norm(dim=-1).mean(-1).to(check_z(z))
+    return torch.stack([heads.norm(dim=-1).mean(-1) for heads in outputs])
 
 
 def output_share(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
 ) -> Float[Tensor, "layer head"]:
     """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
 
@@ -101,7 +101,7 @@ def output_share(
 
 
 def variance(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
 ) -> Float[Tensor, "layer head"]:
     """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
 
@@ -126,22 +126,21 @@ def variance(
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
     # centred before it is squared: mean of squares less square of the mean would cancel
-    centred = (outputs - outputs.mean(-2, keepdim=True)).flatten(2)
-    return (centred.norm(dim=-1) ** 2 / outputs.shape[-2]).to(check_z(z))
+    centred = (heads - heads.mean(-2, keepdim=True) for heads in outputs)
+    return torch.stack([heads.flatten(1).norm(dim=-1) ** 2 for heads in centred]) / z.shape[-2]
 
 
-def effective_rank(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
-) -> Float[Tensor, "layer head"]:
+def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer head"]:
     """In how many directions a head writes: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
     The singular values are those of the head's outputs on this text, (query, d_model), not
-    centred. Equal ones count fully, weak ones hardly.
+    centred. Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all
+    that is measured of a head otherwise, so it is no part of a report: a metric of layers
+    (`head_rank`) is made of it.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where these are at hand already.
 
     Returns:
         (layer, head), directions in [1, min(query, d_head, d_model)]; 0 for a head that writes
@@ -155,15 +154,17 @@ def effective_rank(
     >>> effective_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
     tensor([[3.0000]])
     """
-    outputs = compact_outputs(z, W_O) if compact is None else compact
-    tall = outputs.shape[-2] > outputs.shape[-1]
-    gram = outputs.mT @ outputs if tall else outputs @ outputs.mT  # the smaller one
-    return rank_of_gram(gram).to(check_z(z))
+    wide = check_outputs(z, W_O)
+    outputs = compact_outputs(z.double(), W_O)  # rounding would raise ranks
+    tall = z.shape[-2] > z.shape[-1]
+    # the smaller one
+    grams = [heads.mT @ heads if tall else heads @ heads.mT for heads in outputs]
+    return rank_of_gram(torch.stack(grams)).to(wide)
 
 
 def compact_outputs(
     z: Anything, W_O: Sequence[Anything]
-) -> Float[Tensor, "layer head query d_head"]:
+) -> tuple[Float[Tensor, "head query d_head"], ...]:
     """What heads write, d_head wide: z L with L L^T = W_O W_O^T; all measures here are made of it.
 
     Its coordinates are each head's own: heads cannot be compared by them.
@@ -173,45 +174,53 @@ def compact_outputs(
         W_O: each layer's output weights (head, d_head, d_model).
 
     Returns:
-        float64 (layer, head, query, d_head): ranks are taken of it, which rounding would raise.
+        (head, query, d_head) for each layer: float32, or float64 if z is that.
 
     Raises:
         ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
 
     >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
-    tensor([[[[10.]]]], dtype=torch.float64)
+    (tensor([[[10.]]]),)
     """
-    check_outputs(z, W_O)
-    return z.detach().double() @ output_root(W_O).to(z.device)
+    wide = check_outputs(z, W_O)
+    roots = output_root(W_O, wide).to(z.device)
+    # a layer at a time: nothing as large as z is held, and what is made is still in the cache
+    return tuple(rows.to(wide) @ root for rows, root in zip(z, roots, strict=True))
 
 
-def output_root(W_O: Sequence[Anything]) -> Float[Tensor, "layer head d_head d_head"]:
-    """Some L with L L^T = W_O W_O^T for every head, in float64; once per model.
+def output_root(
+    W_O: Sequence[Anything], dtype: torch.dtype = torch.float64
+) -> Float[Tensor, "layer head d_head d_head"]:
+    """Some L with L L^T = W_O W_O^T for every head; once per model.
 
     Args:
         W_O: each layer's output weights (head, d_head, d_model).
+        dtype: of the result; it is made in float64.
 
     >>> output_root([torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[5.]]]], dtype=torch.float64)
     """
     if isinstance(W_O, OutputWeights):
-        return W_O.root()
+        return W_O.root(dtype)
     # a layer at a time: only one layer's weights are ever held twice
     wide = (layer.detach().double() for layer in W_O)
-    return _root(torch.stack([weight @ weight.mT for weight in wide]))
+    return _root(torch.stack([weight @ weight.mT for weight in wide])).to(dtype)
 
 
 class OutputWeights(tuple[Tensor, ...]):
     """A model's W_O of all layers, which keeps its `output_root` from one text to the next."""
 
-    _known: tuple[list[int], Tensor] | None = None
+    _known: tuple[list[int], dict[torch.dtype, Tensor]] | None = None
 
-    def root(self) -> Float[Tensor, "layer head d_head d_head"]:
+    def root(self, dtype: torch.dtype) -> Float[Tensor, "layer head d_head d_head"]:
         """Made again only where weights were written to since."""
         versions = [weight._version for weight in self]
         if self._known is None or self._known[0] != versions:
-            self._known = versions, output_root(tuple(self))
-        return self._known[1]
+            self._known = versions, {}
+        kept = self._known[1]
+        if dtype not in kept:
+            kept[dtype] = output_root(tuple(self), dtype)
+        return kept[dtype]
 
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Whether these are views of the same numbers."""

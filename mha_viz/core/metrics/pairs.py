@@ -8,8 +8,7 @@ a query that may see nothing) counts as weight on one more key, "nowhere": two r
 alike, a row of zeros and a full one have nothing in common.
 """
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -23,7 +22,7 @@ from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.core.metrics.outputs import check_z
 from mha_viz.core.metrics.spread import LEAST
 
-BLOCK = 2**15  # weights of each head that one matrix product takes: no second pattern is held
+BLOCK = 2**12  # weights of each head that one matrix product takes: no second pattern is held
 SMALL_BLOCK = 2**12  # ... and that are mixed with all others': for a core's cache
 ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
@@ -49,10 +48,9 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [0.4472, 0.6325, 0.0000]])
     """
     check_pattern(pattern)
-    spans = _spans(pattern, BLOCK)
-    roots = itertools.chain((_block(pattern, span).sqrt() for span in spans),
-                            [_nowhere(pattern).sqrt()])  # fmt: skip
-    affinity = _products(roots)
+    affinity = _products(_flat(_rows(pattern, span).sqrt()) for span in _spans(pattern, BLOCK))
+    if (affinity.diagonal() < pattern.shape[-2] - ROUNDING).any():  # not all rows sum to 1
+        affinity = affinity + _products([_nowhere(pattern).sqrt()])
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
     own = affinity.diagonal()
@@ -86,7 +84,7 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     # numpy works in one thread: here as many work as torch would use, a block each
     with ThreadPoolExecutor(torch.get_num_threads() if mixed is _mixed else 1) as pool:
         spans = _spans(pattern, SMALL_BLOCK)
-        parts = pool.map(lambda span: mixed(_block(pattern, span)), spans)
+        parts = pool.map(lambda span: mixed(_flat(_rows(pattern, span))), spans)
         sums = sum(parts, start=mixed(_nowhere(pattern)))
     sums = sums.triu() + sums.triu(1).mT
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
@@ -117,8 +115,8 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    entries = _centred(_heads(z).flatten(1), dim=-1)
-    return _finished(_cosines(_products([entries])).clamp(-1.0, 1.0), 1.0, z)
+    products = _products_of(z, lambda heads: [_centred(heads.flatten(1), dim=-1)])
+    return _finished(_cosines(products).clamp(-1.0, 1.0), 1.0, z)
 
 
 def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
@@ -148,14 +146,10 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    outputs = _heads(z)
-    moments = outputs.mT @ outputs
-    squared = _products([moments.flatten(1)])
-    if normalize:
-        squared = _cosines(squared)
-    else:
-        norms = moments.diagonal(dim1=-2, dim2=-1).sum(-1).double()  # of z, squared
-        squared = squared / (norms[:, None] * norms)
+    squared = _cosines(_products_of(z, lambda heads: [(heads.mT @ heads).flatten(1)]))
+    if not normalize:
+        own = _own_redundancy(z)
+        squared = squared * own[:, None] * own
     likeness = squared.clamp(0.0, 1.0).sqrt()
     return _finished(likeness, 1.0 if normalize else None, z)
 
@@ -183,23 +177,38 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    outputs = _centred(_heads(z), dim=-2)
-    alike = _cosines(_products(_kernel_blocks(outputs)))
-    return _finished(alike.clamp(0.0, 1.0), 1.0, z)
+    products = _products_of(z, lambda heads: _kernel_blocks(_centred(heads, dim=-2)))
+    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
 
 
-def _heads(z: Tensor) -> Tensor:
-    """(layer * head, query, d_head) in a precision to add up in, of a size to be multiplied.
+def _products_of(
+    z: Tensor, blocks: Callable[[Tensor], Iterable[Tensor]]
+) -> Float[Tensor, "all_heads all_heads"]:
+    """The products of what `blocks` makes of z as (layer * head, query, d_head), at some scale.
 
-    Fourth powers of what is very large or small would not be numbers any more; no measure of z
-    depends on a head's scale.
+    No measure of z depends on a head's scale; but powers of what is very large or small may leave
+    the range of floats. Where they did it is done again with heads whose largest entry is 1.
     """
     heads = z.detach().to(check_z(z)).flatten(0, 1)
-    entries = heads.flatten(1)
-    largest = torch.maximum(entries.amax(-1), -entries.amin(-1))  # aminmax takes 20 times as long
-    if ((largest > 1e-4) & (largest < 1e4)).all():
-        return heads
-    return heads / torch.where(largest > 0, largest, 1.0).view(-1, 1, 1)
+    products = _products(blocks(heads))
+    own = products.diagonal()
+    if ((own > 1e-30) & (own < 1e30)).all():
+        return products
+    return _products(blocks(_scaled(heads)))
+
+
+def _scaled(heads: Tensor) -> Tensor:
+    """Each head divided by its largest entry; zeros stay."""
+    largest = heads.flatten(1).abs().amax(-1).view(-1, 1, 1)
+    return heads / torch.where(largest > 0, largest, 1.0)
+
+
+def _own_redundancy(z: Tensor) -> Tensor:
+    """R_ii, (layer * head,): ||z^T z||_F / ||z||_F^2."""
+    heads = _scaled(z.detach().to(check_z(z)).flatten(0, 1))
+    moments = heads.mT @ heads
+    trace = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
+    return (moments.flatten(1).norm(dim=-1) / trace).double()
 
 
 def _centred(values: Tensor, dim: int) -> Tensor:
@@ -208,8 +217,9 @@ def _centred(values: Tensor, dim: int) -> Tensor:
     # the mean of equal numbers may miss them by rounding; few heads begin and end alike
     first, last = (values.narrow(dim, at, 1) for at in (0, values.shape[dim] - 1))
     alike = (first == last).flatten(1).all(-1)
-    alike[alike.clone()] = (values[alike] == first[alike]).flatten(1).all(-1)
-    centred[alike] = 0.0
+    if alike.any():
+        alike[alike.clone()] = (values[alike] == first[alike]).flatten(1).all(-1)
+        centred[alike] = 0.0
     return centred
 
 
@@ -226,21 +236,26 @@ def _spans(pattern: Tensor, size: int) -> list[slice]:
     return [slice(begin, begin + step) for begin in range(0, n_query, step)]
 
 
-def _block(pattern: Tensor, queries: slice) -> Tensor:
-    """The rows of some queries: (layer * head, queries * key)."""
-    rows = pattern.detach()[:, :, queries]
-    return rows.to(check_pattern(pattern)).flatten(2).flatten(0, 1)
+def _rows(pattern: Tensor, queries: slice) -> Tensor:
+    """Those of some queries, (layer, head, queries, key), in a precision to add up in."""
+    return pattern.detach()[:, :, queries].to(check_pattern(pattern))
+
+
+def _flat(rows: Tensor) -> Tensor:
+    """All of a head in a row: (layer * head, queries * key)."""
+    return rows.flatten(2).flatten(0, 1)
 
 
 def _kernel_blocks(outputs: Tensor) -> Iterator[Tensor]:
     """K_i = z_i z_i^T row block by row block; the half below the diagonal counted in the other."""
     n_query = outputs.shape[1]
-    step = max(1, min(BLOCK // n_query, -(-n_query // 2)))
+    step = max(1, min(BLOCK // n_query, -(-n_query // 4)))
     for begin in range(0, n_query, step):
-        end = begin + step
-        rows = outputs[:, begin:end] @ outputs[:, begin:].mT
-        rows[..., step:] *= 2**0.5  # in a product of two such blocks: twice
-        yield rows.flatten(1)
+        rows, rest = outputs[:, begin : begin + step], outputs[:, begin + step :]
+        yield (rows @ rows.mT).flatten(1)
+        if rest.shape[1]:
+            # in a product of two such blocks: twice
+            yield (2**0.5 * rows @ rest.mT).flatten(1)
 
 
 def _nowhere(pattern: Tensor) -> Tensor:
@@ -250,15 +265,21 @@ def _nowhere(pattern: Tensor) -> Tensor:
 
 
 def _products(blocks: Iterable[Tensor]) -> Tensor:
-    """sum over blocks of block block^T, in float64; above the diagonal and on it alone."""
-    return torch.stack([_half_product(block).double() for block in blocks]).sum(0)
+    """sum over blocks of block block^T, in float64; right only on the diagonal and above it.
 
-
-def _half_product(rows: Tensor) -> Tensor:
-    """rows rows^T, but for most of what is below its diagonal: two thirds of the work."""
-    step = -(-len(rows) // 3)
-    parts = [rows[begin : begin + step] @ rows[begin:].mT for begin in range(0, len(rows), step)]
-    return torch.cat([F.pad(part, (len(rows) - part.shape[1], 0)) for part in parts])
+    Three panels of rows, each beside what is right of its diagonal block: two thirds of the work.
+    """
+    panels: list[Tensor] = []
+    for block in blocks:
+        step = -(-len(block) // 3)
+        parts = [block[at : at + step] @ block[at:].mT for at in range(0, len(block), step)]
+        if not panels:
+            panels = [part.double() for part in parts]
+        else:
+            for panel, part in zip(panels, parts, strict=True):
+                panel += part
+    size = panels[0].shape[1]
+    return torch.cat([F.pad(panel, (size - panel.shape[1], 0)) for panel in panels])
 
 
 def _mixed(block: Tensor) -> Tensor:

@@ -128,7 +128,9 @@ def _entropies(rows: Tensor) -> Tensor:
         return torch.special.entr(rows).sum(-1)
     # numpy's logarithm works on many numbers at once, torch's entr on one
     weights = rows.numpy()
-    return torch.from_numpy(-np.vecdot(weights, np.log(weights + LEAST)))
+    logarithms = weights + LEAST
+    np.log(logarithms, out=logarithms)
+    return torch.from_numpy(-np.vecdot(weights, logarithms))
 
 
 def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Tensor | None) -> Tensor:

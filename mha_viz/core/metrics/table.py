@@ -83,7 +83,7 @@ def head_table(
         "period": {"period": period},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
         # and all of what heads write of these
-        "compact": {"compact": compact_outputs(z, W_O) if "compact" in met else None},
+        "compact": {"compact": compact_outputs(z, W_O) if z is not None and W_O else None},
     }
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():

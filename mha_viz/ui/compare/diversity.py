@@ -9,9 +9,10 @@ import torch
 
 from mha_viz.capture.parameters import MATRICES, diversity
 from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
+from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
-from mha_viz.plots.layers import layer_lines
+from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
 from mha_viz.ui.scene import Scene
@@ -27,6 +28,7 @@ def draw(scene: Scene) -> None:
         st.info("This family does not show what its heads write: the rest needs that.")
         return
     _coverage(scene)
+    _head_ranks(scene)
     _statements(scene)
 
 
@@ -100,6 +102,21 @@ def _coverage(scene: Scene) -> None:
         "each uses by itself. The nearer the two, the less they tread on each other’s ground. "
         "A head cannot write into more directions than there are tokens, so short texts give small "
         "numbers.",
+    )  # fmt: skip
+
+
+def _head_ranks(scene: Scene) -> None:
+    """The same for every head by itself; a click chooses one."""
+    record, view, title = scene.record, state.current(), "Effective rank of each head"
+    ranks = effective_rank(record.kept("z"), record.W_O).numpy()
+    figures.show(
+        by_layer(ranks, title, "", dark=look.dark(), selected=(view.layer, view.head)),
+        key="head_ranks", name=title, on_click=words.choose,
+        table=words.head_values(scene, {title: ranks}), caption=words.settings(scene, title),
+        how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
+        f"most {min(record.kept('z').shape[-2:])} directions here: as many as its width, and as "
+        "there are tokens. A low rank says that it writes much the same for every token, not that "
+        "it matters little.",
     )  # fmt: skip
 
 
