@@ -24,7 +24,7 @@ ROWS = (
         unit="",
         range=(0.0, None),
         direction="higher means heads that write in more directions",
-        meaning="In how many directions a head of the layer writes on average, weak ones counting less.",
+        meaning="In how many directions a head writes on average, weak ones counting less.",
         formula=r"\frac{1}{n_h}\sum_i \mathrm{erank}(z_i W_{O,i}),\quad \mathrm{erank}(M) ="
         r" \exp\Big(-\sum_r p_r \ln p_r\Big),\ p_r = \frac{\sigma_r(M)}{\sum_s \sigma_s(M)}",
         source="Roy and Vetterli 2007",

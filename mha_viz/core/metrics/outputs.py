@@ -8,8 +8,6 @@ d_head numbers, z L has the same norms, means of the same norm, and the same sin
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import torch
 from jaxtyping import Float
@@ -233,7 +231,7 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
     tensor(2.0000, dtype=torch.float64)
     """
-    squares = _eigenvalues(gram)
+    squares = torch.linalg.eigvalsh(gram)
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()
@@ -245,21 +243,6 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
 def _place(tensor: Tensor) -> tuple[object, ...]:
     """Where its numbers lie in memory, and how they are read."""
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
-
-
-def _eigenvalues(matrices: Tensor) -> Tensor:
-    """Those of symmetric matrices, lowest first; LAPACK takes one matrix after the other."""
-    threads = torch.get_num_threads()
-    if matrices.device.type != "cpu" or matrices.ndim < 3 or threads == 1:
-        return torch.linalg.eigvalsh(matrices)
-    parts = _workers(threads).map(torch.linalg.eigvalsh, matrices.flatten(0, -3).chunk(threads))
-    return torch.cat(list(parts)).unflatten(0, matrices.shape[:-2])
-
-
-@cache
-def _workers(threads: int) -> ThreadPoolExecutor:
-    """Kept: a new thread's first eigenvalues take torch longer than all the others."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="eigenvalues")
 
 
 def check_z(z: Anything) -> torch.dtype:

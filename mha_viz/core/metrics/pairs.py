@@ -81,7 +81,8 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     """
     check_pattern(pattern)
     mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
-    # numpy works in one thread: here as many work as torch would use, a block each
+    # numpy works in one thread: here as many work as torch would use, a block each. They must end
+    # with the work: a thread that has used torch and stays makes all of torch's steps slower.
     with ThreadPoolExecutor(torch.get_num_threads() if mixed is _mixed else 1) as pool:
         spans = _spans(pattern, SMALL_BLOCK)
         parts = pool.map(lambda span: mixed(_flat(_rows(pattern, span))), spans)
