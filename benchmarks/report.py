@@ -29,7 +29,7 @@ from mha_viz.core.record import AttentionRecord
 
 AIMS = {("report", 128): 0.15, ("jensen_shannon", 128): 1.0}  # over the bare pass
 PEAK = 144  # MiB that nothing may take more than, at 512 tokens: as much as the patterns
-REPEATS = {128: 9, 512: 5}
+REPEATS = {128: 21, 512: 5}
 SAMPLE = 40  # pairs that a double loop is timed on
 TITLE = "Measuring and comparing all heads"
 ABOUT = """BERT-base size (12 layers, 12 heads, d_model 768; random weights), batch 1, float32, CPU.
