@@ -114,9 +114,9 @@ def _head_ranks(scene: Scene) -> None:
         key="head_ranks", name=title, on_click=words.choose,
         table=words.head_values(scene, {title: ranks}), caption=words.settings(scene, title),
         how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
-        f"most {min(record.kept('z').shape[-2:])} directions here: as many as its width, and as "
-        "there are tokens. A low rank says that it writes much the same for every token, not that "
-        "it matters little.",
+        f"most {min(record.kept('z').shape[-2:])} directions here: no more than it is wide, and no "
+        "more than there are tokens. A low rank says that it writes much the same for every token, "
+        "not that it matters little.",
     )  # fmt: skip
 
 
