@@ -128,7 +128,9 @@ class FigureDownload {
 export default function figureDownload({ parentElement, data }) {
   const view = (parentElement.mhaFigureDownload ??= new FigureDownload(parentElement));
   view.data = data;
+  const call = (view.calls = (view.calls ?? 0) + 1);
   return () => {
+    if (view.calls !== call) return; // Streamlit's late end of a call that a newer one has overtaken
     view.root.remove();
     delete parentElement.mhaFigureDownload;
   };

@@ -5,7 +5,7 @@ import { describeCell, ExactWeights } from "./grid_values.js";
 import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { paintGrid } from "./grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, placeTip } from "./grid_parts.js";
-import { colourTable, formatNumber, make, payloadStore, themeOf, viewOf } from "./shared.js";
+import { colourTable, endOf, formatNumber, make, payloadStore, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
 const SETTLE = 2500; // so long (ms) a click counts more than what Python says was selected
@@ -300,9 +300,5 @@ export default function headGrid(component) {
   const { parentElement, data, setTriggerValue } = component;
   const view = viewOf(parentElement, "headGrid", () => new HeadGrid(parentElement));
   view.update(data ?? {}, (value) => setTriggerValue("select", value));
-  return () => {
-    view.close();
-    view.root.remove();
-    delete parentElement.mhaViews.headGrid;
-  };
+  return endOf(parentElement, "headGrid");
 }

@@ -1,7 +1,7 @@
 // All heads of a model as switches: rows are layers, columns are heads; colour is a value.
 // A change shows here at once; Python gets the whole set a moment later.
 
-import { formatNumber, make, themeOf, viewOf } from "./shared.js";
+import { endOf, formatNumber, make, themeOf, viewOf } from "./shared.js";
 import { SwitchInput } from "./switch_input.js";
 import { NAMES, switchLegend, switchTable, tileColour } from "./switch_parts.js";
 /* global PALETTE */
@@ -221,9 +221,5 @@ export default function headSwitches(component) {
   const { parentElement, data, setTriggerValue } = component;
   const view = viewOf(parentElement, "headSwitches", () => new HeadSwitches(parentElement));
   view.update(data, (value) => setTriggerValue("switch", value));
-  return () => {
-    view.close();
-    view.root.remove();
-    delete parentElement.mhaViews.headSwitches;
-  };
+  return endOf(parentElement, "headSwitches");
 }

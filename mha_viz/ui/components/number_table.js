@@ -2,7 +2,7 @@
 // Exact values are said where the pointer is, and for the cell that arrow keys go to.
 
 import { inkOn, matrixTable, numberColour, paintPixels } from "./number_parts.js";
-import { formatNumber, make, themeOf, viewOf } from "./shared.js";
+import { endOf, formatNumber, make, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -216,15 +216,11 @@ class NumberTables {
 
   close() {
     for (const view of this.views) view.close();
-    this.root.remove();
   }
 }
 
 export default function numberTable({ parentElement, data, setTriggerValue }) {
   const view = viewOf(parentElement, "numberTables", () => new NumberTables(parentElement));
   view.update(data, (value) => setTriggerValue("cell", value));
-  return () => {
-    view.close();
-    delete parentElement.mhaViews.numberTables;
-  };
+  return endOf(parentElement, "numberTables");
 }

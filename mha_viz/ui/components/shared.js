@@ -123,8 +123,25 @@ export function tokenElement(text, special) {
   return make("bdi", special ? "token special" : "token", text);
 }
 
-/** The node that a component draws in: the same one at every call with the same parent. */
+/** What a component draws with: the same view at every call with the same parent. */
 export function viewOf(parent, name, create) {
   parent.mhaViews ??= {};
-  return (parent.mhaViews[name] ??= create());
+  const view = (parent.mhaViews[name] ??= create());
+  view.calls = (view.calls ?? 0) + 1;
+  return view;
+}
+
+/**
+ * What a component returns to be called at its end. Streamlit also calls it, late, for a call that
+ * newer data have overtaken: then the view belongs to the newer call, and stays.
+ */
+export function endOf(parent, name) {
+  const view = parent.mhaViews[name];
+  const { calls } = view;
+  return () => {
+    if (view.calls !== calls) return;
+    view.close();
+    view.root.remove();
+    delete parent.mhaViews[name];
+  };
 }

@@ -4,7 +4,7 @@
 import { LinesModel } from "./lines_model.js";
 import { paintLines } from "./lines_paint.js";
 import { buildLinesParts, drawHeads, drawTokens, drawValues } from "./lines_parts.js";
-import { formatWeight, themeOf, unpack, viewOf } from "./shared.js";
+import { endOf, formatWeight, themeOf, unpack, viewOf } from "./shared.js";
 /* global PALETTE */
 
 class TokenLines {
@@ -287,9 +287,5 @@ export default function tokenLines(component) {
   const { parentElement, data, setTriggerValue } = component;
   const view = viewOf(parentElement, "tokenLines", () => new TokenLines(parentElement));
   view.update(data, setTriggerValue);
-  return () => {
-    view.close();
-    view.root.remove();
-    delete parentElement.mhaViews.tokenLines;
-  };
+  return endOf(parentElement, "tokenLines");
 }

@@ -1,0 +1,36 @@
+"""What Streamlit does with a component when its data change twice in a moment."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from mha_viz.plots.browser import script
+from mha_viz.ui.components import figure_download
+
+SWITCHES = {"layers": 2, "heads": 3, "off": [], "value": None, "name": "", "heard": None,
+            "stale": False, "selected": None}  # fmt: skip
+DATA = {
+    "head_grid": {"error": "first"}, "head_switches": SWITCHES, "token_lines": {},
+    "number_table": {"tables": [], "across": None, "clickable": False},
+    "figure_download": {"figure": "{}", "plotly": None, "name": "a"},
+}  # fmt: skip
+CALL = """async ([source, data]) => {
+  const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  const { default: component } = await import(url);
+  const parentElement = document.createElement("div");
+  document.body.append(parentElement);
+  const call = () => component({ parentElement, data, setTriggerValue() {} });
+  const [overtaken, latest] = [call(), call()];
+  const drawn = () => parentElement.childElementCount;
+  const counts = [drawn()];
+  for (const end of [overtaken, latest]) { end(); counts.push(drawn()); }
+  call();
+  return [...counts, drawn()];
+}"""
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_end_of_an_overtaken_call_leaves_the_picture(browser: Browser, name: str) -> None:
+    page = browser.new_page()
+    source = figure_download.SCRIPT if name == "figure_download" else script(name)
+    assert page.evaluate(CALL, [source, DATA[name]]) == [1, 1, 0, 1]
+    page.close()
