@@ -137,9 +137,16 @@ def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float 
     pytest.fail(f"the app did not start within {seconds:.0f} s:\n{log.read_text()[-3000:]}")
 
 
+IDLE = """() => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
+  && !document.querySelector("[data-testid=stSkeleton]")"""  # where a chart will be
+REST = "() => new Promise((done) => requestIdleCallback(done, { timeout: 2000 }))"
+
+
 def _wait_idle(page: Page) -> None:
     page.wait_for_timeout(150)  # a click needs a moment to reach the server
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_function(IDLE)
+    page.evaluate(REST)  # what came last is drawn once the browser has nothing else to do
+    page.wait_for_function(IDLE)
 
 
 @pytest.fixture

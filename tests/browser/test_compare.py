@@ -105,8 +105,8 @@ def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
 
 def test_a_click_on_the_map_chooses_a_head(open_page, wait_idle):
     page = open_page(LINK + "twins")
-    before = page.locator(".js-plotly-plot").nth(1)
-    places = before.evaluate("p => p.data[0].customdata.map(c => Array.from(c))")
+    expect(page.locator(".js-plotly-plot")).to_have_count(6)  # matrix, map, and the pair below
+    places = plot(page, 1).evaluate("p => p.data[0].customdata.map(c => Array.from(c))")
     click_dot(page, places.index([3, 4]), figure=1)
     expect(page).to_have_url(re.compile("layer=3&head=4"))
     expect(heading(page, "L3 H4 and L0 H1")).to_be_visible()

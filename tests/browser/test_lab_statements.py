@@ -18,12 +18,12 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page.get_by_text("Picture by layer").nth(3).click()
     expect(page).to_have_url(re.compile("picture-variance=1"))
     wait_idle(page)
-    assert page.get_by_test_id("stPlotlyChart").count() == 1
+    expect(page.get_by_test_id("stPlotlyChart")).to_have_count(1)
     page.get_by_role("button", name="Switch heads off").click()
     expect(page.get_by_text("the worst loss of one head costs")).to_be_visible(timeout=60_000)
     go_back(page)
     wait_idle(page)
-    assert page.get_by_test_id("stPlotlyChart").count() == 1  # the last statement's alone
+    expect(page.get_by_test_id("stPlotlyChart")).to_have_count(1)  # the last statement's alone
     assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0
 
 
