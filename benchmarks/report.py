@@ -96,9 +96,9 @@ def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> 
                 measure=f"{title}, {n} tokens",
                 ours=spread(seconds[way], 1e3, " ms", 1),
                 beside=f"bare {bare}",
-                ratio=f"{over:.2f}",
+                ratio=f"{over:.3f}",
                 aim="" if aim is None else f"at most {aim:.2f}",
-                met=None if aim is None else over <= aim + 0.005,
+                met=None if aim is None else over <= aim,
             )
         )
     loops = {"four matrices": _four, "jensen_shannon": _clark}

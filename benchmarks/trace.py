@@ -53,7 +53,7 @@ def measure(
                     beside=f"bare {bare}",
                     ratio=f"{over:.2f}",
                     aim=f"at most {aim:.2f}" if aimed else "",
-                    met=over <= aim + 0.005 if aimed and aim is not None else None,
+                    met=over <= aim if aimed and aim is not None else None,
                 )
             )
     return results

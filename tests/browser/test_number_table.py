@@ -96,9 +96,9 @@ def test_small_cells_are_pixels_with_the_same_colours(open_page) -> None:
     said = page.locator(".number-table .tip:popover-open")
     expect(said).to_contain_text(re.compile(r"0\s*1$"))
     names = table.locator("th[scope=row]")
-    if names.count():  # each beside its own line
-        last, box = names.last.bounding_box(), canvas.bounding_box()
-        assert abs(last["y"] + last["height"] - box["y"] - box["height"]) < side
+    expect(names).to_have_count(n)
+    last, box = names.last.bounding_box(), canvas.bounding_box()  # each beside its own line
+    assert abs(last["y"] + last["height"] - box["y"] - box["height"]) < side
 
 
 def test_a_finger_is_answered_and_elsewhere_ends_it(open_page) -> None:

@@ -62,7 +62,7 @@ def sparsity(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer h
 
 def _keys_needed(rows: Tensor, share: float) -> Tensor:
     # numpy sorts several times faster than torch, which keeps track of where each weight was
-    held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum(-1)
+    held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum_(-1)
     # the lightest keys are given up while they hold no more than the rest of the mass; of ten
     # equal weights that is one, though in floats 0.1 may come out above 1 - 0.9
     given_up = torch.searchsorted(held, (1 - share + 1e-5) * held[..., -1:], right=True)

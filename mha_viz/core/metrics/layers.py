@@ -192,7 +192,16 @@ def coverage_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
 
 
 def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """Mean over the layer's heads of `effective_rank`: in how many directions one writes.
+    """Mean over the layer's heads of `effective_rank`, directions: (layer,), at least 0.
+
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Raises:
+        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+
+    Source: the effective rank of Roy and Vetterli 2007.
 
     >>> head_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
     tensor([3.0000])

@@ -49,8 +49,9 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     """
     check_pattern(pattern)
     affinity = _products(_flat(_rows(pattern, span).sqrt()) for span in _spans(pattern, BLOCK))
-    if (affinity.diagonal() < pattern.shape[-2] - ROUNDING).any():  # not all rows sum to 1
-        affinity = affinity + _products([_nowhere(pattern).sqrt()])
+    nowhere = _nowhere(pattern)
+    if nowhere.any():
+        affinity = affinity + _products([nowhere.sqrt()])
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
     own = affinity.diagonal()

@@ -15,11 +15,10 @@ from plotly.offline import get_plotlyjs
 from streamlit import runtime
 
 _HERE = Path(__file__)
-SCRIPT = _HERE.with_suffix(".js").read_text(encoding="utf-8")
 _download = st.components.v2.component(
     "mha_viz.figure_download",
     css=_HERE.with_suffix(".css").read_text(encoding="utf-8"),
-    js=SCRIPT,
+    js=_HERE.with_suffix(".js").read_text(encoding="utf-8"),
 )
 
 
