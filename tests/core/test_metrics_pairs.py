@@ -340,5 +340,5 @@ def test_a_row_of_zeros_is_seen_beside_rows_that_sum_to_a_little_more_than_1() -
     n = 251
     pattern = torch.full((1, 2, n, n), 1.004 / n)  # what half precision may sum to
     pattern[0, 1, 0] = 0.0  # alone it lacks less than all the others have too much
-    far = hellinger(pattern)[0, 1]
+    far = pairs.hellinger(pattern)[0, 1]
     assert float(far) == pytest.approx(math.sqrt((1.004 + 1) / 2 / n), rel=1e-3)
