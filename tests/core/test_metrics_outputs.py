@@ -81,7 +81,7 @@ def test_outputs_at_hand_change_nothing(row) -> None:
 
 def test_compact_outputs_have_the_inner_products_of_the_whole_ones() -> None:
     z, W_O = random_z(), weights()
-    compact, heads = torch.stack(outputs.compact_outputs(z, W_O)), materialised(z, W_O)
+    compact, heads = outputs.compact_outputs(z, W_O), materialised(z, W_O)
     assert compact.shape == z.shape and compact.dtype == torch.float32
     close(compact @ compact.mT, heads @ heads.mT, rtol=1e-4)
 

@@ -57,13 +57,14 @@ def sparsity(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer h
     wide = check_pattern(pattern)
     if not 0 < share <= 1:
         raise ArgumentError(f"share must be in (0, 1], got {share}")
-    return torch.stack([_keys_needed(layer.to(wide), share).mean(-1) for layer in pattern])
+    given_up = torch.stack([_given_up(layer.to(wide), share) for layer in pattern])
+    return (pattern.shape[-1] - given_up).mean(-1, dtype=wide)
 
 
-def _keys_needed(rows: Tensor, share: float) -> Tensor:
+def _given_up(rows: Tensor, share: float) -> Tensor:
+    """How many of the lightest keys hold no more than the rest of the mass, (head, query)."""
     # numpy sorts several times faster than torch, which keeps track of where each weight was
     held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum_(-1)
-    # the lightest keys are given up while they hold no more than the rest of the mass; of ten
-    # equal weights that is one, though in floats 0.1 may come out above 1 - 0.9
-    given_up = torch.searchsorted(held, (1 - share + 1e-5) * held[..., -1:], right=True)
-    return (rows.shape[-1] - given_up.squeeze(-1)).to(rows)
+    # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
+    rest = (1 - share + 1e-5) * held[..., -1:]
+    return torch.searchsorted(held, rest, right=True).squeeze(-1).to(rows.device)

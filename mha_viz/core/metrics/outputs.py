@@ -18,7 +18,7 @@ from mha_viz.errors import DTypeError, ShapeError
 
 
 def importance(
-    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
@@ -27,7 +27,7 @@ def importance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where these are at hand already.
+        compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
         (layer, head), at least 0, in units of the residual stream.
@@ -42,18 +42,18 @@ def importance(
     tensor([[10.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
-    return torch.stack([heads.mean(-2).norm(dim=-1) for heads in outputs])
+    return outputs.mean(-2).norm(dim=-1)
 
 
 def output_norm(
-    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """Mean norm of a head's output: mean_q ||head_i(q)||_2.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where these are at hand already.
+        compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
         (layer, head), at least `importance`, in units of the residual stream.
@@ -68,18 +68,18 @@ def output_norm(
     tensor([[10.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
-    return torch.stack([heads.norm(dim=-1).mean(-1) for heads in outputs])
+    return outputs.norm(dim=-1).mean(-1)
 
 
 def output_share(
-    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where these are at hand already.
+        compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
         (layer, head), shares in [0, 1] that sum to 1 over a layer; 0 where no head writes anything.
@@ -99,7 +99,7 @@ def output_share(
 
 
 def variance(
-    z: Anything, W_O: Sequence[Anything], *, compact: Sequence[Anything] | None = None
+    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
 
@@ -108,7 +108,7 @@ def variance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where these are at hand already.
+        compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
         (layer, head), at least 0, in squared units of the residual stream; 0 for one query.
@@ -156,13 +156,13 @@ def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer
     outputs = compact_outputs(z.double(), W_O)  # rounding would raise ranks
     tall = z.shape[-2] > z.shape[-1]
     # the smaller one
-    grams = [heads.mT @ heads if tall else heads @ heads.mT for heads in outputs]
-    return rank_of_gram(torch.stack(grams)).to(wide)
+    gram = outputs.mT @ outputs if tall else outputs @ outputs.mT
+    return rank_of_gram(gram).to(wide)
 
 
 def compact_outputs(
     z: Anything, W_O: Sequence[Anything]
-) -> tuple[Float[Tensor, "head query d_head"], ...]:
+) -> Float[Tensor, "layer head query d_head"]:
     """What heads write, d_head wide: z L with L L^T = W_O W_O^T; all measures here are made of it.
 
     Its coordinates are each head's own: heads cannot be compared by them.
@@ -172,18 +172,16 @@ def compact_outputs(
         W_O: each layer's output weights (head, d_head, d_model).
 
     Returns:
-        (head, query, d_head) for each layer: float32, or float64 if z is that.
+        (layer, head, query, d_head): float32, or float64 if z is that.
 
     Raises:
         ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
 
     >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
-    (tensor([[[10.]]]),)
+    tensor([[[[10.]]]])
     """
     wide = check_outputs(z, W_O)
-    roots = output_root(W_O, wide).to(z.device)
-    # a layer at a time: nothing as large as z is held, and what is made is still in the cache
-    return tuple(rows.to(wide) @ root for rows, root in zip(z, roots, strict=True))
+    return z.to(wide) @ output_root(W_O, wide).to(z.device)
 
 
 def output_root(

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -117,7 +116,7 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    products = _products_of(z, lambda heads: [_centred(heads.flatten(1), dim=-1)])
+    products = _products_of(z, lambda heads: _deviations(heads.flatten(1)))
     return _finished(_cosines(products).clamp(-1.0, 1.0), 1.0, z)
 
 
@@ -148,7 +147,7 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    squared = _cosines(_products_of(z, lambda heads: [(heads.mT @ heads).flatten(1)]))
+    squared = _cosines(_products_of(z, lambda heads: _kernel_blocks(heads.mT)))
     if not normalize:
         own = _own_redundancy(z)
         squared = squared * own[:, None] * own
@@ -179,7 +178,7 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    products = _products_of(z, lambda heads: _kernel_blocks(_centred(heads, dim=-2)))
+    products = _products_of(z, lambda heads: _kernel_blocks(heads - _mean(heads, dim=-2)))
     return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
 
 
@@ -213,16 +212,16 @@ def _own_redundancy(z: Tensor) -> Tensor:
     return (moments.flatten(1).norm(dim=-1) / trace).double()
 
 
-def _centred(values: Tensor, dim: int) -> Tensor:
-    """Less their mean along `dim`; exactly 0 for a head in which all of that is alike."""
-    centred = values - values.mean(dim, keepdim=True)
+def _mean(values: Tensor, dim: int) -> Tensor:
+    """The mean along `dim`; that very number for a head in which all of that is alike."""
+    mean = values.mean(dim, keepdim=True)
     # the mean of equal numbers may miss them by rounding; few heads begin and end alike
     first, last = (values.narrow(dim, at, 1) for at in (0, values.shape[dim] - 1))
     alike = (first == last).flatten(1).all(-1)
     if alike.any():
         alike[alike.clone()] = (values[alike] == first[alike]).flatten(1).all(-1)
-        centred[alike] = 0.0
-    return centred
+        mean[alike] = first[alike]
+    return mean
 
 
 def _cosines(products: Tensor) -> Tensor:
@@ -248,16 +247,24 @@ def _flat(rows: Tensor) -> Tensor:
     return rows.flatten(2).flatten(0, 1)
 
 
-def _kernel_blocks(outputs: Tensor) -> Iterator[Tensor]:
+def _deviations(entries: Tensor) -> Iterator[Tensor]:
+    """A head's numbers less their mean, part by part."""
+    mean = _mean(entries, dim=-1)
+    return (part - mean for part in entries.split(BLOCK, dim=-1))
+
+
+def _kernel_blocks(rows: Tensor) -> Iterator[Tensor]:
     """K_i = z_i z_i^T row block by row block; the half below the diagonal counted in the other."""
-    n_query = outputs.shape[1]
-    step = max(1, min(BLOCK // n_query, -(-n_query // 4)))
-    for begin in range(0, n_query, step):
-        rows, rest = outputs[:, begin : begin + step], outputs[:, begin + step :]
-        yield (rows @ rows.mT).flatten(1)
-        if rest.shape[1]:
-            # in a product of two such blocks: twice
-            yield (2**0.5 * rows @ rest.mT).flatten(1)
+    n_rows = rows.shape[1]
+    step = max(1, min(BLOCK // n_rows, -(-n_rows // 4)))
+    return (_kernel_rows(rows[:, begin:], step) for begin in range(0, n_rows, step))
+
+
+def _kernel_rows(rows: Tensor, step: int) -> Tensor:
+    """The first rows of K_i = z_i z_i^T, what is right of the diagonal block counted twice."""
+    block = rows[:, :step] @ rows.mT
+    block[..., step:] *= 2**0.5  # in a product of two such blocks: twice
+    return block.flatten(1)
 
 
 def _nowhere(pattern: Tensor) -> Tensor:
@@ -271,17 +278,16 @@ def _products(blocks: Iterable[Tensor]) -> Tensor:
 
     Three panels of rows, each beside what is right of its diagonal block: two thirds of the work.
     """
-    panels: list[Tensor] = []
+    total = torch.zeros(())  # as large as the first block has rows
     for block in blocks:
-        step = -(-len(block) // 3)
-        parts = [block[at : at + step] @ block[at:].mT for at in range(0, len(block), step)]
-        if not panels:
-            panels = [part.double() for part in parts]
-        else:
-            for panel, part in zip(panels, parts, strict=True):
-                panel += part
-    size = panels[0].shape[1]
-    return torch.cat([F.pad(panel, (size - panel.shape[1], 0)) for panel in panels])
+        size = len(block)
+        if not total.ndim:
+            total = block.new_zeros(size, size, dtype=torch.float64)
+        step = -(-size // 3)
+        for at in range(0, size, step):
+            total[at : at + step, at:] += block[at : at + step] @ block[at:].mT
+        del block  # before the next is made: in its place, which is in the cache already
+    return total
 
 
 def _mixed(block: Tensor) -> Tensor:
