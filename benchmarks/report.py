@@ -21,6 +21,7 @@ from transformers.utils import logging
 from benchmarks.measure import Result, interleaved, ratio, spread
 from benchmarks.memory import MIB, forget_peak, status
 from benchmarks.trace import network, text, traced_model
+from mha_viz.capture.report import head_report
 from mha_viz.core.measure import measure as every_number
 from mha_viz.core.metrics.layers import coverage
 from mha_viz.core.metrics.outputs import effective_rank, output_root
@@ -37,7 +38,9 @@ Ratios are over the bare forward pass with torch's fused attention (`sdpa`). "Re
 number of every head, from its pattern and its output (norms, variance), as
 `measure` gives them, and four matrices of 144 x 144 pairs: `hellinger`, `correlation`,
 `redundancy`, `cka`. The root of W_O W_Oᵀ is made once per model and is there. Baselines, labels
-and the induction probe are not in it. Double loops take the definition pair by pair in numpy; they
+and the induction probe are not in it; `head_report` is the whole table: these
+numbers with labels, nearest twins (by two of the matrices) and the baselines that take no other
+model. Double loops take the definition pair by pair in numpy; they
 are timed on 40 pairs drawn at random and scaled up to the 10,296 of them; "Clark et al." is the
 divergence of pairs of heads as their analysis computes it.
 Peak memory is that of a fresh process, above the patterns, z and weights it holds."""
@@ -71,6 +74,7 @@ def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callabl
     return {
         "bare": bare,
         "report": lambda: (heads(), matrices()),
+        "head_report": partial(head_report, record),
         "every head": heads,
         "root": partial(output_root, tuple(W_O)),
         "effective_rank": partial(effective_rank, z, W_O),
@@ -84,7 +88,8 @@ def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> 
     bare = spread(seconds["bare"], 1e3, " ms", 1)
     titles = {
         "report": "report", "every head": "of it every head",
-        "four matrices": "of it four matrices", "root": "once per model: the root of W_O W_Oᵀ",
+        "four matrices": "of it four matrices", "head_report": "`head_report`",
+        "root": "once per model: the root of W_O W_Oᵀ",
         "effective_rank": "effective rank of every head",
         "jensen_shannon": "`jensen_shannon`, all pairs", "coverage": "`coverage`, all layers",
     }  # fmt: skip

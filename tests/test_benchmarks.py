@@ -25,13 +25,13 @@ def test_trace_measures_every_way_at_every_length() -> None:
 def test_report_measures_every_way_and_its_double_loops() -> None:
     results = report.measure(lengths=(5,), repeats=2, **TINY)
     assert [r.measure for r in results] == [f"{name}, 5 tokens" for name in (
-        "report", "of it every head", "of it four matrices",
+        "report", "of it every head", "of it four matrices", "`head_report`",
         "once per model: the root of W_O W_Oᵀ", "effective rank of every head",
         "`jensen_shannon`, all pairs", "`coverage`, all layers",
         "four matrices", "`jensen_shannon`, all pairs",
     )]  # fmt: skip
-    assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results[:7])
-    assert all("scaled up" in r.beside and "times faster" in r.ratio for r in results[7:])
+    assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results[:8])
+    assert all("scaled up" in r.beside and "times faster" in r.ratio for r in results[8:])
     assert not any(r.aim for r in results)  # aims are of 128 tokens
 
 
