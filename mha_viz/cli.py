@@ -189,7 +189,6 @@ def report(
     ] = True,
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest twins."""
-    from mha_viz.capture.induction import induction_scores
     from mha_viz.capture.loading import load
     from mha_viz.capture.report import KEEP
     from mha_viz.capture.report import report as make
@@ -198,12 +197,7 @@ def report(
     keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
     record = loaded.trace(read(text), pair, part=part, keep=keep)
     record = record.merge_words() if words else record
-    if baseline:
-        made = make(record, loaded)
-    elif record.part == "cross":
-        made = make(record)
-    else:
-        made = make(record, induction=induction_scores(loaded, part=record.part))
+    made = make(record, loaded, untrained=baseline)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     kind = kind_of(ReportFormat, format, out, ReportFormat.table)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import sys
 from dataclasses import asdict
 from enum import StrEnum
@@ -192,10 +193,8 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
     if kind is ReportFormat.csv:
         return table.to_csv(index=False, lineterminator="\n")
     if kind is ReportFormat.json:
-        import pandas as pd
-
         rows = [
-            {str(key): None if pd.isna(value) else value for key, value in row.items()}
+            {str(key): value if _is_defined(value) else None for key, value in row.items()}
             for row in table.to_dict("records")
         ]
         return json.dumps({"notes": table.attrs["notes"], "heads": rows}, indent=2) + "\n"
@@ -228,7 +227,12 @@ def _report_table(table: DataFrame) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.3f}" if value == value else "–"  # NaN is not defined
+    return f"{value:.3f}" if _is_defined(value) else "–"
+
+
+def _is_defined(value: object) -> bool:
+    """Neither missing nor NaN, nor beyond what float32 holds."""
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
 def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:

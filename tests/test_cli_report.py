@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import mha_viz as mv
-from mha_viz import cli
+from mha_viz import cli, printed
 from mha_viz.capture import loading
 from mha_viz.capture.report import KEEP
 from tests.capture.families import build
@@ -83,8 +83,12 @@ def test_report_of_words_of_a_pair_and_without_baseline():
     assert "note: Sub-words were merged first" in done.stderr
     bare = read(call("report", TEXT, "--no-baseline", "-f", "csv").stdout_bytes, "csv")
     assert not [name for name in bare if name.endswith("_random")]
-    own = {"labels", "why", "induction", "induction_low", "induction_high"}  # from the probe
-    assert own < set(bare)
+    own = {
+        "labels",
+        "why",
+        *(name for name in bare if name.startswith("induction")),
+    }  # by the probe
+    assert len(own) == 7 and own < set(bare)
     rest = reported(baseline=False)
     assert_same(
         bare[[name for name in bare if name not in own]], rest.drop(columns=["labels", "why"])
@@ -116,3 +120,18 @@ def test_report_says_what_is_not_defined(monkeypatch):
     assert line.split()[2] == "–" and "nan" not in drawn and "None" not in drawn
     heads = json.loads(cli.printed.report(record, table, cli.ReportFormat.json))["heads"]
     assert heads[0]["entropy"] is None and heads[0]["twin"] is None
+
+
+def test_a_model_too_short_for_the_probe_is_reported_with_and_without_baseline(monkeypatch) -> None:
+    model = mv.load("tiny-gpt2")
+    monkeypatch.setattr(model, "n_ctx", 3)
+    monkeypatch.setattr(loading, "load", lambda name: model)
+    for option in ("--baseline", "--no-baseline"):
+        done = call("report", "a b", option)
+        assert done.exit_code == 0 and "note: Induction was not probed" in done.stderr
+
+
+def test_what_no_float_holds_is_null_in_json() -> None:
+    table = pd.DataFrame({"layer": [0], "head": [0], "twin": [None], "entropy": [np.inf]})
+    table.attrs["notes"] = []
+    assert '"entropy": null' in printed.report(None, table, printed.ReportFormat.json)

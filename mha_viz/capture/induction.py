@@ -19,6 +19,7 @@ from mha_viz.capture.run import run
 from mha_viz.capture.text import visible
 from mha_viz.capture.tokens import Encoded, encode
 from mha_viz.core.metrics import induction
+from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.errors import ArgumentError
 
 LONGEST_PERIOD = 25
@@ -35,6 +36,8 @@ class InductionScores:
         low, high: (layer, head), its 95 % t-interval over the texts, cut to [0, 1].
         n_seeds: how many random texts.
         period: tokens in one copy.
+        uniform, offset: what uniform attention, and a head that always looks at the token before,
+            score on such texts.
     """
 
     mean: Float[Tensor, "layer head"]
@@ -42,6 +45,8 @@ class InductionScores:
     high: Float[Tensor, "layer head"]
     n_seeds: int
     period: int
+    uniform: float
+    offset: float
 
 
 def induction_scores(
@@ -86,7 +91,8 @@ def induction_scores(
     own = _own(sample)
     n_around = len(sample.tokens) - (own.stop - own.start)
     period = _period(model, period, n_around, len(vocabulary))
-    _check_count(model, n_seeds, n_around + 2 * period)
+    length = n_around + 2 * period
+    _check_count(model, n_seeds, length)
     texts = [
         _instead(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
     ]
@@ -95,7 +101,14 @@ def induction_scores(
         induction(layer.float().cpu(), period=period, start=own.start)
         for layer in _patterns(model, part, texts)
     ]
-    return _summary(torch.stack(scores, dim=1), period)
+    causal = part == "decoder" or model.causal
+    untaught = (
+        float(induction(weights, period=period, start=own.start))
+        for weights in (
+            uniform_pattern(length, length, causal=causal), offset_pattern(length, length, -1),
+        )
+    )  # fmt: skip
+    return InductionScores(*_summary(torch.stack(scores, dim=1)), n_seeds, period, *untaught)
 
 
 # -- the texts -----------------------------------------------------------------------------------
@@ -146,6 +159,11 @@ def _vocabulary(model: AttentionModel) -> list[int]:
 def _period(model: AttentionModel, asked: int | None, n_around: int, n_tokens: int) -> int:
     most = min((model.n_ctx - n_around) // 2, n_tokens)
     period = min(most, LONGEST_PERIOD) if asked is None else asked
+    if most < 2:
+        raise ArgumentError(
+            f"{model.name} takes {model.n_ctx} tokens and has {n_tokens:,} that are not special: "
+            f"two different ones, said twice, and {n_around} special ones do not fit."
+        )
     if not 2 <= period <= most:
         raise ArgumentError(
             f"period must lie in 2..{most}: {model.name} takes {model.n_ctx} tokens and has "
@@ -191,10 +209,11 @@ def _nothing(model: AttentionModel) -> Encoded:
     return _instead(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
 
 
-def _summary(scores: Float[Tensor, "text layer head"], period: int) -> InductionScores:
+def _summary(scores: Float[Tensor, "text layer head"]) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean, and both ends of its interval."""
     n = len(scores)
     wide = scores.double()
     mean = wide.mean(0)
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * wide.std(0) / n**0.5
     low, high = (bound.clamp(0.0, 1.0).float() for bound in (mean - reach, mean + reach))
-    return InductionScores(mean.float(), low, high, n, period)
+    return mean.float(), low, high

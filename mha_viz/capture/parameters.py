@@ -5,13 +5,18 @@ Knows models and the parameter metrics; must not know records or screens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.parameters import cosine, product_cosine, subspace_overlap
+from mha_viz.core.metrics.parameters import (
+    cosine,
+    product_cosine,
+    product_overlap,
+    subspace_overlap,
+)
 from mha_viz.core.metrics.parameters import diversity as diversity_of
 from mha_viz.errors import ArgumentError
 
@@ -20,9 +25,9 @@ if TYPE_CHECKING:
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}
-_BY: dict[str, Callable[[Sequence[Tensor]], Tensor]] = {
-    "cosine": cosine,
-    "subspace_overlap": subspace_overlap,
+_BY: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {  # of one, of a product
+    "cosine": (cosine, product_cosine),
+    "subspace_overlap": (subspace_overlap, product_overlap),
 }
 
 
@@ -36,7 +41,7 @@ def parameter_similarity(
         name: "W_Q", "W_K", "W_V", "W_O", or the products a head acts by: "W_QK" = W_Q W_K^T,
             which makes the scores, and "W_OV" = W_V W_O, which makes the output.
         measure: "cosine" <W_i, W_j> / (||W_i|| ||W_j||), in [-1, 1], or "subspace_overlap"
-            ||U_i^T U_j||_F^2 / d_head, in [0, 1] (not for products).
+            ||U_i^T U_j||_F^2 / d_head, in [0, 1]; see `product_overlap` for that of products.
         part: of an encoder-decoder.
 
     Returns:
@@ -51,13 +56,12 @@ def parameter_similarity(
     >>> mv.parameter_similarity(mv.load("tiny-gpt2"), "W_QK").shape
     torch.Size([32, 32])
     """
-    if measure not in _BY or (name in PRODUCTS and measure != "cosine"):
-        allowed = "cosine" if name in PRODUCTS else ", ".join(_BY)
-        raise ArgumentError(f"measure of {name} must be one of {allowed}, got {measure!r}.")
+    if measure not in _BY:
+        raise ArgumentError(f"measure must be one of {', '.join(_BY)}, got {measure!r}.")
+    of_one, of_product = _BY[measure]
     if name in PRODUCTS:
-        left, right = (_wide(model, matrix, part) for matrix in PRODUCTS[name])
-        return product_cosine(left, right)
-    return _BY[measure](_wide(model, name, part))
+        return of_product(*(_wide(model, matrix, part) for matrix in PRODUCTS[name]))
+    return of_one(_wide(model, name, part))
 
 
 def diversity(

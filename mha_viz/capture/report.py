@@ -6,7 +6,7 @@ Knows records and, for random weights and the induction probe, models; must not 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -74,6 +74,7 @@ def report(
     record: AttentionRecord,
     model: AttentionModel | None = None,
     *,
+    untrained: bool = True,
     random: AttentionModel | None = None,
     induction: InductionScores | None = None,
     random_induction: InductionScores | None = None,
@@ -82,35 +83,35 @@ def report(
 
     Args:
         record: traced with `keep=KEEP` for every number; what is missing is left out.
-        model: where the record comes from: adds the induction probe and, unless `random` is
-            given, makes the model with random weights that serves as a baseline.
-        random: that model, where it is at hand already.
+        model: where the record comes from: adds the induction probe and, if `untrained`, the
+            baseline of the same architecture with random weights.
+        random: the model with random weights, where it is at hand already.
         induction, random_induction: the probe's scores, where they are at hand already.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
         from mha_viz.capture.random_twin import random_twin
 
-        random = random_twin(model) if random is None else random
         induction = induction or _probed(model, record.part, notes)
-        random_induction = random_induction or _probed(random, record.part, [])
+        if untrained:
+            random = random_twin(model) if random is None else random
+            random_induction = random_induction or _probed(random, record.part, [])
     scores = measure(record)
     if induction is not None:
         scores["induction"] = induction.mean
-    untrained = None if random is None else _random_scores(record, random)
-    if random is not None and untrained is None:
+    theirs = None if random is None else _random_scores(record, random)
+    if random is not None and theirs is None:
         notes.append("No random-weights baseline: tokens were left out of this record.")
-    if untrained is not None and random_induction is not None:
-        untrained["induction"] = random_induction.mean
-    if record.removed is not None:
-        notes.append("Tokens were left out and rows scaled back to 1: scores are of what is left.")
-    if record.merged:
-        notes.append("Sub-words were merged first: scores are of words.")
-    if record.z is None:
-        notes.append("What heads write was not kept: no numbers are made of outputs.")
-    found = text_baselines(record, untrained)
+    if theirs is not None and random_induction is not None:
+        theirs["induction"] = random_induction.mean
+    found = text_baselines(record, theirs)
+    if induction is not None:  # its texts are the probe's, not this one
+        found["induction"] = replace(
+            found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
+        )
     scores = {key: scores[key] for key in METRICS if key in scores}
-    return Report(scores, found, head_labels(scores, found), induction, (*record.notes, *notes))
+    notes = [*record.notes, *_missing(record), *notes]
+    return Report(scores, found, head_labels(scores, found), induction, tuple(notes))
 
 
 def head_report(record: AttentionRecord, model: AttentionModel | None = None) -> pd.DataFrame:
@@ -135,6 +136,42 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
     (32, True)
     """
     return report(record, model).table(record)
+
+
+def _missing(record: AttentionRecord) -> Iterator[str]:
+    """What a reader should know about the record, and why a number may not be there."""
+    mass = record.pattern.sum(-1)
+    nothing = mass < 1e-6
+    if record.removed is not None:
+        scaled = bool(((mass > 0.99) | nothing).all())
+        kept = "rows scaled back to 1" if scaled else "rows not scaled back to 1"
+        yield f"Tokens were left out and {kept}: scores are of what is left."
+    if record.merged:
+        yield "Sub-words were merged first: scores are of words."
+    idle = int(nothing.all(-1).sum())
+    if idle:
+        yield (
+            f"Heads that attend to nothing on this text: {idle}. What is measured of their weights "
+            "is not defined."
+        )
+    if nothing.any() and not nothing.all(-1)[nothing.any(-1)].all():
+        yield "Some queries attend to nothing: in a head's means their rows count as 0."
+    if record.is_cross:
+        yield (
+            "Cross attention reads another text: positions beside each other, induction and random "
+            "weights are not measured."
+        )
+    elif len(record.tokens) == 1:
+        yield "A single token has no neighbours, and its likeness of outputs is not defined."
+    if record.z is None:
+        yield "What heads write was not kept: no numbers are made of outputs."
+    elif not record.W_O:
+        yield (
+            "The model's output weights are not at hand (a record that was read from a file): how "
+            "much heads write is not measured."
+        )
+    if record.n_layers * record.n_heads == 1:
+        yield "There is one head only: it has no twin."
 
 
 def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:

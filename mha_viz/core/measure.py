@@ -14,6 +14,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 
 PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
@@ -23,6 +24,7 @@ PAIR_MEASURES = {  # measure between two heads -> what of the record it is made 
     "redundancy": "z",
     "cka": "z",
 }
+_ROUNDING = 1e-6  # of a likeness in float32
 LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances
 
 
@@ -52,8 +54,11 @@ def text_baselines(
         record: the text; with `value` kept, outputs have baselines, too.
         random: what `measure` gave for a record of the same text from random weights.
     """
-    value = record.value if record.pattern.shape[-1] == len(record.key_tokens) else None
-    found = baselines(record.pattern, **_about(record), value=value, W_O=record.W_O, random=random)
+    parts = (_parts(record.tokens), _parts(record.key_tokens)) if record.merged else None
+    found = baselines(
+        record.pattern, **_about(record), parts=parts, value=record.value, W_O=record.W_O,
+        random=random,
+    )  # fmt: skip
     return _without_places(record, found)
 
 
@@ -88,10 +93,18 @@ def head_similarity(
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
     """`head_similarity` as a distance: a likeness s becomes 1 - |s|, so that 0 is the same.
 
-    A head whose output is another's turned round (correlation -1) is its twin, too.
+    A head whose output is another's turned round (correlation -1) is its twin, too. A likeness
+    that misses 1 by no more than rounding is 1: no order of heads is made of that.
     """
     matrix = head_similarity(record, measure)
-    return (1 - matrix.abs()).clamp(min=0.0) if measure in LIKENESS else matrix
+    if measure not in LIKENESS:
+        return matrix
+    apart = 1 - matrix.abs()
+    return apart.masked_fill(apart < _ROUNDING, 0.0)
+
+
+def _parts(axis: tuple[Token, ...]) -> Tensor:
+    return torch.tensor([token.parts for token in axis])
 
 
 def _about(record: AttentionRecord) -> dict[str, Any]:

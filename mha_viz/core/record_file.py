@@ -86,15 +86,19 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _to_list(token: Token) -> list[Any]:
     return [
         token.text, token.id, token.start, token.end, token.word, token.is_special, token.segment,
+        token.parts,
     ]  # fmt: skip
 
 
 def _from_list(raw: list[Any]) -> Token:
-    text, number, *places, is_special, segment = _of(list, raw)
+    text, number, *places, is_special, segment, parts = _of(list, raw)
     start, end, word = (None if place is None else _of(int, place) for place in places)
+    if _of(int, parts) < 1:
+        raise ValueError(f"a token stands for one at least, got {parts}")
     return Token(
-        _text(text), _of(int, number), start, end, word, _of(bool, is_special), _of(int, segment)
-    )
+        _text(text), _of(int, number), start, end, word, _of(bool, is_special), _of(int, segment),
+        parts,
+    )  # fmt: skip
 
 
 def _of(kind: type, value: Any) -> Any:

@@ -25,6 +25,7 @@ class Token:
             None for special tokens.
         is_special: added by the tokenizer ([CLS], [SEP], <s> ...), not typed.
         segment: 0 for the text, 1 for the second text of a pair.
+        parts: how many tokens a merged word was.
     """
 
     text: str
@@ -34,6 +35,7 @@ class Token:
     word: int | None = None
     is_special: bool = False
     segment: int = 0
+    parts: int = 1
 
 
 def merge(
@@ -48,6 +50,8 @@ def merge(
     >>> member, words = merge(parts, "walking", None)
     >>> member.tolist(), words[0].text, words[0].id
     ([[1.0, 1.0]], 'walking', -1)
+    >>> words[0].parts
+    2
     """
     groups = [[0]] if tokens else []
     for i, (previous, token) in enumerate(pairwise(tokens), start=1):
@@ -69,4 +73,4 @@ def _word(parts: list[Token], text: str, text_pair: str | None) -> Token:
     source = (text_pair if first.segment else text) or ""
     label = "" if first.start is None else source[first.start : last.end].strip()
     label = label or "".join(part.text for part in parts)
-    return replace(first, text=label, id=-1, end=last.end)
+    return replace(first, text=label, id=-1, end=last.end, parts=sum(part.parts for part in parts))

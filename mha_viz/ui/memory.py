@@ -116,7 +116,8 @@ def induction(
 class Cache:
     """Recently made things, up to a number of bytes; safe to share between threads.
 
-    The newest thing stays even where it alone is larger than all the room.
+    What alone is larger than all the room is not kept: it would push out everything else, only to
+    be pushed out next. Who needs it for longer holds it.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -133,12 +134,15 @@ class Cache:
                 found: T = self._items[key][0]
                 return found
         thing = make()
+        n_bytes = size(thing)
+        if n_bytes > self.max_bytes:
+            return thing
         with self._lock:
             if key in self._items:  # another session made it meanwhile
                 self.n_bytes -= self._items.pop(key)[1]
-            self._items[key] = (thing, size(thing))
-            self.n_bytes += self._items[key][1]
-            while self.n_bytes > self.max_bytes and len(self._items) > 1:
+            self._items[key] = (thing, n_bytes)
+            self.n_bytes += n_bytes
+            while self.n_bytes > self.max_bytes:
                 self.n_bytes -= self._items.popitem(last=False)[1][1]
         return thing
 

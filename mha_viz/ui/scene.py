@@ -91,6 +91,10 @@ def shown(scene: Scene, view: View) -> AttentionRecord:
     options = (view.words, view.no_special, view.no_first)
     if not any(options):
         return scene.record
+    key = (scene.key, options)
+    held: tuple[Hashable, AttentionRecord] | None = st.session_state.get("shown")
+    if held is not None and held[0] == key:
+        return held[1]
 
     def derive() -> AttentionRecord:
         record = scene.record.merge_words() if view.words else scene.record
@@ -98,7 +102,9 @@ def shown(scene: Scene, view: View) -> AttentionRecord:
             record = record.without_first()
         return record.without_special() if view.no_special else record
 
-    return memory.cache().get((scene.key, options), derive, size)
+    record = memory.cache().get(key, derive, size)
+    st.session_state.shown = (key, record)
+    return record
 
 
 def fit_head(scene: Scene) -> tuple[int, int]:

@@ -130,6 +130,16 @@ def test_parameters_of_heads(model) -> None:
     want = torch.nn.functional.cosine_similarity(product[:, None], product[None], dim=-1)
     got = mv.parameter_similarity(model, "W_QK")
     torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    V, out = (torch.cat(model.head_weights(name)).double() for name in ("W_V", "W_O"))
+    out = out if out.shape[-1] == model.d_model else out.mT
+    U, _, W = torch.linalg.svd(V @ out)
+    reads, writes = U[..., : model.d_head], W[..., : model.d_head, :].mT
+    want = torch.ones(32, 32, dtype=torch.float64)
+    for bases in (reads, writes):
+        for i, j in np.ndindex(32, 32):
+            want[i, j] *= (bases[i].mT @ bases[j]).square().sum() / model.d_head
+    got = mv.parameter_similarity(model, "W_OV", "subspace_overlap")
+    torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
     layer = mv.parameter_similarity(model, "W_V")[8:16, 8:16].double()
     off = layer[~torch.eye(8, dtype=torch.bool)]
     assert mv.diversity(model, 1, "W_V") == pytest.approx(float((1 - off.abs()).mean()), abs=1e-5)
@@ -139,7 +149,7 @@ def test_parameters_of_heads(model) -> None:
     ("call", "message"),
     [
         (lambda m: mv.parameter_similarity(m, "W_X"), "W_Q, W_K"),
-        (lambda m: mv.parameter_similarity(m, "W_QK", "subspace_overlap"), "must be one of cosine"),
+        (lambda m: mv.parameter_similarity(m, "W_QK", "angle"), "must be one of cosine, sub"),
         (lambda m: mv.diversity(m, 99), "0..3"),
         (lambda m: mv.diversity(m, 0, "W_QK"), "W_Q, W_K"),
     ],
@@ -154,4 +164,44 @@ def test_a_model_too_small_for_the_induction_probe_is_measured_all_the_same(monk
     monkeypatch.setattr(model, "n_ctx", 3)  # no text fits twice
     made = report(model.trace("a b"), model)
     assert "induction" not in made.scores and made.induction is None
-    assert any(note.startswith("Induction was not probed: period") for note in made.notes)
+    assert any(
+        note.startswith("Induction was not probed: tiny-gpt2 takes 3 tokens") for note in made.notes
+    )
+
+
+def test_tokens_left_out_without_scaling_are_measured_and_said(model, record) -> None:
+    made = report(record.without_first(renormalize=False), model)
+    assert any("rows not scaled back" in note for note in made.notes)
+    assert not any("rows scaled back" in note for note in made.notes)
+    assert all(values.isfinite().all() for values in made.scores.values())
+
+
+def test_a_head_that_attends_to_nothing_has_no_numbers_and_no_labels(record) -> None:
+    pattern = record.pattern.clone()
+    pattern[1, 3] = 0.0
+    pattern[2, 5, 4] = 0.0
+    made = report(replace(record, pattern=pattern))
+    assert any("attend to nothing on this text: 1." in note for note in made.notes)
+    assert any("Some queries attend to nothing" in note for note in made.notes)
+    assert made.labels[1][3] == ()
+    table = made.table(record).set_index(["layer", "head"]).loc[(1, 3)]
+    assert np.isnan(table.entropy) and np.isnan(table.distance) and table.output_norm > 0
+
+
+def test_what_is_missing_is_said(model, record, tmp_path) -> None:
+    def notes(seen: mv.AttentionRecord) -> str:
+        return " ".join(report(seen).notes)
+
+    assert notes(record) == ""
+    assert "single token" in notes(model.trace("a", keep=KEEP))
+    assert "not at hand" in notes(mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")))
+    bare = mv.AttentionRecord.load(record.save(tmp_path / "bare.safetensors"))
+    none = dict.fromkeys(("z", "query", "key", "value"))
+    one = replace(bare, pattern=record.pattern[:1, :1], scale=(), **none)
+    assert "no twin" in notes(one)
+
+
+def test_induction_has_the_baselines_of_the_probe(full) -> None:
+    # the second copy's rows see 26 to 50 tokens; a head that looks one token back misses them all
+    assert full["induction_uniform"][0] == pytest.approx((1 / np.arange(26, 51)).mean(), rel=1e-5)
+    assert full["induction_offset"][0] == 0.0

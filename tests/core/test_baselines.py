@@ -1,12 +1,16 @@
 """Baselines against definitions worked out by hand, and labels at and around their thresholds."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
+import mha_viz as mv
 from mha_viz.core import metrics
+from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels
+from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.errors import ArgumentError
 
 LAYERS, HEADS, N, KEYS, D_HEAD, D_MODEL = 2, 3, 11, 13, 5, 7
@@ -122,3 +126,26 @@ def test_a_sink_is_not_long_range() -> None:
     given = {"distance": Baseline(uniform=4.0), "first_token": Baseline(uniform=0.1)}
     assert labels(scores_of(distance=9.0, first_token=0.9), **given) == ["first_token"]
     assert labels(scores_of(distance=9.0, first_token=0.2), **given) == ["long_range"]
+
+
+def test_of_words_they_are_those_of_tokens_after_merging() -> None:
+    record = mv.load("tiny-gpt2").trace("The unbelievable antidisestablishmentarianism sat")
+    words = record.merge_words()
+    assert len(words.tokens) < len(record.tokens) == sum(token.parts for token in words.tokens)
+    for name, weights in (
+        ("uniform", uniform_pattern(*record.pattern.shape[-2:], causal=True)),
+        ("offset", offset_pattern(*record.pattern.shape[-2:], -1)),
+    ):
+        heads = weights.expand_as(record.pattern)
+        want = measure(replace(record, pattern=heads.clone(), z=None).merge_words())
+        got = text_baselines(words)
+        for key, values in want.items():
+            assert getattr(got[key], name) == pytest.approx(float(values.mean()), abs=1e-5), key
+
+
+def test_words_remember_how_many_tokens_they_were(tmp_path) -> None:
+    words = mv.load("tiny-gpt2").trace("The unbelievable cat").merge_words()
+    assert mv.AttentionRecord.load(words.save(tmp_path / "words.safetensors")) == words
+    assert [token.parts for token in words.without_first().tokens] == [
+        token.parts for token in words.tokens[1:]
+    ]

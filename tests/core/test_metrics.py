@@ -260,3 +260,28 @@ WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
 def test_what_is_wrong_is_said(error: type[MhaVizError], words: str, call: object) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_a_row_that_lost_mass_may_be_more_spread_out_than_ln_2_over_two_keys() -> None:
+    pattern = torch.tensor([[[[0.37, 0.37], [0.37, 0.37]]]])
+    assert float(metrics.normalized_entropy(pattern)) == 1.0  # cut there: 0.736 nats over ln 2
+    with pytest.raises(ArgumentError, match="may not see"):
+        metrics.normalized_entropy(pattern, causal=True)
+
+
+def test_rows_of_zeros_tell_nothing() -> None:
+    alike = torch.full((1, 1, 5, 5), 0.2)
+    alike[..., :2, :] = 0.0
+    close(metrics.information(alike), 0.0)
+    apart = torch.eye(5)[None, None].clone()
+    apart[..., :2, :] = 0.0
+    close(metrics.information(apart), math.log(3))
+    close(metrics.information(torch.zeros(1, 1, 5, 5)), 0.0)
+
+
+def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() -> None:
+    pattern = random_pattern() * torch.linspace(0.3, 1.0, N)[:, None]
+    joint = pattern.double() / pattern.double().sum((-2, -1), keepdim=True)
+    h = [torch.special.entr(joint.sum(axes)).sum(-1) for axes in (-2, -1)]
+    want = h[0] + h[1] - torch.special.entr(joint).sum((-2, -1))
+    close(metrics.information(pattern), want.float(), atol=1e-5)

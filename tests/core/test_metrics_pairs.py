@@ -272,6 +272,31 @@ def test_a_head_that_is_the_same_for_every_query_has_no_cka_but_a_correlation() 
     close(pairs.redundancy(random_z(1)).diagonal(), 1.0)
 
 
+@pytest.mark.parametrize("function", [pairs.correlation, pairs.cka])
+def test_a_head_that_differs_by_rounding_alone_has_no_likeness(
+    function: Callable[..., Tensor],
+) -> None:
+    z = random_z()
+    z[1, 2] = 9.0 + 1e-6 * torch.randn(z.shape[-2:])
+    z[0, 1] = 9.0 + 1e-4 * torch.randn(z.shape[-2:])
+    got, place = function(z), HEADS + 2
+    others = torch.arange(len(got)) != place
+    assert got[place].isnan().all() and got[others][:, others].isfinite().all()
+    close(got[others][:, others], function(z.double())[others][:, others], atol=2e-2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_weights_are_no_distance_apart(seed: int) -> None:
+    pattern = random_pattern(query=23, key=23, seed=seed)
+    pattern[1, 2] = pattern[0, 1]
+    got = pairs.hellinger(pattern)
+    assert got[1, HEADS + 2] < 1e-7
+    pattern[1, 2] = 0.9999 * pattern[0, 1] + 0.0001 / 23
+    root = pattern.double().sqrt()
+    want = ((root[1, 2] - root[0, 1]).square().sum() / 2 / 23).sqrt()
+    assert float(pairs.hellinger(pattern)[1, HEADS + 2]) == pytest.approx(float(want), rel=1e-3)
+
+
 def test_orthogonal_heads() -> None:
     z = torch.zeros(1, 2, N, 6)
     z[0, 0, :, :3], z[0, 1, :, 3:] = torch.randn(N, 3), torch.randn(N, 3)

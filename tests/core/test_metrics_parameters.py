@@ -18,6 +18,7 @@ from mha_viz.core.metrics.parameters import (
     diversity,
     principal_angles,
     product_cosine,
+    product_overlap,
     subspace_overlap,
 )
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
@@ -72,6 +73,21 @@ def test_product_cosine_by_materialised_products(d_other):
     products = [a @ b.T for a, b in zip(heads_of(left), heads_of(right), strict=True)]
     assert products[0].shape == (D_MODEL, d_other)
     close(product_cosine(left, right), table(products, angle_cosine), atol=5e-6)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_product_overlap_by_the_svd_of_materialised_products(narrow):
+    left, right = draw(), draw(11)
+    if narrow:  # the product then spans less than its left factor
+        right = [layer @ torch.diag((torch.arange(D_HEAD) > 0).float()) for layer in right]
+    products = [a.double() @ b.double().mT for a, b in zip(left, right, strict=True)]
+    rank = D_HEAD - narrow
+    U, _, V = torch.linalg.svd(torch.cat(products))
+    want = torch.ones(len(U), len(U), dtype=torch.float64)
+    for bases in (U[..., :rank], V.mT[..., :rank]):
+        inside = bases.mT[:, None] @ bases[None]
+        want *= inside.square().sum((-2, -1)) / rank
+    close(product_overlap(left, right), want, atol=5e-6)
 
 
 def test_product_cosine_where_the_product_is_nearly_nothing():
@@ -231,10 +247,10 @@ def test_a_product_of_zero_has_no_direction():
     left, right = draw(), draw(11)
     left[0][1] = torch.ones(D_MODEL, D_HEAD)
     right[0][1] = torch.arange(D_HEAD) - 2.0  # sums to zero
-    got = product_cosine(left, right)
-    assert got[1].isnan().all() and got[:, 1].isnan().all()
-    rest = [0, 2, 3, 4, 5]
-    assert not got[rest][:, rest].isnan().any()
+    for got in (product_cosine(left, right), product_overlap(left, right)):
+        assert got[1].isnan().all() and got[:, 1].isnan().all()
+        rest = [0, 2, 3, 4, 5]
+        assert not got[rest][:, rest].isnan().any()
 
 
 def test_one_head_has_no_diversity_and_zeros_no_angles():
@@ -257,7 +273,10 @@ def test_every_number_stays_in_its_range(d_model, d_head, low_rank, seed):
         weights = weights.round() @ torch.ones(d_head, d_head)
     for row in parameter_rows.ROWS:
         layers = list(weights)
-        arguments = {"product_cosine": (layers, layers), "diversity": (weights[0],)}
+        arguments = {
+            "product_cosine": (layers, layers), "product_overlap": (layers, layers),
+            "diversity": (weights[0],),
+        }  # fmt: skip
         got = row.function(*arguments.get(row.key, (layers,)))
         good = got[~got.isnan()]
         assert ((row.range[0] <= good) & (good <= row.range[1])).all(), row.key

@@ -24,14 +24,29 @@ def applied(pattern: Tensor, **extra: object) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("rows", [[2], [0, 6], list(range(N))])
-def test_rows_of_nothing_leave_every_number_finite(rows: list[int]) -> None:
+def test_rows_of_nothing_leave_every_number_defined_unless_all_are(rows: list[int]) -> None:
     pattern = random_pattern()
     pattern[..., rows, :] = 0.0
     table = applied(pattern)
     assert list(table) == PATTERN_METRICS
-    assert all(values.isfinite().all() for values in table.values())
-    if len(rows) == N:
-        assert all((values == 0).all() for values in table.values())
+    if len(rows) == N:  # no head attends to anything: nothing can be said of where
+        assert all(values.isnan().all() for values in table.values())
+    else:
+        assert all(values.isfinite().all() for values in table.values())
+
+
+def test_only_the_head_that_attends_to_nothing_is_not_defined() -> None:
+    pattern = random_pattern()
+    table = applied(pattern)
+    pattern[1, 2] = 0.0
+    z, W_O = torch.randn(LAYERS, HEADS, N, 5), tuple(torch.randn(LAYERS, HEADS, 5, 11))
+    without = applied(pattern, z=z, W_O=W_O)
+    for key, values in without.items():
+        if key in table:
+            assert values.isnan().nonzero().tolist() == [[1, 2]]
+            close(values.nan_to_num(), torch.where(values.isnan(), 0.0, table[key]))
+        else:
+            assert values.isfinite().all()
 
 
 def test_the_table_holds_what_the_functions_say() -> None:

@@ -28,6 +28,7 @@ from mha_viz.core.metrics.parameters import (
     diversity,
     principal_angles,
     product_cosine,
+    product_overlap,
     subspace_overlap,
 )
 from mha_viz.core.metrics.position import (
@@ -79,6 +80,7 @@ __all__ = [
     "previous_token",
     "principal_angles",
     "product_cosine",
+    "product_overlap",
     "redundancy",
     "row_entropy",
     "self_token",

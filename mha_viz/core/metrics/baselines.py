@@ -70,6 +70,7 @@ def baselines(
     ids: Anything | None = None,
     is_special: Anything | None = None,
     causal: bool = False,
+    parts: tuple[Anything, Anything] | None = None,
     value: Anything | None = None,
     W_O: tuple[Tensor, ...] = (),
     random: Mapping[str, Anything] | None = None,
@@ -79,6 +80,8 @@ def baselines(
     Args:
         pattern: (layer, head, query, key); its shape alone is looked at.
         ids, is_special, causal: as for `head_table`.
+        parts: integers (query,) and (key,), how many tokens each place was before words were
+            merged; all are still heads of tokens, seen as the pattern is: after merging.
         value: (layer, head, key, d_head), and W_O as in a record: with both, metrics of a head's
             output have a uniform and a fixed-offset baseline, too.
         random: metric -> (layer, head) of the same architecture with random weights on this text.
@@ -86,7 +89,7 @@ def baselines(
     Returns:
         metric key -> Baseline.
     """
-    n_query, n_key = pattern.shape[-2:]
+    n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
     given: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
     made = {
         "uniform": uniform_pattern(n_query, n_key, causal=causal),
@@ -94,6 +97,7 @@ def baselines(
     }
     found: dict[str, dict[str, float]] = {}
     for name, weights in made.items():
+        weights = weights if parts is None else _by_words(weights, *parts)
         outputs: dict[str, Any] = {}
         if value is not None and W_O:
             wide = value.float()
@@ -108,3 +112,9 @@ def baselines(
                 random=float(defined.mean()), random_low=float(low), random_high=float(high)
             )
     return {key: Baseline(**numbers) for key, numbers in found.items()}
+
+
+def _by_words(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
+    """As `AttentionRecord.merge_words`: mass from a word's tokens averaged, mass to them summed."""
+    rows, columns = (torch.eye(len(n)).repeat_interleave(n, dim=1) for n in (queries, keys))
+    return (rows / rows.sum(1, keepdim=True)) @ weights @ columns.mT

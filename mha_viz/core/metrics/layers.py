@@ -248,11 +248,13 @@ def capacity_bound(pattern: Anything) -> Layers:
 def variance_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
     """`variance_statement`'s sides, one over the other: above 1 the statement fails.
 
+    NaN (not defined) where no head's output changes over the text.
+
     >>> variance_ratio(torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)])
     tensor([2.])
     """
     sides = variance_statement(z, W_O)
-    return sides.of_sum / sides.sum_of
+    return torch.where(sides.sum_of > 0, sides.of_sum / sides.sum_of, torch.nan)
 
 
 def norm_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:

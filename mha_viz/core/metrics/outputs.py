@@ -82,7 +82,8 @@ def output_share(
         compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
-        (layer, head), shares in [0, 1] that sum to 1 over a layer; 0 where no head writes anything.
+        (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
+        of the layer writes anything.
 
     Raises:
         ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
@@ -94,8 +95,7 @@ def output_share(
     tensor([[0.2500, 0.7500]])
     """
     norms = output_norm(z, W_O, compact=compact)
-    total = norms.sum(-1, keepdim=True)
-    return torch.where(total > 0, norms / total, 0.0)
+    return norms / norms.sum(-1, keepdim=True)
 
 
 def variance(
@@ -111,7 +111,8 @@ def variance(
         compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
-        (layer, head), at least 0, in squared units of the residual stream; 0 for one query.
+        (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
+        for outputs that differ by no more than `rounding`.
 
     Raises:
         ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
@@ -125,7 +126,9 @@ def variance(
     outputs = compact_outputs(z, W_O) if compact is None else compact
     # centred before it is squared: mean of squares less square of the mean would cancel
     centred = (heads - heads.mean(-2, keepdim=True) for heads in outputs)
-    return torch.stack([heads.flatten(1).norm(dim=-1) ** 2 for heads in centred]) / z.shape[-2]
+    deviation = torch.stack([heads.flatten(1).norm(dim=-1) for heads in centred])
+    alike = deviation <= rounding(z) * outputs.flatten(2).norm(dim=-1)
+    return torch.where(alike, 0.0, deviation) ** 2 / z.shape[-2]
 
 
 def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer head"]:
@@ -255,6 +258,17 @@ def check_z(z: Anything) -> torch.dtype:
     if not z.is_floating_point():
         raise DTypeError(f"z must be floating point, got {z.dtype}")
     return torch.promote_types(z.dtype, torch.float32)
+
+
+def rounding(z: Anything) -> float:
+    """Share of a head's z up to which its numbers may differ by rounding alone.
+
+    A few units in the last place that sums are made in, or one of what z is kept in.
+
+    >>> f"{rounding(torch.ones(1, 1, 2, 2)):.1e}"
+    '9.5e-07'
+    """
+    return max(8 * torch.finfo(check_z(z)).eps, torch.finfo(z.dtype).eps)
 
 
 def check_outputs(z: Anything, W_O: Sequence[Anything]) -> torch.dtype:

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from mha_viz.core.checks import Anything
 from mha_viz.core.metrics.checks import check_pattern
-from mha_viz.core.metrics.outputs import check_z
+from mha_viz.core.metrics.outputs import check_z, rounding
 from mha_viz.core.metrics.spread import LEAST
 
 BLOCK = 2**12  # weights of each head that one matrix product takes: no second pattern is held
 SMALL_BLOCK = 2**12  # ... and that are mixed with all others': for a core's cache
+CLOSE = 1e-5  # squared distances below this are too near to be differences of float32 sums
 ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 
@@ -34,7 +35,8 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
 
     Returns:
         (layer * head, layer * head) in [0, 1]: 0 for the same pattern, 1 for patterns that never
-        look at the same key. From float32, values below 0.001 are rounding.
+        look at the same key. Heads nearer than 0.003 are compared in float64: as a difference of
+        float32 sums, that would be rounding.
 
     Raises:
         ShapeError, DTypeError: if it is no pattern.
@@ -47,14 +49,12 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [0.4472, 0.6325, 0.0000]])
     """
     check_pattern(pattern)
-    affinity = _products(_flat(_rows(pattern, span).sqrt()) for span in _spans(pattern, BLOCK))
-    nowhere = _nowhere(pattern)
-    if nowhere.any():
-        affinity = affinity + _products([nowhere.sqrt()])
-    # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
-    # still 0 for the same rows where they do so only up to rounding
-    own = affinity.diagonal()
-    squared = ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
+    squared = _squared_hellinger(pattern, slice(None), check_pattern(pattern))
+    close = (squared < CLOSE).triu(1)
+    near = close.any(0) | close.any(1)
+    if near.any():
+        within = near[:, None] & near
+        squared[within] = _squared_hellinger(pattern, near, torch.float64).flatten()
     return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, pattern)
 
 
@@ -105,7 +105,8 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
         z: (layer, head, query, d_head), pattern times values.
 
     Returns:
-        (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant.
+        (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant,
+        up to `rounding`.
 
     Raises:
         ShapeError, DTypeError: if it is no z.
@@ -116,7 +117,7 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    products = _products_of(z, lambda heads: _deviations(heads.flatten(1)))
+    products = _products_of(z, lambda heads: _deviations(heads.flatten(1)), degree=2)
     return _finished(_cosines(products).clamp(-1.0, 1.0), 1.0, z)
 
 
@@ -147,7 +148,7 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    squared = _cosines(_products_of(z, lambda heads: _kernel_blocks(heads.mT)))
+    squared = _cosines(_products_of(z, lambda heads: _kernel_blocks(heads.mT), degree=4))
     if not normalize:
         own = _own_redundancy(z)
         squared = squared * own[:, None] * own
@@ -166,7 +167,8 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
 
     Returns:
         (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
-        (not defined) where a head's z is the same for every query, so for one query.
+        (not defined) where a head's z is the same for every query, up to `rounding`, so for one
+        query.
 
     Raises:
         ShapeError, DTypeError: if it is no z.
@@ -178,24 +180,45 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    products = _products_of(z, lambda heads: _kernel_blocks(heads - _mean(heads, dim=-2)))
+    products = _products_of(
+        z, lambda heads: _kernel_blocks(heads - heads.mean(-2, keepdim=True)), degree=4
+    )
     return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
 
 
+def _squared_hellinger(
+    pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
+) -> Float[Tensor, "some_heads some_heads"]:
+    """Of some heads, right on the diagonal and above it."""
+    parts = (_flat(_rows(pattern, span))[heads] for span in _spans(pattern, BLOCK))
+    affinity = _products(part.to(wide).sqrt() for part in parts)
+    nowhere = _nowhere(pattern)[heads]
+    if nowhere.any():
+        affinity = affinity + _products([nowhere.to(wide).sqrt()])
+    # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
+    # still 0 for the same rows where they do so only up to rounding
+    own = affinity.diagonal()
+    return ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
+
+
 def _products_of(
-    z: Tensor, blocks: Callable[[Tensor], Iterable[Tensor]]
+    z: Tensor, blocks: Callable[[Tensor], Iterable[Tensor]], *, degree: int
 ) -> Float[Tensor, "all_heads all_heads"]:
     """The products of what `blocks` makes of z as (layer * head, query, d_head), at some scale.
 
-    No measure of z depends on a head's scale; but powers of what is very large or small may leave
-    the range of floats. Where they did it is done again with heads whose largest entry is 1.
+    They are of that degree in z. No measure of z depends on a head's scale; but powers of what is
+    very large or small may leave the range of floats. Where they did it is done again with heads
+    whose largest entry is 1. NaN for a head of which no more than rounding is left.
     """
     heads = z.detach().to(check_z(z)).flatten(0, 1)
     products = _products(blocks(heads))
     own = products.diagonal()
-    if ((own > 1e-30) & (own < 1e30)).all():
-        return products
-    return _products(blocks(_scaled(heads)))
+    if not ((own > 1e-30) & (own < 1e30)).all():
+        heads = _scaled(heads)
+        products = _products(blocks(heads))
+    size = heads.flatten(1).norm(dim=-1).double()
+    products.diagonal()[products.diagonal() <= (rounding(z) * size) ** degree] = torch.nan
+    return products
 
 
 def _scaled(heads: Tensor) -> Tensor:
@@ -212,20 +235,8 @@ def _own_redundancy(z: Tensor) -> Tensor:
     return (moments.flatten(1).norm(dim=-1) / trace).double()
 
 
-def _mean(values: Tensor, dim: int) -> Tensor:
-    """The mean along `dim`; that very number for a head in which all of that is alike."""
-    mean = values.mean(dim, keepdim=True)
-    # the mean of equal numbers may miss them by rounding; few heads begin and end alike
-    first, last = (values.narrow(dim, at, 1) for at in (0, values.shape[dim] - 1))
-    alike = (first == last).flatten(1).all(-1)
-    if alike.any():
-        alike[alike.clone()] = (values[alike] == first[alike]).flatten(1).all(-1)
-        mean[alike] = first[alike]
-    return mean
-
-
 def _cosines(products: Tensor) -> Tensor:
-    """Inner products over the norms that their diagonal gives; NaN beside a norm of 0."""
+    """Inner products over the norms that their diagonal gives."""
     own = products.diagonal()
     return products / (own[:, None] * own).sqrt()
 
@@ -249,7 +260,7 @@ def _flat(rows: Tensor) -> Tensor:
 
 def _deviations(entries: Tensor) -> Iterator[Tensor]:
     """A head's numbers less their mean, part by part."""
-    mean = _mean(entries, dim=-1)
+    mean = entries.mean(-1, keepdim=True)
     return (part - mean for part in entries.split(BLOCK, dim=-1))
 
 

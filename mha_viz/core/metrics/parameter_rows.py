@@ -4,7 +4,13 @@ Knows the metric functions; must not know models, records or how a table is show
 """
 
 from mha_viz.core.metrics.metric import Metric
-from mha_viz.core.metrics.parameters import cosine, diversity, product_cosine, subspace_overlap
+from mha_viz.core.metrics.parameters import (
+    cosine,
+    diversity,
+    product_cosine,
+    product_overlap,
+    subspace_overlap,
+)
 
 ROWS = (
     Metric(
@@ -44,6 +50,21 @@ ROWS = (
         formula=r"\frac{1}{d_\mathrm{head}} \lVert U_i^\top U_j \rVert_F^2",
         source="Bjorck and Golub 1973",
         function=subspace_overlap,
+        of="parameters",
+    ),
+    Metric(
+        key="product_overlap",
+        title="Overlap of the products' subspaces",
+        unit="share",
+        range=(0.0, 1.0),
+        direction="higher means taking from and giving to more of the same directions; random ones"
+        " have (d_head / d_model) squared",
+        meaning="How much of the two spaces that a head's product of weights leads between lies in"
+        " those of another head.",
+        formula=r"\frac{1}{d_\mathrm{head}^2}"
+        r" \lVert U_i^\top U_j \rVert_F^2 \, \lVert V_i^\top V_j \rVert_F^2",
+        source="after Bjorck and Golub 1973",
+        function=product_overlap,
         of="parameters",
     ),
     Metric(

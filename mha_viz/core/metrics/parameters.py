@@ -113,6 +113,43 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     return (squares / smaller).clamp(0.0, 1.0)
 
 
+def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
+    """The same for the products of two matrices of a head, P = left right^T.
+
+    P takes from one subspace (what its rows span) and gives into another (what its columns span):
+    W_Q W_K^T from keys to queries, W_V W_O from tokens to outputs. The value is the product of both
+    overlaps, which is the overlap of the spaces of all matrices between those subspaces. Random
+    ones have (d_head / d_model)^2 on average.
+
+    Args:
+        left: per layer (head, d_model, d_head).
+        right: per layer (head, d_other, d_head); d_other is d_model but in cross-attention.
+
+    Returns:
+        (layer * head, layer * head), a share in [0, 1]: 1 is the same two subspaces, 0 means that
+        one of them is orthogonal to the other head's. NaN for a head whose product is zero.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: if they are no such weights, or do not fit.
+
+    Source: principal angles, Bjorck and Golub 1973; that of products is ours.
+
+    >>> left, right = torch.tensor([[[1.0], [0.0]], [[1.0], [1.0]]]), torch.ones(2, 3, 1)
+    >>> product_overlap([left], [right])
+    tensor([[1.0000, 0.5000],
+            [0.5000, 1.0000]])
+    """
+    _check_weights(left=left, right=right)
+    pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
+    # a product's columns may span less than those of its left factor: as much as right lets through
+    columns = [_orthonormal_right(a, b)[0] for a, b in pairs]
+    rows = [_orthonormal_right(b, a)[0] for a, b in pairs]
+    nothing = torch.cat([product.isnan().any(-1).any(-1) for product in columns])
+    overlap = subspace_overlap([product.nan_to_num() for product in columns])
+    overlap = overlap * subspace_overlap([product.nan_to_num() for product in rows])
+    return overlap.masked_fill(nothing[:, None] | nothing, torch.nan)
+
+
 def principal_angles(W_i: Anything, W_j: Anything) -> Float[Tensor, "angle"]:
     """Angles between the subspaces that the columns of two matrices span, the smallest first.
 

@@ -5,6 +5,7 @@ Knows the rows; must not know models, records or how a table is shown.
 
 from collections.abc import Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -42,7 +43,8 @@ def head_table(
     """Every metric that applies to this pattern, in the order of `METRICS`.
 
     A metric is left out where it has no meaning or nothing to go on: positions in
-    cross-attention, neighbours of a single token, repetitions where no token repeats.
+    cross-attention, neighbours of a single token, repetitions where no token repeats. Of a head
+    that attends to nothing, what is made of its pattern is NaN (not defined).
 
     Args:
         pattern: (layer, head, query, key).
@@ -91,4 +93,9 @@ def head_table(
             extra = {k: v for need in metric.needs for k, v in given.get(need, {}).items()}
             subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
             table[metric.key] = metric.function(*subject, **extra)
+    idle = table["confidence"] == 0
+    if idle.any():
+        for key, values in table.items():
+            if "outputs" not in METRICS[key].needs:
+                table[key] = torch.where(idle, torch.nan, values)
     return table
