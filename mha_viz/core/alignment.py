@@ -51,6 +51,26 @@ def align(
     return pairs[::-1]
 
 
+def equal_places(
+    tokens_a: Sequence[str],
+    tokens_b: Sequence[str],
+    pairs: Sequence[Pair],
+    *,
+    ignore_case: bool = False,
+) -> list[tuple[int, int]]:
+    """The pairs of an alignment that are the same token: not those where one replaces another.
+
+    Args:
+        tokens_a, tokens_b, ignore_case: as given to `align`.
+        pairs: what it returned.
+
+    >>> equal_places("abc", "axc", align("abc", "axc"))
+    [(0, 0), (2, 2)]
+    """
+    a, b = ([t.casefold() if ignore_case else t for t in tokens] for tokens in (tokens_a, tokens_b))
+    return [(i, j) for i, j in pairs if i is not None and j is not None and a[i] == b[j]]
+
+
 def _costs(a: list[str], b: list[str]) -> NDArray[np.int64]:
     """(a + 1, b + 1): the cost of the best alignment of each pair of beginnings.
 
@@ -121,18 +141,21 @@ def pattern_change(
     pattern_a: Float[Tensor, "layer head query_a key_a"],
     pattern_b: Float[Tensor, "layer_b head_b query_b key_b"],
     pairs: Sequence[Pair],
+    rows: Sequence[tuple[int, int]] | None = None,
 ) -> Float[Tensor, "layer head"]:
     """How much each head's weights differ between two texts: mean total variation distance.
 
-    mean over tokens that both texts have of 1/2 sum_k |A[q, k] - B[q', k']|, where a key that only
-    one text has counts with its whole weight.
+    mean over rows of 1/2 sum_k |A[q, k] - B[q', k']|, where a key that only one text has counts
+    with its whole weight, and a key that replaces another is compared with that one.
 
     Args:
         pattern_a, pattern_b: self-attention of as many layers and heads.
         pairs: the alignment of their tokens.
+        rows: the pairs that are averaged over, such as `equal_places`; None is all that are a
+            place in both texts, also where one token replaces another.
 
     Returns:
-        (layer, head), probability in [0, 1]; NaN where the texts have no token in common.
+        (layer, head), probability in [0, 1]; NaN where there are no such rows.
 
     Raises:
         ShapeError: different numbers of layers or heads.
@@ -145,13 +168,15 @@ def pattern_change(
         a, b = (tuple(p.shape[:2]) for p in (pattern_a, pattern_b))
         raise ShapeError(f"expected as many layers and heads on both sides, got {a} and {b}")
     both = [(i, j) for i, j in pairs if i is not None and j is not None]
-    if not both:
+    asked = both if rows is None else list(rows)
+    if not asked:
         return torch.full(pattern_a.shape[:2], torch.nan)
-    rows_a, rows_b = (list(side) for side in zip(*both, strict=True))
+    rows_a, rows_b = (list(side) for side in zip(*asked, strict=True))
+    keys_a, keys_b = (list(side) for side in zip(*both, strict=True))
     only_a = [i for i, j in pairs if j is None]
     only_b = [j for i, j in pairs if i is None]
     total = [
-        (a[:, rows_a][:, :, rows_a] - b[:, rows_b][:, :, rows_b]).abs().sum(-1)
+        (a[:, rows_a][:, :, keys_a] - b[:, rows_b][:, :, keys_b]).abs().sum(-1)
         + a[:, rows_a][:, :, only_a].sum(-1)
         + b[:, rows_b][:, :, only_b].sum(-1)
         for a, b in zip(pattern_a.float(), pattern_b.float(), strict=True)

@@ -34,7 +34,11 @@ CORNERS = (
     "look different, do different", "look alike, do different", "look different, do alike",
     "look alike, do alike",
 )  # fmt: skip
-_OPACITY = 0.55
+_OPACITY = 0.85  # some, so that crowds show; a paler dot would be lost on the page
+_PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the page as a dot
+_LEVEL = 1e-5  # numbers that differ by less are the same: the rest is rounding
+_BETWEEN = (0.1, 0.9)  # heights of the dots: what corners mean stands above and below all lines
+_SPAN = 0.01  # the least of an axis, so that rounding does not look like structure
 _DRAWN_AS_SVG = 2_000  # pairs; more are drawn with WebGL
 
 
@@ -56,9 +60,9 @@ def pair_scatter(
 ) -> go.Figure:
     """Every pair of heads as a dot; pairs within a layer have a marker of their own.
 
-    Below the title stand Spearman's rank correlation and the number of pairs. No p-value: pairs
-    that share a head are not independent. Pairs that lack a number (NaN) are left out and
-    counted. customdata of each dot is its pair [i, j].
+    Below the title stand Spearman's rank correlation and the number of pairs; where `is_level` a
+    measure, there is none. No p-value: pairs that share a head are not independent. Pairs
+    that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
 
     Args:
         x, y: (pair,), two measures of each pair.
@@ -105,7 +109,7 @@ def pair_scatter(
             **every, **_dots(chosen, across, down, heads, labels), name="chosen", marker=mark,
             **stays(1),
         ))  # fmt: skip
-    notes = [_correlation(across[known], down[known])]
+    notes = [_correlation(across[known], down[known], x_title, y_title)]
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
     if shade is not None and colour_title:
         notes.append(f"Colour: {colour_title}.")
@@ -115,9 +119,20 @@ def pair_scatter(
         traces, dark,
         title=text, height=above + 440, margin=dict(l=8, r=10, t=above, b=8),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
-        xaxis=_axis(across[known], x_title, 0.04), yaxis=_axis(down[known], y_title, 0.13),
+        xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
+        yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )  # fmt: skip
+
+
+def is_level(values: NDArray[np.floating]) -> bool:
+    """Whether several numbers, without those that are NaN, are the same but for rounding.
+
+    >>> is_level(np.array([1, 0.9999999, np.nan])), is_level(np.array([0.5]))
+    (True, False)
+    """
+    known = values[np.isfinite(values)]
+    return len(known) > 1 and float(np.ptp(known)) <= _LEVEL
 
 
 def _dots(
@@ -147,7 +162,7 @@ def _look(
         scale = colours_of(shade, False, None, dark)
         marker |= dict(
             color=shade[where].astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
-            colorscale=theme.stops(theme.sequential(dark)[2:]), showscale=kind == 0,
+            colorscale=theme.stops(theme.sequential(dark)[_PALEST:]), showscale=kind == 0,
             colorbar=colour_bar(dark) if kind == 0 else None,
         )  # fmt: skip
     return dict(name=("two layers", "same layer")[kind], marker=marker)
@@ -160,15 +175,17 @@ def _template(x_title: str, y_title: str) -> str:
     )
 
 
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y_title: str) -> str:
     """Spearman's rank correlation in words; not defined below two pairs, or where one is level."""
     from scipy.stats import spearmanr  # has no stubs
 
+    level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
     rho = math.nan
-    if len(x) > 1 and np.ptp(x) and np.ptp(y):
+    if len(x) > 1 and not level:
         rho = float(spearmanr(x, y).statistic)
     found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
-    return f"Spearman’s rank correlation {found}, {len(x):,} pairs."
+    why = "".join(f" All pairs are the same in “{title}”." for title in level)
+    return f"Spearman’s rank correlation {found}, {len(x):,} pairs.{why}"
 
 
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
@@ -181,10 +198,12 @@ def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _axis(values: NDArray[np.float64], title: str, room: float) -> dict[str, Any]:
-    """A range around the values, with room for what stands in the corners."""
+def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
+    """A range around the values, with room for whole dots."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
-    more = room * (high - low) or 0.5
+    short = max(_SPAN - (high - low), 0.0) / 2
+    low, high = low - short, high + short
+    more = 0.04 * (high - low)
     return dict(
         range=[low - more, high + more], zeroline=False, showline=False, nticks=7,
         title=dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6),

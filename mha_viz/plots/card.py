@@ -26,6 +26,7 @@ from mha_viz.plots.frame import (
 from mha_viz.plots.labels import clean, head_name, plotly_text
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 
+TICK = 10  # pixels
 _Dot = tuple[float, float, list[int], str]  # x, y, [layer, head], hover
 _Tick = tuple[float, float, str, str]  # x, y, symbol, hover
 
@@ -169,14 +170,16 @@ def _row_ticks(
 
 
 def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
-    sizes = [15 if symbol.startswith("line") else 9 for _, _, symbol, _ in ticks]
+    # a tick reaches 0.7 of its size up: less than the row's text is above its line
+    upright = [symbol.startswith("line") for _, _, symbol, _ in ticks]
+    sizes = [TICK if line else 9 for line in upright]
     ink = theme.ink(dark)
     return dict(
         x=[x for x, *_ in ticks], y=[y for _, y, *_ in ticks], mode="markers",
         hovertext=[text for *_, text in ticks], hoverinfo="text",
         marker=dict(
             symbol=[symbol for _, _, symbol, _ in ticks], size=sizes, color=ink, opacity=1,
-            line=dict(width=[2.5 if size == 15 else 0 for size in sizes], color=ink),
+            line=dict(width=[2.5 if line else 0 for line in upright], color=ink),
         ),
         **stays(1),
     )  # fmt: skip

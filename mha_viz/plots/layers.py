@@ -100,9 +100,10 @@ def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any
     return dict(
         x=np.arange(len(numbers)), y=means, mode="lines+markers", name="mean of the layer",
         connectgaps=False, customdata=count,
+        hovertext=[f"{n} head{'s' * (n != 1)}" for n in count.tolist()],
         line=dict(width=2, color=theme.ink(dark)),
         marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=theme.ink(dark))),
-        hovertemplate="layer %{x}, mean of %{customdata} heads<br>" + line,
+        hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line,
     )  # fmt: skip
 
 

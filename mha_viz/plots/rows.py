@@ -15,10 +15,11 @@ from mha_viz.plots.frame import drawn, heading, legend
 from mha_viz.plots.labels import clean, plotly_text
 
 Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
-SIDES = (-0.2, 1.2)  # of the axis: room for the numbers at both ends of a line from 0 to 1
+SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a line from 0 to 1
 _ROW = 38  # pixels
-_LABEL = 0.38  # how far above its line a row's text is, in rows
+_LABEL = 0.42  # how far above its line a row's text is, in rows
 _TITLE_LETTERS = 28
+_GAP = "\u00a0\u00a0"  # between a number and the end of its line, where a mark may stand
 
 
 def rules(rows: int, dark: bool) -> dict[str, Any]:
@@ -48,8 +49,8 @@ def row_texts(
         (right, row - _LABEL, value, "middle left"),
     ]
     if ends is not None:
-        texts.append((-0.035, float(row), f"{small}{ends[0]:.3g}</span>", "middle left"))
-        texts.append((1.035, float(row), f"{small}{ends[1]:.3g}</span>", "middle right"))
+        texts.append((-0.035, float(row), f"{small}{ends[0]:.3g}</span>{_GAP}", "middle left"))
+        texts.append((1.035, float(row), f"{_GAP}{small}{ends[1]:.3g}</span>", "middle right"))
     return texts
 
 

@@ -38,6 +38,7 @@ def similarity_matrix(
     range: Limits | None = None,
     clusters: int | None = None,
     selected: tuple[int, int] | None = None,
+    pair: tuple[int, int] | None = None,
     side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
@@ -58,6 +59,7 @@ def similarity_matrix(
         range: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
+        pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
         side: largest height of the cells together, in pixels; in width they stretch.
 
     Raises:
@@ -83,6 +85,9 @@ def similarity_matrix(
     if selected is not None:
         place = order.index(_index(selected, n_heads, size))
         traces.append(_chosen(place, size, dark))
+    if pair is not None:
+        row, column = (order.index(_index((0, i), size, size)) for i in pair)
+        traces.append(_chosen_cell(row, column, cell, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
     return drawn(
@@ -197,6 +202,20 @@ def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
         cliponaxis=False, marker=dict(
             symbol=symbols, size=11, color=theme.accent(dark), opacity=1,
             line=dict(width=1, color=theme.paper(dark)),
+        ),
+    )  # fmt: skip
+
+
+def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
+    """A ring that is larger than the cell; its edge is seen on dark and on pale cells."""
+    size = max(cell, 9.0) + 5
+    ring = dict(symbol="square-open", opacity=1)
+    colours = ((theme.paper(dark), 5), (theme.accent(dark), 3))
+    return dict(
+        x=[column, column], y=[row, row], mode="markers", hoverinfo="skip", cliponaxis=False,
+        marker=dict(
+            **ring, size=size, color=[colour for colour, _ in colours],
+            line=dict(width=[width for _, width in colours]),
         ),
     )  # fmt: skip
 

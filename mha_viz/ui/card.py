@@ -5,16 +5,25 @@ Knows scenes, reports and plots.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from mha_viz.capture.report import Report
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.card import report_card
+from mha_viz.plots.labels import head_name
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import folded, look, reporting, state, words
-from mha_viz.ui.messages import plain
+from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
+
+MEANING = "What it means"
+# Wide enough for what they hold; together they fit a phone, and the card's column.
+_WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
 
 def card(scene: Scene) -> None:
@@ -40,10 +49,14 @@ def card(scene: Scene) -> None:
         "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
         "this head, ticks are heads that have learned nothing. Far from the crowd is unusual; far "
         "from the ticks was learned."
-        + " Measured on all tokens."
-        * (view.words or view.no_special or view.no_first)
+        + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
+        + f" {words.INDUCTION}" * (report.induction is not None)
     )
-    folded.expander("In numbers and words", "card-table", lambda: _numbers(report, place))
+    name = head_name(*place)
+    _below(
+        lambda: figure, _numbers(report, place), words.settings(scene, name, "on all tokens"),
+        f"Card of {name}", lambda: _in_words(report, place),
+    )  # fmt: skip
     reporting.offer_random(view)
 
 
@@ -58,14 +71,52 @@ def labels(report: Report) -> None:
         st.caption(plain(one.why))
 
 
-def _numbers(report: Report, place: tuple[int, int]) -> None:
-    st.dataframe(_table(report, place), hide_index=True, width="stretch")
+@st.fragment
+def _below(
+    figure: Callable[[], go.Figure],
+    table: pd.DataFrame,
+    caption: str,
+    name: str,
+    explain: Callable[[], None],
+) -> None:
+    """The card's numbers, what they mean, and its files; opening one does not draw the page again.
+
+    Args:
+        table: for the file. explain: draws what is inside of the expander.
+    """
+    beside = not st.session_state.get("card-table")  # an open table needs all of the width
+    with shown(), st.container(
+        horizontal=beside, horizontal_alignment="left" if beside else "right"
+    ):  # fmt: skip
+        with st.expander("In numbers and words", on_change="rerun", key="card-table") as expander:
+            if expander.open:
+                explain()
+        with st.container(width="content"):
+            figures.export(figure, key="card", table=table, caption=caption, name=name)
+
+
+def _in_words(report: Report, place: tuple[int, int]) -> None:
+    """A table narrow enough to be seen whole, and below it what each number means."""
+    table = _numbers(report, place, format_number).fillna("")
+    st.dataframe(
+        table.drop(columns=MEANING), hide_index=True, width="stretch",
+        column_config={
+            name: st.column_config.Column(width=width, pinned=name == "Metric")
+            for name, width in _WIDTHS.items()
+        },
+    )  # fmt: skip
+    st.caption("Further right: heads that have learned nothing. What each number means:")
+    rows = table[["Metric", "This head", MEANING]].map(plain).to_numpy().tolist()
+    st.caption("\n".join(f"- **{metric}**: {value}. {text}" for metric, value, text in rows))
     for note in report.notes:
         if not note.startswith(words.CUT):  # the page has said so
             st.caption(plain(note))
 
 
-def _table(report: Report, place: tuple[int, int]) -> pd.DataFrame:
+def _numbers(
+    report: Report, place: tuple[int, int], write: Callable[[SupportsFloat], Any] = float
+) -> pd.DataFrame:
+    """A row per metric; `write` makes of each number what the table shows."""
     rows = []
     for key, values in report.scores.items():
         known = values[values.isfinite()]
@@ -75,18 +126,18 @@ def _table(report: Report, place: tuple[int, int]) -> pd.DataFrame:
         baseline = words.baseline_values(report.baselines.get(key))
         rows.append({
             "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
-            "This head": format_number(mine),
-            "Mean": format_number(known.mean()) if len(known) else "not defined",
+            "This head": write(mine),
+            "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
             "Rank": "" if rank is None else f"{rank} of {len(known)}",
-            **{name: format_number(baseline[name]) if name in baseline else ""
+            **{name: write(baseline[name]) if name in baseline else ""
                for name in words.BASELINE_NAMES.values()},
-            "What it means": METRICS[key].meaning,
+            MEANING: METRICS[key].meaning,
         })  # fmt: skip
     if report.induction is not None:
         low, high = (format_number(b[place]) for b in (report.induction.low, report.induction.high))
         rows.append({
             "Metric": "Induction, 95 % interval", "This head": f"{low} to {high}",
-            "What it means": f"Over {report.induction.n_seeds} random texts of "
+            MEANING: f"Over {report.induction.n_seeds} random texts of "
             f"{report.induction.period} tokens said twice.",
         })  # fmt: skip
-    return pd.DataFrame(rows).fillna("")
+    return pd.DataFrame(rows)

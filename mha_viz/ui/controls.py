@@ -33,7 +33,10 @@ SECTION_NAMES = {
 }
 PART_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross attention"}
 MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
-KINDS = "A kind of head is a label that a head earns on this text: see the chosen head's card."
+KINDS = (
+    "A kind of head is a label that a head earns on this text, Induction on random texts said "
+    "twice: see the chosen head's card."
+)
 LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
 
 
@@ -167,11 +170,7 @@ def look_for() -> str:
 
 def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: bool) -> None:
     """How all heads are shown, and which. `metrics` and `labels` map keys to titles."""
-    view, sorts, kinds = state.current(), ["", *metrics], ["", *labels]
-    if view.sort not in sorts:
-        state.change(sort="")
-    if view.only not in kinds:
-        state.change(only="")
+    sorts, kinds = ["", *metrics], ["", *labels]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         state.bound(
             "sort", st.selectbox, "Sort heads by", sorts, width=190,

@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
-from mha_viz.plots.figure_file import commented_csv
+from mha_viz.plots.figure_file import commented_csv, table_csv
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
@@ -71,6 +71,15 @@ def _files(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
             label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
             width="stretch",
         )  # fmt: skip
+
+
+def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
+    """The numbers of a table that stands without a figure, with where they come from."""
+    st.download_button(
+        "Export as CSV", lambda: table_csv(table, f"{name}\n{caption}"),
+        f"{safe_name(name, 'table')}.csv", "text/csv", key=f"{key}-CSV", on_click="ignore",
+        icon=":material/download:",
+    )  # fmt: skip
 
 
 def _link() -> None:

@@ -101,6 +101,14 @@ def explain(
     _below(_Shown(figure, table, name, caption, look.dark(), key))
 
 
+@st.fragment
+def export(
+    figure: Callable[[], go.Figure], *, key: str, table: pd.DataFrame, caption: str, name: str
+) -> None:
+    """The files of a picture whose table stands elsewhere; arguments as for `explain`."""
+    _export(_Shown(figure, table, name, caption, look.dark(), key))
+
+
 # -- below the figure ------------------------------------------------------------------------------
 
 

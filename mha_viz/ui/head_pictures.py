@@ -204,12 +204,17 @@ def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> p
 def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
-    top = strongest_pairs(record, view.layer, view.head, 1).iloc[0]
-    if top.Weight == 0:
-        return f"{head_name(view.layer, view.head)} attends to nothing on this text."
+    pattern, name = record.head(view.layer, view.head), head_name(view.layer, view.head)
+    # The first token of a causal model sees itself only: of every head its weight would be 1.
+    lone = int(record.causal and not record.is_cross and len(pattern) > 1)
+    rows = pattern[lone:]
+    query, key = divmod(int(rows.argmax()), rows.shape[1])
+    weight = float(rows[query, key])
+    if weight == 0:
+        return f"{name} attends to nothing on this text."
     return (
-        f"In {head_name(view.layer, view.head)} the largest weight is {format_weight(top.Weight)}, "
-        f"from “{top.Looks}” to “{top['at']}”."
+        f"In {name} the largest weight is {format_weight(weight)}, from "
+        f"“{record.labels[query + lone]}” to “{record.key_labels[key]}”."
     )
 
 

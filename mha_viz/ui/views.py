@@ -105,13 +105,14 @@ DEFAULT = View(text="The animal didn't cross the street because it was too tired
 
 
 def to_params(view: View) -> dict[str, str]:
-    """The URL's parameters: model and text always, the rest where it is not the default."""
+    """The URL's parameters: model and text always, the rest where it is not what a link means."""
+    always = ("model", "text", *(("layer_b", "head_b") if _two_runs(view) else ()))
     params: dict[str, str] = {}
     for field in fields(View):
         value = getattr(view, field.name)
         if field.name in TEXTS and len(value) > MAX_URL_TEXT:
             continue
-        if field.name in ("model", "text") or value != getattr(DEFAULT, field.name):
+        if field.name in always or value != getattr(DEFAULT, field.name):
             params[field.name] = written(value)
     return params
 
@@ -136,7 +137,14 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
             problems.append(f"The link's {field.name}={shown!r} makes no sense and was left out.")
             continue
         view = replace(view, **{field.name: value})
+    if _two_runs(view) and not {"layer_b", "head_b"} & params.keys():
+        view = replace(view, layer_b=view.layer, head_b=view.head)
     return view, problems
+
+
+def _two_runs(view: View) -> bool:
+    """Another text or model: seen through the same head, as long as no other one is chosen."""
+    return bool(view.text_b.strip() or view.model_b)
 
 
 def written(value: Any) -> str:

@@ -27,6 +27,7 @@ BASELINE_NAMES = {
 }
 UNDEFINED = "not defined"  # what tables show for NaN
 CUT = "The text was cut"  # how a record's note on that begins
+INDUCTION = "Induction is of random texts said twice: it does not depend on the text typed."
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
 
 
@@ -47,6 +48,15 @@ def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
         f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
         f"heads 0–{record.n_heads - 1}. Showing another one."
     )
+
+
+def count(number: int, thing: str) -> str:
+    """How many of them there are.
+
+    >>> count(1, "head"), count(0, "head"), count(8, "head")
+    ('1 head', '0 heads', '8 heads')
+    """
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def settings(scene: Scene, *more: str) -> str:

@@ -42,6 +42,29 @@ def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) ->
         page.wait_for_timeout(350)  # sooner, it would be a double click
 
 
+def tick(page: Page, row: int, table: int = 0) -> None:
+    """A click on the box before a row."""
+    canvas = page.get_by_test_id("stDataFrame").nth(table)
+    canvas.scroll_into_view_if_needed()
+    canvas.click(position={"x": 14, "y": 50 + 35 * row})
+
+
+def rows_of(page: Page, table: int = 0) -> list[list[str]]:
+    """What a table's rows say, as a screen reader hears it: the picture itself is a canvas."""
+    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
+        "t => [...t.querySelectorAll('canvas tbody tr')].map(row => "
+        "[...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => text))"
+    )  # fmt: skip
+
+
+def ticked(page: Page, table: int = 0) -> list[int]:
+    """The rows whose box is ticked."""
+    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
+        "t => [...t.querySelectorAll('canvas tbody tr')].flatMap("
+        "(row, i) => row.getAttribute('aria-selected') === 'true' ? [i] : [])"
+    )  # fmt: skip
+
+
 def click_dot(page: Page, number: int, figure: int = 0, trace: int = 0) -> None:
     dots = plot(page, figure).locator(".scatterlayer .trace").nth(trace).locator(".points path")
     dots.nth(number).scroll_into_view_if_needed()
@@ -93,13 +116,13 @@ def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
     expect(heading(page, "L3 H1 and L1 H6")).to_be_visible()
     expect(page).to_have_url(re.compile("head=1&section=twins&layer_b=1&head_b=6"))
     wait_idle(page)
-    between = page.get_by_test_id("stTable").inner_text()
+    between = page.get_by_test_id("stTable").last.inner_text()
     record = mv.load("tiny-bert").trace(TEXT)
     distance = float(mv.head_similarity(record, "hellinger")[25, 14])
     assert f"{distance:.4g}" in between
     again = open_page("/compare?" + urlsplit(page.url).query)
     expect(heading(again, "L3 H1 and L1 H6")).to_be_visible()
-    assert again.get_by_test_id("stTable").inner_text() == between
+    assert again.get_by_test_id("stTable").last.inner_text() == between
     assert query(again) == query(page)
 
 
@@ -114,16 +137,39 @@ def test_a_click_on_the_map_chooses_a_head(open_page, wait_idle):
 
 def test_a_row_of_the_nearest_twins_opens_the_pair(open_page, wait_idle):
     page = open_page(LINK + "twins&measure=cka")
-    page.get_by_role("tab", name="Nearest twins").click()
-    canvas = page.get_by_test_id("stDataFrame").locator("visible=true").first
-    canvas.wait_for()
-    canvas.click(position={"x": 14, "y": 50})  # the first row's box
+    tick(page, 0)
     expect(page).to_have_url(re.compile("layer_b"))
     record = mv.load("tiny-bert").trace(TEXT)
     likeness = mv.head_similarity(record, "cka").abs().fill_diagonal_(0)
     asked = {name: int(query(page).get(name, 0)) for name in ("layer", "head", "layer_b", "head_b")}
     found = likeness[asked["layer"] * 8 + asked["head"], asked["layer_b"] * 8 + asked["head_b"]]
     assert float(found) == pytest.approx(float(likeness.max()), abs=1e-6)
+    names = [f"L{asked['layer' + end]} H{asked['head' + end]}" for end in ("", "_b")]
+    expect(heading(page, " and ".join(names))).to_be_visible()
+    wait_idle(page)
+    assert ticked(page) == [0]
+    click_cell(page, (25, 5), of=32)
+    expect(heading(page, "L3 H1 and L0 H5")).to_be_visible()
+    wait_idle(page)
+    assert ticked(page) == []  # the tick would mark a pair that is not the chosen one
+
+
+def test_ticks_of_two_tables_mark_the_chosen_pair_only(open_page, wait_idle):
+    page = open_page(LINK + "alike&model=tiny-gpt2")
+    plot(page)
+    for table, row in ((0, 2), (1, 1), (1, 3), (0, 0)):
+        tick(page, row, table)
+        wait_idle(page)
+        assert (ticked(page, table), ticked(page, 1 - table)) == ([row], [])
+    chosen = page.get_by_role("heading", name=" and ").inner_text()
+    page.get_by_text("redundancy R of outputs", exact=True).click()
+    expect(page).to_have_url(re.compile("outputs=redundancy"))
+    wait_idle(page)
+    expect(heading(page, chosen)).to_be_visible()
+    for table in (0, 1):
+        rows = rows_of(page, table)
+        for row in ticked(page, table):
+            assert " and ".join(rows[row][:2]) == chosen
 
 
 def test_a_click_on_a_pair_opens_it(open_page):
@@ -219,10 +265,10 @@ def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("layer=[12]"))
-    page.get_by_role("tab", name="The chosen pair").focus()
+    page.get_by_role("tab", name="Nearest twins").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("tab", name="Nearest twins")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tab", name="Clusters")).to_have_attribute("aria-selected", "true")
 
 
 def test_exports_open(open_page, wait_idle, tmp_path: Path):

@@ -111,7 +111,7 @@ def test_every_picture_in_light_dark_and_on_a_phone(open_page, show, look):
 def test_exports_open(open_page, wait_idle, tmp_path):
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     expect(page.locator(".js-plotly-plot").first).to_be_visible()  # nothing moves after this
-    page.get_by_role("button", name="Export").click()
+    page.get_by_role("button", name="Export").first.click()
     files = {}
     for label in ("Head as PNG", "Head as SVG", "Head as CSV", "Head as HTML",
                   "All heads as HTML", "Record file"):  # fmt: skip
@@ -136,9 +136,31 @@ def test_exports_open(open_page, wait_idle, tmp_path):
         assert json.loads(file.metadata()["record"])["model"] == "tiny-bert"
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_words_of_the_card_are_seen_whole_and_its_numbers_taken_away(
+    open_page, wait_idle, tmp_path, width
+):
+    page = open_page(f"/?text={TEXT}&layer=1&head=2", viewport={"width": width, "height": 844})
+    page.get_by_role("button", name="Export").nth(1).click()  # the first is the grid's
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    download.value.save_as(tmp_path / "card.csv")
+    text = (tmp_path / "card.csv").read_text()
+    assert "# Card of L1 H2" in text and TEXT in text and "The largest attention weight" in text
+    page.keyboard.press("Escape")
+    page.get_by_text("In numbers and words").click()
+    wait_idle(page)
+    meaning = page.get_by_text(re.compile("How undecided the head is .* over the text"))
+    expect(meaning).to_be_visible()
+    box = meaning.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= width
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
+        ("/?sort=bogus", "There is no metric"),
+        ("/?only=bogus", "There is no kind of head"),
         ("/?layer=99&head=2", "There is no L99 H2"),
         ("/?model=../../etc/passwd", "makes no sense"),
         ("/?model=nobody/nothing", "not on this machine"),

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.core.alignment import align, aligned, pattern_change
+from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.errors import ArgumentError, ShapeError
 
 
@@ -97,3 +97,16 @@ def test_change_without_a_common_token_or_of_other_heads() -> None:
     assert pattern_change(one, one, [(0, None), (None, 0)]).isnan().all()
     with pytest.raises(ShapeError, match=r"\(1, 1\) and \(2, 1\)"):
         pattern_change(one, torch.cat([one, one]), [(0, 0)])
+
+
+def test_a_replaced_token_is_a_place_but_not_a_common_token() -> None:
+    pairs = align(list("abcd"), list("axCd"))
+    assert len(pairs) == 4
+    assert equal_places("abcd", "axCd", pairs) == [(0, 0), (3, 3)]
+    assert equal_places("abcd", "axCd", pairs, ignore_case=True) == [(0, 0), (2, 2), (3, 3)]
+    generator = torch.Generator().manual_seed(7)
+    a, b = torch.rand(2, 2, 3, 4, 4, generator=generator).softmax(-1)
+    got = pattern_change(a, b, pairs, [(0, 0), (3, 3)])
+    want = (a - b).abs().sum(-1)[:, :, [0, 3]].mean(-1) / 2  # all places stand beside each other
+    assert torch.allclose(got, want, atol=1e-6)
+    assert pattern_change(a, b, pairs, []).isnan().all()

@@ -1,10 +1,13 @@
 """All pairs of heads in two measures: exact numbers, rank correlation, what is left out."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import theme
 from mha_viz.plots.alike import CORNERS, pair_scatter
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
@@ -44,6 +47,43 @@ def test_the_correlation_is_spearmans() -> None:
     assert "correlation 1.000" in draw(X, X**3).layout.title.text
     assert "not defined" in draw(X, np.ones(105)).layout.title.text
     assert "not defined, 0 pairs" in draw(X, np.full(105, np.nan)).layout.title.text
+
+
+def test_rounding_is_not_drawn_as_structure() -> None:
+    noise = 1 - RNG.random(105) * 6e-8
+    for figure, axis in ((draw(X, noise), "yaxis"), (draw(noise, Y), "xaxis")):
+        low, high = figure.layout[axis].range
+        assert high - low >= 0.01 and low < noise.min() and high > noise.max()
+        assert "not defined, 105 pairs" in figure.layout.title.text
+    told = draw(X, noise).layout.title.text.replace("<br>", " ")
+    assert "All pairs are the same in “do”." in " ".join(re.sub("<[^>]*>", " ", told).split())
+    low, high = draw(X, Y).layout.yaxis.range
+    assert high - low < 1.3 * np.ptp(Y)
+
+
+def _luminance(colour) -> float:
+    shares = np.array(colour) / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_dot_is_seen_on_the_page(dark: bool) -> None:
+    page = np.array(theme.rgb(theme.paper(dark)))
+    marker = draw(colour=X, dark=dark).data[0].marker
+    for _, colour in marker.colorscale:
+        mixed = page + (np.array(theme.rgb(colour)) - page) * marker.opacity
+        low, high = sorted((_luminance(mixed), _luminance(page)))
+        assert (high + 0.05) / (low + 0.05) >= 3, colour
+
+
+def test_grid_lines_do_not_strike_the_corners_through() -> None:
+    layout = draw().layout
+    low, high = layout.yaxis.domain
+    inner = layout.height - layout.margin.t - 100  # its axis and its legend stand below it
+    assert min(low, 1 - high) * inner >= 2 * 14  # two lines of text
+    assert {note.y for note in layout.annotations} == {0, 1}
+    assert draw(corners=None).layout.yaxis.domain == (0, 1)
 
 
 def test_many_pairs_stay_small() -> None:

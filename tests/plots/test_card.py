@@ -71,9 +71,12 @@ def test_baselines_are_ticks_or_arrows_beyond() -> None:
         "entropy": {"uniform": middle, "low": -1.0, "high": 99.0, "none": float("nan")},
         "unknown": {"x": 1.0},
     }
-    _, marks, _, _ = parts(report_card(VALUES, TITLES, UNITS, (0, 0), baselines=baselines), 2)
+    _, marks, _, texts = parts(report_card(VALUES, TITLES, UNITS, (0, 0), baselines=baselines), 2)
     assert list(marks.marker.symbol) == ["line-ns-open", "triangle-left", "triangle-right"]
     assert marks.x[0] == pytest.approx(0.5) and marks.x[1] < 0 and marks.x[2] > 1
+    # in pixels: a row has 38, a name above it is 14 high, a tick reaches 0.7 of its size up
+    name = 38 * texts.y[list(texts.text).index("Entropy")]
+    assert name + 7 < -0.7 * marks.marker.size[0]
     assert marks.hovertext[2] == "high: <b>99 nats</b><br>above every head"
 
 

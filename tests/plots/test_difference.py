@@ -109,6 +109,8 @@ def test_metric_changes_have_scales_of_their_own() -> None:
     assert before.marker.symbol != after.marker.symbol
     assert "one: 1 nats" in texts(figure) and "change +3" in texts(figure)
     written = next(t for t in figure.data if t.mode == "text").text
+    ends = [text for text in written if text.count("\u00a0") == 2]  # a mark stands at the end
+    assert len(ends) == 2 * len(rows)
     assert "1 → <b>4 nats</b>" in written and "not defined → <b>2</b>" in written
     assert "not defined" in written
     with pytest.raises(ArgumentError):

@@ -34,6 +34,7 @@ def test_the_mean_leaves_out_what_is_not_defined() -> None:
     want = [VALUES[0].mean(), np.nan, np.delete(VALUES[2], [3, 5]).mean()]
     assert mean.y == pytest.approx(want, nan_ok=True) and mean.connectgaps is False
     assert mean.customdata.tolist() == [7, 0, 5]
+    assert list(by_layer(np.ones((2, 1)), "m", "").data[1].hovertext) == ["1 head"] * 2
     assert "9 of 21 heads without a value" in figure.layout.title.text
 
 

@@ -63,6 +63,21 @@ def test_a_click_names_both_heads() -> None:
     assert "L1 H1: hatched." in by_layer.layout.title.text
 
 
+@pytest.mark.parametrize("by", ["cluster", "layer"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_clicked_cell_is_marked(by: str, dark: bool) -> None:
+    found = head_order(APART, by)
+    figure = similarity_matrix(
+        APART, NAMES, found, n_heads=5, selected=(1, 2), pair=(7, 13), dark=dark
+    )
+    ring = figure.data[-1]
+    assert set(ring.x) == {found.order.index(13)} and set(ring.y) == {found.order.index(7)}
+    assert ring.marker.color[-1] == theme.accent(dark) and ring.hoverinfo == "skip"
+    assert ring.customdata is None  # it does not take the clicks of its cell
+    with pytest.raises(ArgumentError):
+        similarity_matrix(APART, NAMES, found, n_heads=5, pair=(7, 15))
+
+
 def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
     size = 144
     matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 from streamlit.testing.v1 import AppTest
@@ -22,13 +23,15 @@ def _page() -> None:
     compare.page()
 
 
-def compare(*open_tables: str, **params: str) -> AppTest:
-    """The page under a link, with the tables of these figures open."""
+def compare(*open_tables: str, exports: Sequence[str] = (), **params: str) -> AppTest:
+    """The page under a link, with the tables and the Export of these figures open."""
     app = AppTest.from_function(_page, default_timeout=120)
     for name, value in params.items():
         app.query_params[name] = value
     for key in open_tables:
         app.session_state[f"{key}-table"] = True
+    for key in exports:
+        app.session_state[f"{key}-export"] = True
     return app.run()
 
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.alignment import align, aligned, pattern_change
+from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
+from mha_viz.plots.theme import format_weight
 from mha_viz.ui import views
 from mha_viz.ui.compare import diversity
-from tests.ui.compare_app import SECTIONS, TEXT, check, compare, said, table
+from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, table
 
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")
@@ -50,6 +51,20 @@ def test_layers_shows_the_report(model, record, metric):
     assert app.subheader[0].value == "L2 H5"
 
 
+def test_induction_is_not_said_to_be_of_this_text():
+    app = compare(model="tiny-gpt2", text="the", metric="induction")
+    of_figure, of_kinds = (
+        next(c.value for c in app.caption if start in c.value)
+        for start in ("Each dot is a head", "Heads of each layer")
+    )
+    for text in (of_figure, of_kinds):
+        assert "does not depend on the text typed" in text
+    assert "give on the same random texts" in of_figure and "Another text" not in of_figure
+    assert [b.label for b in app.get("download_button")] == ["Export as CSV"]
+    other = compare(model="tiny-gpt2", text="the", metric="entropy")
+    assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
+
+
 @pytest.mark.parametrize("measure", views.MEASURES)
 @pytest.mark.parametrize("order", views.ORDERS)
 def test_twins_shows_the_similarity(model, record, measure, order):
@@ -67,7 +82,10 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
         assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
-    assert table(app, "Cluster", "Heads")["Heads"].sum() == 32
+    clusters = app.table[0].value
+    assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
+    assert clusters["Heads"].astype(int).sum() == 32
+    assert sorted(", ".join(clusters["Which"]).split(", ")) == NAMES
     assert app.subheader[0].value == "L0 H0 and L0 H1"
 
 
@@ -85,6 +103,18 @@ def test_alike_shows_all_pairs(model, record):
     odd = app.dataframe[1].value
     gap = shown["Look alike"] - shown["Do alike"]
     assert odd.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
+
+
+def test_pairs_that_do_not_differ_are_said_to_be_alike():
+    app = compare(model="tiny-gpt2", text="cat", section="alike")
+    text = check(app)
+    assert len(mv.load("tiny-gpt2").trace("cat").tokens) == 2
+    assert "By the CKA of outputs all pairs are alike" in app.info[0].value
+    assert "a CKA is always 1" in app.info[0].value
+    assert "rank correlation not defined" in text and "do different things" not in text
+    low, high = figures(app)[0]["layout"]["yaxis"]["range"]
+    assert high - low >= 0.01
+    assert "annotations" not in figures(app)[0]["layout"]
 
 
 def test_the_pair_has_every_number_between_two_heads(model, record):
@@ -110,6 +140,26 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
     assert metrics.loc["Distance", "L1 H6"] == pytest.approx(report.distance[b], abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("section", "keys"),
+    [("sides", "ab"), ("twins", "ab"), ("alike", "ab"), ("layers", ["chosen"])],
+)
+def test_heatmaps_have_tables_and_files(record, section, keys):
+    opened = [f"heatmap_{key}" for key in keys]
+    app = compare(
+        *opened, exports=opened, model=record.model, text=TEXT, section=section, layer="1", head="2"
+    )
+    check(app)
+    tables = [shown.value for shown in app.dataframe if "query" in shown.value]
+    assert len(tables) == len(opened)
+    for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
+        np.testing.assert_allclose(found.set_index("query"), record.head(*place), atol=1e-6)
+        name = f"L{place[0]} H{place[1]}"
+        assert f"one token’s weights in {name} over" in said(app)
+        files = [button for button in app.get("download_button") if key in button.proto.id]
+        assert {button.proto.label for button in files} == {"CSV", "HTML"}
+
+
 def test_two_texts_are_aligned_by_their_edits(model, record):
     app = compare(
         "sides", "most_changed", model=model.name, text=TEXT, section="sides", text_b=OTHER,
@@ -121,9 +171,30 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     left = aligned(record.head(1, 2), [i for i, _ in pairs])
     right = aligned(other.head(1, 2), [j for _, j in pairs])
     np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
-    change = pattern_change(record.pattern, other.pattern, pairs).numpy().ravel()
+    common = equal_places(record.labels, other.labels, pairs)
+    assert 0 < len(common) < len(pairs)
+    assert f"{len(common)} of {len(pairs)} places have the same token" in said(app)
+    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
     shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
     np.testing.assert_allclose(shown, change, atol=1e-6)
+
+
+def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
+    app = compare(
+        model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
+    )
+    text = check(app)
+    assert "0 of 6 places have the same token" in text
+    assert [info.value for info in app.info] == [
+        "The two texts have no token in common, so that no row can be compared."
+    ]
+    assert "Most: L" not in text and "averaged over" not in text
+
+
+def test_a_long_text_is_said_to_be_cut():
+    app = compare(text="a red fox " * 15, section="sides", text_b="a fox " * 20, head_b="0")
+    about = next(part.value for part in app.caption if part.value.startswith("A is"))
+    assert about.count("…”, ") == 2
 
 
 def test_two_models_are_compared_by_words():
@@ -132,7 +203,7 @@ def test_two_models_are_compared_by_words():
     bert, gpt2 = (mv.load(name).trace(TEXT).merge_words() for name in MODELS)
     assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
     assert "agree by chance only" in text.replace("\\", "")
-    metrics = table(app, "Metric", "A L2 H0", "B L0 H1").set_index("Metric")
+    metrics = table(app, "Metric", "A L2 H0", "B L2 H0").set_index("Metric")
     assert metrics.loc["Entropy", "A L2 H0"] == pytest.approx(
         float(mv.head_report(bert).entropy[16]), abs=1e-5
     )
@@ -156,6 +227,8 @@ def test_diversity_shows_each_layer(model, record):
     listed = table(app, "Effective rank of each head")["Effective rank of each head"]
     np.testing.assert_allclose(listed, ranks.ravel(), rtol=1e-4)
     statements = table(app, "Statement", "Left", "Right", "Here")
+    assert list(statements)[:2] == ["Statement", "Here"]  # a phone shows no more than three
+    assert [b.label for b in app.get("download_button")] == ["Export as CSV"]
     found = variance_statement(record.z, record.W_O)
     assert len(statements) == 8
     for layer, row in statements[:4].iterrows():
@@ -186,9 +259,41 @@ def test_flow_shows_rollout_and_flow(model, record, upto):
     np.testing.assert_allclose(shown["flow, as shares"], flow / flow.sum(), atol=1e-5)
 
 
+def test_flow_shows_the_last_ones_without_choosing_them():
+    app = compare(model="tiny-gpt2", text=TEXT, section="flow")
+    check(app)
+    assert (app.selectbox(key="ask_upto").value, app.selectbox(key="ask_query").value) == (3, 13)
+    assert not {"query", "upto"} & set(app.query_params)
+    app.selectbox(key="ask_upto").select(1)
+    app.selectbox(key="ask_query").select(5).run()
+    assert (app.query_params["upto"], app.query_params["query"]) == ("1", "5")
+    assert "Rollout from the input to layer 1" in check(app)
+
+
+def test_a_link_with_another_text_shows_the_same_head_on_both_sides():
+    app = compare(text=TEXT, section="sides", text_b=OTHER, layer="2", head="5")
+    assert "L2 H5 and L2 H5" in said(app)
+    app.selectbox(key="ask_layer_b").select(0)
+    app.selectbox(key="ask_head_b").select(1).run()  # what a view begins with, but chosen
+    again = compare(**{name: app.query_params[name] for name in app.query_params})
+    assert "L2 H5 and L0 H1" in said(again)
+
+
+def test_a_row_with_one_key_is_not_the_largest_weight():
+    app = compare(model="tiny-gpt2", text=TEXT, section="layers", layer="1", head="2")
+    record = mv.load("tiny-gpt2").trace(TEXT)
+    rows = record.head(1, 2)[1:]
+    query, key = divmod(int(rows.argmax()), rows.shape[1])
+    weight = format_weight(rows[query, key])
+    assert (
+        f"the largest weight is {weight}, from “{record.labels[query + 1]}” to "
+        f"“{record.labels[key]}”" in said(app).replace("\\", "")
+    )
+
+
 def test_a_statement_of_equality_needs_both_sides_near():
-    assert diversity._row("x", 0, 1.0, 2.0, True)[-1] == "holds"
-    assert diversity._row("x", 0, float("nan"), 2.0, False)[2] == "not defined"
+    assert diversity._row("x", 0, 1.0, 2.0, True)[1] == "holds"
+    assert diversity._row("x", 0, float("nan"), 2.0, False)[3] == "not defined"
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -1,13 +1,16 @@
 """The Explore page without a browser: what it says, and that nothing typed breaks it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
+from mha_viz.capture.induction import induction_scores
 from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import drawing, scene
+from mha_viz.core.metrics import METRICS
+from mha_viz.ui import drawing, memory, scene
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -110,6 +113,69 @@ def test_a_kind_of_head_and_a_least_score_filter_the_grid():
     assert grid_order(app) == list(zip(far.layer, far["head"], strict=True))
     app = run(model="tiny-gpt2", text=text, only="separator")
     assert "No head of this model is of that kind" in app.info[0].value and not app.exception
+    app = run(model="tiny-gpt2", text=text, sort="distance", least="500")
+    far = report.loc[report.distance.idxmax()]
+    assert app.info[0].value == (
+        f"No head reaches 500 tokens in Distance: the largest is {far.distance:.4g} tokens, of "
+        f"L{far.layer} H{far['head']}."
+    )
+    near = kept.loc[kept.distance.idxmax()]
+    app = run(model="tiny-gpt2", text=text, sort="distance", least="500", only="previous_token")
+    assert "No head of that kind reaches 500 tokens" in app.info[0].value
+    assert f"of L{near.layer} H{near['head']}." in app.info[0].value
+
+
+def test_heads_are_sorted_by_induction(monkeypatch):
+    text = "a text in which nothing is said twice"
+    app = run(model="tiny-gpt2", text=text, sort="induction", least="0.4")
+    scores = induction_scores(mv.load("tiny-gpt2")).mean
+    order = scores.flatten().argsort(descending=True, stable=True).tolist()
+    found = [divmod(i, 8) for i in order if scores.flatten()[i] >= 0.4]
+    assert 0 < len(found) < 32 and grid_order(app) == found
+    assert not app.exception and not app.warning
+    assert "it does not depend on the text typed" in captions(app)
+    listed = next(table.value for table in app.dataframe if "Head" in table.value)
+    assert listed["Induction"].to_numpy() == pytest.approx(scores.flatten().numpy(), abs=1e-6)
+    # any other order leaves the probe alone
+    monkeypatch.setattr(memory, "induction", lambda *which: pytest.fail("it was probed"))
+    app.session_state.view = replace(app.session_state.view, sort="distance", least=0.0)
+    assert len(grid_order(app)) == 32
+
+
+def test_where_induction_cannot_be_probed_it_is_said(monkeypatch):
+    monkeypatch.setattr(memory, "induction", lambda *which: None)
+    app = run(model="tiny-gpt2", text="words that no other test has", sort="induction")
+    assert not app.exception and app.selectbox(key="ask_sort").value == ""
+    assert "Induction is no order for the heads" in app.warning[0].value
+
+
+@pytest.mark.parametrize(("link", "message"), [
+    ({"sort": "bogus"}, "There is no metric 'bogus'."),
+    ({"sort": "cka"}, "Centred kernel alignment is no order"),
+    ({"sort": "separator_token", "model": "tiny-gpt2"}, "Separators is no order"),
+    ({"only": "bogus"}, "There is no kind of head 'bogus'."),
+])  # fmt: skip
+def test_an_order_or_kind_that_is_not_there_is_said(link, message):
+    app = run(text="the cat sat", **link)
+    assert not app.exception and message in app.warning[0].value.replace("\\", "")
+    assert app.selectbox(key="ask_sort").value == app.selectbox(key="ask_only").value == ""
+    app.selectbox(key="ask_layer").select(1).run()
+    assert not app.warning
+
+
+def test_the_card_says_what_each_number_means_and_can_be_taken_away():
+    app = run(text="the cat sat on the mat")
+    numbers = app.dataframe[-1].value.set_index("Metric")
+    assert "What it means" not in numbers  # a column of words would be out of sight
+    words = captions(app).replace("\\", "")
+    for metric in ("confidence", "entropy", "induction"):
+        title = METRICS[metric].title
+        value = next(v for k, v in numbers["This head"].items() if k.startswith(title))
+        assert f"{value}. {METRICS[metric].meaning}" in words
+    app.session_state["card-export"] = True
+    app.run()
+    assert not app.exception
+    assert [b.label for b in app.get("download_button")] == ["CSV", "HTML"]
 
 
 def grid_order(app: AppTest) -> list[tuple[int, int]]:

@@ -186,9 +186,7 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
 
 
-def _squared_hellinger(
-    pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
-) -> Float[Tensor, "some_heads some_heads"]:
+def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
     """Of some heads, right on the diagonal and above it."""
     parts = (_flat(_rows(pattern, span))[heads] for span in _spans(pattern, BLOCK))
     affinity = _products(part.to(wide).sqrt() for part in parts)

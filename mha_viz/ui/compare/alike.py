@@ -7,9 +7,9 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.plots.alike import pair_scatter
+from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
 from mha_viz.ui import figures, look, reporting, state, views, words
-from mha_viz.ui.compare.pair import chosen_pair
+from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.scene import Scene
 
 OUTPUT_NAMES = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
@@ -38,8 +38,12 @@ def draw(scene: Scene) -> None:
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
     )
     if table["Do alike"].notna().any():
-        _scatter(scene, table, outputs)
-        _odd(scene, table)
+        level = is_level(table["Do alike"].to_numpy())
+        _scatter(scene, table, outputs, level)
+        if level:
+            st.info(_all_alike(scene, table, outputs))
+        else:
+            _odd(scene, table)
     else:
         st.info(_why_not(scene, outputs))
     chosen_pair(scene)
@@ -63,7 +67,7 @@ def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(scene.head_count, 1)
 
 
-def _scatter(scene: Scene, table: pd.DataFrame, outputs: str) -> None:
+def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> None:
     space = state.current().space
     weights = table.get(f"|cos| {space}")
     figure = pair_scatter(
@@ -72,7 +76,8 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str) -> None:
         x_title="look alike: 1 − Hellinger distance", y_title=f"do alike: {OUTPUT_NAMES[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"|cos| of {space}",
-        n_heads=scene.record.n_heads, selected=_selected(scene), dark=look.dark(),
+        corners=None if level else CORNERS, n_heads=scene.record.n_heads,
+        selected=_selected(scene), dark=look.dark(),
     )  # fmt: skip
     figures.show(
         figure, key="alike", name="Pairs of heads that look alike or do alike",
@@ -86,8 +91,7 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str) -> None:
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
     """The chosen pair, as the figure numbers it; None for a head and itself."""
-    view, heads = state.current(), scene.record.n_heads
-    i, j = view.layer * heads + view.head, view.layer_b * heads + view.head_b
+    i, j = chosen_places(scene)
     return None if i == j else (min(i, j), max(i, j))
 
 
@@ -103,9 +107,21 @@ def _odd(scene: Scene, table: pd.DataFrame) -> None:
         with column:
             st.markdown(f"**{title}**")
             if len(rows):
-                words.choosable(table.loc[rows], pairs[rows], scene, key=key)
+                choosable(table.loc[rows], pairs[rows], scene, key=key)
             else:
                 st.markdown("No pair of heads on this text.")
+
+
+def _all_alike(scene: Scene, table: pd.DataFrame, outputs: str) -> str:
+    why = (
+        ": with two tokens there is one difference only, so that a CKA is always 1"
+        if outputs == "cka" and len(scene.record.tokens) == 2
+        else ""
+    )
+    return (
+        f"By the {OUTPUT_NAMES[outputs]} all pairs are alike on this text "
+        f"({table['Do alike'].mean():.4g} each){why}. No pair stands out; try a longer text."
+    )
 
 
 def _why_not(scene: Scene, outputs: str) -> str:

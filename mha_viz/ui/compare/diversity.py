@@ -14,7 +14,7 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, state, words
+from mha_viz.ui import exports, figures, look, memory, state, words
 from mha_viz.ui.scene import Scene
 
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
@@ -108,13 +108,14 @@ def _coverage(scene: Scene) -> None:
 def _head_ranks(scene: Scene) -> None:
     """The same for every head by itself; a click chooses one."""
     record, view, title = scene.record, state.current(), "Effective rank of each head"
+    most = min(record.kept("z").shape[-2:])
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
     figures.show(
         by_layer(ranks, title, "", dark=look.dark(), selected=(view.layer, view.head)),
         key="head_ranks", name=title, on_click=words.choose,
         table=words.head_values(scene, {title: ranks}), caption=words.settings(scene, title),
         how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
-        f"most {min(record.kept('z').shape[-2:])} directions here: no more than it is wide, and no "
+        f"most {words.count(most, 'direction')} here: no more than it is wide, and no "
         "more than there are tokens. A low rank says that it writes much the same for every token, "
         "not that it matters little.",
     )  # fmt: skip
@@ -135,15 +136,18 @@ def _statements(scene: Scene) -> None:
     """What textbooks say about a layer's heads, with both sides measured."""
     st.subheader("Textbook statements, measured", anchor=False)
     rows = _rows(scene.record)
-    st.dataframe(
-        pd.DataFrame(rows, columns=["Statement", "Layer", "Left", "Right", "Here"]),
-        hide_index=True, width="stretch",
-    )  # fmt: skip
+    # the verdict stands where a phone shows it
+    table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
+    st.dataframe(table, hide_index=True, width="stretch")
     st.caption(
         "Both hold for independent heads of fitting size; trained heads are neither. Measured on "
         "this text, on outputs without the bias b_O. An equality holds where its sides differ by "
         f"at most {CLOSE:.0%}."
     )
+    exports.table_file(
+        table, key="statements", name="Textbook statements, measured",
+        caption=words.settings(scene, "outputs without the bias b_O"),
+    )  # fmt: skip
 
 
 def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
@@ -165,7 +169,7 @@ def _row(
     text: str, layer: int, left: float, right: float, holds: bool | None
 ) -> tuple[str, str, str, str, str]:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
-    return (text, f"L{layer}", format_number(left), format_number(right), verdict)
+    return (text, verdict, f"L{layer}", format_number(left), format_number(right))
 
 
 def _arrays(lines: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:

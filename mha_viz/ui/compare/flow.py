@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -21,40 +23,55 @@ def draw(scene: Scene) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers = list(range(record.n_layers))
-    if state.current().upto not in layers:
-        state.change(upto=layers[-1])
-    state.bound("upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format)
+    upto = _chosen("upto", "Up to layer", layers, width=120, format_func="L{}".format)
     view = state.current()
-    rollout = attention_rollout(record.pattern[: view.upto + 1])[-1].numpy()
+    rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
             rollout, record.labels, record.key_labels, scale=view.scale, dark=look.dark(),
-            title=f"Rollout from the input to layer {view.upto}", **look.square(620),
+            title=f"Rollout from the input to layer {upto}", **look.square(620),
         ),
         key="rollout", name="Attention rollout",
-        caption=words.settings(scene, f"up to L{view.upto}"),
+        caption=words.settings(scene, f"up to L{upto}"),
         table=pd.DataFrame(rollout, columns=_numbered(record.key_labels),
                            index=_numbered(record.labels)).reset_index(names="token"),
         how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
         "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
         "guess at where information may have come from, not a record of it.",
     )  # fmt: skip
-    _flow(scene, rollout)
+    _flow(scene, rollout, upto)
 
 
-def _flow(scene: Scene, rollout: np.ndarray) -> None:
+def _chosen(
+    name: str, label: str, options: list[int], *, width: int, format_func: Callable[[int], str]
+) -> int:
+    """A choice of the view's; as long as there is none, the last one is shown.
+
+    Only what somebody chooses is written into the view: Explore has the same query, and to have
+    looked at this section must not change what it opens with.
+    """
+    key, value = f"ask_{name}", getattr(state.current(), name)
+    state.show(key, value if value in options else options[-1])
+
+    def store() -> None:
+        st.session_state.problems = []
+        state.change(**{name: st.session_state[key]})
+
+    return st.selectbox(
+        label, options, key=key, on_change=store, width=width, format_func=format_func
+    )
+
+
+def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     """From one token at the chosen layer to all input tokens, by both methods."""
-    record, view = scene.record, state.current()
-    n = len(record.tokens)
-    state.change(query=view.query if 0 <= view.query < n else n - 1)
-    state.bound(
-        "query", st.selectbox, "Into which token", list(range(n)), width=260,
+    record = scene.record
+    query = _chosen(
+        "query", "Into which token", list(range(len(record.tokens))), width=260,
         format_func=lambda i: f"{i} · {record.labels[i]}",
     )  # fmt: skip
-    query = state.current().query
     lines = {"rollout": rollout[query]}
     try:
-        found = attention_flow(record.pattern[: view.upto + 1], query).numpy()
+        found = attention_flow(record.pattern[: upto + 1], query).numpy()
         lines["flow, as shares"] = found / found.sum() if found.sum() > 0 else found
     except ArgumentError as error:
         st.info(f"Attention flow is left out: {error}")
@@ -62,7 +79,7 @@ def _flow(scene: Scene, rollout: np.ndarray) -> None:
         token_bars(lines, record.labels, "share", dark=look.dark()), key="flow",
         name="Into one token",
         table=pd.DataFrame({"Token": _numbered(record.labels), **lines}),
-        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{view.upto}"),
+        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{upto}"),
         how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
         "stand beside the rollout (Abnar & Zuidema 2020).",
     )  # fmt: skip

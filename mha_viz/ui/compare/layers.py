@@ -10,7 +10,7 @@ from mha_viz.capture.report import Report
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
 from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, reporting, state, words
+from mha_viz.ui import exports, figures, look, reporting, state, words
 from mha_viz.ui.compare.pair import one_head
 from mha_viz.ui.scene import Scene
 
@@ -42,13 +42,28 @@ def draw(scene: Scene) -> None:
     figures.show(
         figure, key="by_layer", name=f"{metric.title} by layer", on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
-        caption=words.settings(scene, metric.title),
+        caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
         how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
-        "Dashed lines are what heads that have learned nothing give on this text: only what "
-        "stands clear of them says something about this model. Another text gives other numbers.",
+        + _dashed(view.metric),
     )  # fmt: skip
     one_head(scene, report)
     _kinds(scene, report)
+
+
+def _measured_on(metric: str) -> tuple[str, ...]:
+    """What a figure's settings add where the text that they name is not what was measured."""
+    return ("measured on random texts said twice, not on this one",) * (metric == "induction")
+
+
+def _dashed(metric: str) -> str:
+    """What the dashed lines are, and how far the numbers reach."""
+    induction = metric == "induction"
+    texts = "the same random texts" if induction else "this text"
+    return (
+        f"Dashed lines are what heads that have learned nothing give on {texts}: only what stands "
+        "clear of them says something about this model. "
+        + (words.INDUCTION if induction else "Another text gives other numbers.")
+    )
 
 
 def _extremes(values: np.ndarray) -> str:
@@ -83,8 +98,14 @@ def _kinds(scene: Scene, report: Report) -> None:
         return
     table = pd.DataFrame(held, index=[f"L{i}" for i in range(layers)]).T
     st.dataframe(table, width="stretch")
+    induction = LABELS["induction"].title in held
     st.caption(
         f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "
         "above its threshold and above the baselines; a head may have several or none. They name "
-        "what a head does on this text, not what it is for."
+        "what a head does on this text, not what it is for." + f" {words.INDUCTION}" * induction
     )
+    exports.table_file(
+        table.reset_index(names="Label"), key="kinds", name="Kinds of heads by layer",
+        caption=words.settings(scene, "heads of each layer with that label",
+                               *_measured_on("induction" if induction else "")),
+    )  # fmt: skip

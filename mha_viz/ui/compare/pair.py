@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 import torch
+from numpy.typing import NDArray
 
 from mha_viz.capture.report import Report
 from mha_viz.core.measure import PAIR_MEASURES
@@ -34,7 +37,7 @@ def one_head(scene: Scene, report: Report) -> None:
         controls.open_in_explore()
     picture, facts = st.columns([3, 2], gap="medium")
     with picture:
-        _heatmap(scene.record, place, key="chosen")
+        _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place))
     with facts:
         st.markdown(plain(in_words(scene.record)))
         labels(report)
@@ -47,13 +50,36 @@ def chosen_pair(scene: Scene) -> None:
     pair(scene, (view.layer, view.head), (view.layer_b, view.head_b))
 
 
+def chosen_places(scene: Scene) -> tuple[int, int]:
+    """The chosen pair by the numbers of its heads."""
+    view, heads = state.current(), scene.record.n_heads
+    return view.layer * heads + view.head, view.layer_b * heads + view.head_b
+
+
+def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
+    """`words.choosable` in which no row is ticked that is not the chosen pair.
+
+    A tick of Streamlit's own stays where it is when the table has other rows, and when another
+    pair is chosen elsewhere: such a table is a new one here.
+    """
+    rows, count = zlib.crc32(pairs.tobytes()), f"{key}-count"
+
+    def name() -> str:
+        return f"{key}-{rows}-{st.session_state.setdefault(count, 0)}"
+
+    ticks = st.session_state.get(name(), {}).get("selection", {}).get("rows", [])
+    if ticks and pairs[ticks[0] : ticks[0] + 1].tolist() != [list(chosen_places(scene))]:
+        st.session_state[count] += 1
+    words.choosable(table, pairs, scene, key=name())
+
+
 def pair(scene: Scene, a: Place, b: Place) -> None:
     """Both heads' weights and their difference, and every number between the two."""
     st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     record = scene.record
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     names = (head_name(*a), head_name(*b))
-    both_heatmaps((record, a), (record, b), names=names)
+    both_heatmaps((record, a), (record, b), names=names, caption=words.settings(scene))
     left, right = st.columns(2)
     with left:
         figures.show(
@@ -62,8 +88,7 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
                 title=f"{names[1]} minus {names[0]}",
             ),
             key="difference", name="Difference of two heads",
-            table=pd.DataFrame(two - one, columns=_numbered(record.key_labels),
-                               index=_numbered(record.labels)).reset_index(names="query"),
+            table=_by_tokens(two - one, record),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
         )  # fmt: skip
@@ -72,13 +97,15 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
     changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
 
 
-def both_heatmaps(*sides: tuple[AttentionRecord, Place], names: tuple[str, str]) -> None:
+def both_heatmaps(
+    *sides: tuple[AttentionRecord, Place], names: tuple[str, str], caption: str
+) -> None:
     """The weights on either side, each with its own tokens."""
     for column, (record, place), key, name in zip(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
         with column:
-            _heatmap(record, place, key=key, title=name)
+            _heatmap(record, place, key, caption, name)
 
 
 def changes(
@@ -100,16 +127,24 @@ def changes(
     )  # fmt: skip
 
 
-def _heatmap(record: AttentionRecord, place: Place, *, key: str, title: str = "") -> None:
-    figure = head_heatmap(
-        record.head(*place).numpy(), record.labels, record.key_labels,
-        title=title or head_name(*place), scale=state.current().scale, dark=look.dark(),
-        **look.square(460),
+def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
+    weights, scale = record.head(*place).numpy(), state.current().scale
+    figures.show(
+        head_heatmap(
+            weights, record.labels, record.key_labels, title=name, scale=scale, dark=look.dark(),
+            **look.square(460),
+        ),
+        key=f"heatmap_{key}", name=f"Attention weights of {name}",
+        table=_by_tokens(weights, record), caption=f"{caption} · {name} · colours: {scale}",
+        how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
+        "sums to 1.",
     )  # fmt: skip
-    st.plotly_chart(
-        figure, theme=None, key=f"heatmap_{key}", config={"displaylogo": False},
-        alt=f"Attention weights of {head_name(*place)}",
-    )  # fmt: skip
+
+
+def _by_tokens(matrix: np.ndarray, record: AttentionRecord) -> pd.DataFrame:
+    """A row per query, a column per key."""
+    columns, rows = _numbered(record.key_labels), _numbered(record.labels)
+    return pd.DataFrame(matrix, columns=columns, index=rows).reset_index(names="query")
 
 
 def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.alignment import align, aligned, pattern_change
+from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, head_changes
@@ -27,13 +27,14 @@ class _Runs(NamedTuple):
 
     Args:
         a, b: as they are compared: of two models, words are what both have.
-        pairs: the alignment of their tokens.
+        pairs: the alignment of their tokens. common: those that are the same token.
         facts_a, facts_b: metric -> (layer, head). change: (layer, head), where heads agree.
     """
 
     a: AttentionRecord
     b: AttentionRecord
     pairs: Pairs
+    common: list[tuple[int, int]]
     facts_a: Facts
     facts_b: Facts
     change: np.ndarray | None
@@ -88,9 +89,10 @@ def _align(first: Scene, second: Scene) -> _Runs:
             {key: values.numpy() for key, values in measure(record).items()} for record in (a, b)
         )
     pairs = align(a.labels, b.labels, ignore_case=apart)
+    common = equal_places(a.labels, b.labels, pairs, ignore_case=apart)
     same = a.pattern.shape[:2] == b.pattern.shape[:2]
-    change = pattern_change(a.pattern, b.pattern, pairs).numpy() if same else None
-    return _Runs(a, b, pairs, facts_a, facts_b, change)
+    change = pattern_change(a.pattern, b.pattern, pairs, common).numpy() if same else None
+    return _Runs(a, b, pairs, common, facts_a, facts_b, change)
 
 
 def _draw(first: Scene, runs: _Runs) -> None:
@@ -100,7 +102,7 @@ def _draw(first: Scene, runs: _Runs) -> None:
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
     st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
-    both_heatmaps((runs.a, a), (runs.b, b), names=names)
+    both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
     _difference(first, runs, (a, b), names)
     values = {
         key: (float(facts[a]), float(runs.facts_b[key][b]))
@@ -113,12 +115,16 @@ def _draw(first: Scene, runs: _Runs) -> None:
 
 def _about(record: AttentionRecord) -> str:
     unit = "words" if record.merged else "tokens"
-    return f"{record.model} on “{record.text[:100]}”, {len(record.tokens)} {unit}"
+    return f"{record.model} on “{_short(record.text, 100)}”, {len(record.tokens)} {unit}"
 
 
 def _settings(first: Scene, runs: _Runs) -> str:
     """Both sides, for the files."""
-    return words.settings(first, f"A; B: {runs.b.model} · {runs.b.text[:200]}")
+    return words.settings(first, f"A; B: {runs.b.model} · {_short(runs.b.text, 200)}")
+
+
+def _short(text: str, letters: int) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
 def _difference(
@@ -133,14 +139,13 @@ def _difference(
     )  # fmt: skip
     numbered = [f"{i}:{label}" for i, label in enumerate(labels)]
     table = pd.DataFrame(right - left, columns=numbered, index=numbered)
-    same = sum(i is not None and j is not None for i, j in runs.pairs)
     figures.show(
         figure, key="sides", name="Difference of both sides",
         table=table.reset_index(names="query"), caption=_settings(first, runs),
-        how_to_read=f"{same} of {len(runs.pairs)} places stand in both texts (least edits; “a / b” "
-        "is b in place of a); a place that only one text has is hatched. Weights sum to 1 over all "
-        "keys of a text, so a longer text has smaller weights: compare where they lie before how "
-        "large they are.",
+        how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
+        "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
+        "hatched. Weights sum to 1 over all keys of a text, so a longer text has smaller weights: "
+        "compare where they lie before how large they are.",
     )  # fmt: skip
 
 
@@ -181,4 +186,4 @@ def _label(runs: _Runs, i: int | None, j: int | None) -> str:
     two = None if j is None else runs.b.labels[j]
     if one is None or two is None:
         return one or two or ""
-    return one if one.casefold() == two.casefold() else f"{one} / {two}"
+    return one if (i, j) in runs.common else f"{one} / {two}"

@@ -15,7 +15,7 @@ from mha_viz.plots.head_map import head_map
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.twins import similarity_matrix
 from mha_viz.ui import figures, look, reporting, state, views, words
-from mha_viz.ui.compare.pair import chosen_pair
+from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.scene import Scene
 
 NOT_TO_CONCLUDE = {
@@ -44,7 +44,7 @@ class _Found(NamedTuple):
 
 
 def draw(scene: Scene) -> None:
-    """The matrix and the map; below, the pair that a click opens, nearest twins and clusters."""
+    """The matrix and the map, nearest twins and clusters; below, the pair that a click opens."""
     _controls(scene)
     view = state.current()
     found = reporting.remembered(
@@ -62,14 +62,13 @@ def draw(scene: Scene) -> None:
         _matrix(scene, found)
     with right:
         _map(scene, found, groups)
-    chosen, nearest, clusters = st.tabs(["The chosen pair", "Nearest twins", "Clusters"])
-    with chosen:
-        chosen_pair(scene)
+    nearest, clusters = st.tabs(["Nearest twins", "Clusters"])
     with nearest:
         _twins(scene, found.nearest)
     with clusters:
         _clusters(scene, groups)
         _cover(scene, found.apart)
+    chosen_pair(scene)
 
 
 def _find(scene: Scene, measure: str, order: str) -> _Found | None:
@@ -108,7 +107,7 @@ def _matrix(scene: Scene, found: _Found) -> None:
         found.matrix, names, found.clustering, n_heads=scene.record.n_heads, title=metric.title,
         unit=words.unit_of(view.measure), range=_span(view.measure),
         diverging=view.measure == "correlation", clusters=view.clusters,
-        selected=(view.layer, view.head), dark=look.dark(),
+        selected=(view.layer, view.head), pair=chosen_places(scene), dark=look.dark(),
     )  # fmt: skip
     figures.show(
         figure, key="twins", name=f"{metric.title} of heads",
@@ -151,21 +150,21 @@ def _twins(scene: Scene, found: pd.DataFrame) -> None:
     table = pd.DataFrame(
         {"Head": names[heads], "Nearest": names[twins], "Distance": known.distance.to_numpy()}
     )
-    words.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
+    choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
     missing = len(found) - len(known)
     st.caption(
-        "0 is the same. Choose a row to see the pair; click a column’s name to sort by it. "
-        + (f"{missing} heads have no twin: the measure is not defined for them." * bool(missing))
+        "0 is the same. Choose a row to see the pair below; click a column’s name to sort by it. "
+        + f"Without a twin, because the measure is not defined: {words.count(missing, 'head')}."
+        * bool(missing)
     )
 
 
 def _clusters(scene: Scene, groups: np.ndarray) -> None:
     names = np.array(words.names(scene))
-    rows = [(int(k) + 1, int((groups == k).sum()), ", ".join(names[groups == k]))
+    rows = [(str(k + 1), int((groups == k).sum()), ", ".join(names[groups == k]))
             for k in np.unique(groups[groups >= 0])]  # fmt: skip
-    st.dataframe(
-        pd.DataFrame(rows, columns=["Cluster", "Heads", "Which"]), hide_index=True, width="stretch"
-    )
+    found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Which"])
+    st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
     st.caption(
         "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
         "the same."
@@ -180,7 +179,8 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
     steps = ", ".join(
         f"{name} ({share:.0%})" for name, share in zip(named, cover.covered, strict=True)
     )
-    st.markdown(f"**{len(named)} heads that cover what all do:** {steps}")
+    covering = f"{words.count(len(named), 'head')} that cover{'s' * (len(named) == 1)} what all do"
+    st.markdown(f"**{covering}:** {steps}")
     st.caption(
         "Chosen one after the other, each the head that makes the rest look most like their "
         "nearest chosen one (facility location, at least 63 % of the best choice). The share is "

@@ -11,7 +11,7 @@ def page() -> None:
     """The Explore page."""
     look.page_style()
     st.title("Every attention head, on your sentence", anchor=False)
-    scene = picking.picked()
+    scene = picking.picked(lambda scene: memory.late("mha_viz.ui.drawing").fit_grid(scene))
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
