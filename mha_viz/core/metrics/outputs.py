@@ -124,10 +124,11 @@ def variance(
     tensor([[25.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
+    mean = outputs.mean(-2, keepdim=True)
     # centred before it is squared: mean of squares less square of the mean would cancel
-    centred = (heads - heads.mean(-2, keepdim=True) for heads in outputs)
+    centred = (heads - own for heads, own in zip(outputs, mean, strict=True))
     deviation = torch.stack([heads.flatten(1).norm(dim=-1) for heads in centred])
-    alike = deviation <= rounding(z) * outputs.flatten(2).norm(dim=-1)
+    alike = deviation <= rounding(z) * z.shape[-2] ** 0.5 * mean[..., 0, :].norm(dim=-1)
     return torch.where(alike, 0.0, deviation) ** 2 / z.shape[-2]
 
 

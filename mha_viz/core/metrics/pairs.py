@@ -117,7 +117,7 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    products = _products_of(z, lambda heads: _deviations(heads.flatten(1)), degree=2)
+    products = _products_of(z, _deviations, over=(1, 2), degree=2)
     return _finished(_cosines(products).clamp(-1.0, 1.0), 1.0, z)
 
 
@@ -148,7 +148,8 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    squared = _cosines(_products_of(z, lambda heads: _kernel_blocks(heads.mT), degree=4))
+    products = _products_of(z, lambda heads, _: _kernel_blocks(heads.mT), over=(), degree=4)
+    squared = _cosines(products)
     if not normalize:
         own = _own_redundancy(z)
         squared = squared * own[:, None] * own
@@ -181,7 +182,7 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [1., 1.]])
     """
     products = _products_of(
-        z, lambda heads: _kernel_blocks(heads - heads.mean(-2, keepdim=True)), degree=4
+        z, lambda heads, mean: _kernel_blocks(heads - mean), over=(1,), degree=4
     )
     return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
 
@@ -200,23 +201,36 @@ def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
 
 
 def _products_of(
-    z: Tensor, blocks: Callable[[Tensor], Iterable[Tensor]], *, degree: int
+    z: Tensor,
+    blocks: Callable[[Tensor, Tensor], Iterable[Tensor]],
+    *,
+    over: tuple[int, ...],
+    degree: int,
 ) -> Float[Tensor, "all_heads all_heads"]:
-    """The products of what `blocks` makes of z as (layer * head, query, d_head), at some scale.
+    """Products of what `blocks` makes of z, (layer * head, query, d_head), and of its mean.
 
-    They are of that degree in z. No measure of z depends on a head's scale; but powers of what is
-    very large or small may leave the range of floats. Where they did it is done again with heads
-    whose largest entry is 1. NaN for a head of which no more than rounding is left.
+    They are of that degree in z, at some scale: no measure of z depends on a head's. But powers of
+    what is very large or small may leave the range of floats. Where they did it is done again with
+    heads whose largest entry is 1. NaN for a head of which, without its mean over those axes, no
+    more than rounding is left.
     """
     heads = z.detach().to(check_z(z)).flatten(0, 1)
-    products = _products(blocks(heads))
-    own = products.diagonal()
+    found = _products_and_mean(heads, blocks, over)
+    own = found[0].diagonal()
     if not ((own > 1e-30) & (own < 1e30)).all():
-        heads = _scaled(heads)
-        products = _products(blocks(heads))
-    size = heads.flatten(1).norm(dim=-1).double()
-    products.diagonal()[products.diagonal() <= (rounding(z) * size) ** degree] = torch.nan
+        found = _products_and_mean(_scaled(heads), blocks, over)
+    products, mean = found
+    # of the whole head, where hardly anything but the mean is in it
+    size = mean.flatten(1).norm(dim=-1) * (heads[0].numel() / mean[0].numel()) ** 0.5
+    products.diagonal()[products.diagonal() <= (rounding(z) * size.double()) ** degree] = torch.nan
     return products
+
+
+def _products_and_mean(
+    heads: Tensor, blocks: Callable[[Tensor, Tensor], Iterable[Tensor]], over: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    mean = heads.mean(over, keepdim=True) if over else heads.new_zeros(len(heads), 1, 1)
+    return _products(blocks(heads, mean)), mean
 
 
 def _scaled(heads: Tensor) -> Tensor:
@@ -256,10 +270,9 @@ def _flat(rows: Tensor) -> Tensor:
     return rows.flatten(2).flatten(0, 1)
 
 
-def _deviations(entries: Tensor) -> Iterator[Tensor]:
+def _deviations(heads: Tensor, mean: Tensor) -> Iterator[Tensor]:
     """A head's numbers less their mean, part by part."""
-    mean = entries.mean(-1, keepdim=True)
-    return (part - mean for part in entries.split(BLOCK, dim=-1))
+    return (part - mean[..., 0] for part in heads.flatten(1).split(BLOCK, dim=-1))
 
 
 def _kernel_blocks(rows: Tensor) -> Iterator[Tensor]:

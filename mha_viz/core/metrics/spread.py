@@ -124,13 +124,15 @@ def information(pattern: Anything, *, rows: Anything | None = None) -> Float[Ten
     """
     wide = check_pattern(pattern)
     rows = row_entropy(pattern) if rows is None else rows
-    mass = pattern.sum(-1, dtype=wide)
-    total = mass.sum(-1)
-    overall = torch.special.entr(pattern.sum(-2, dtype=wide) / total[..., None]).sum(-1)
-    # with A = m a, sum_k -A ln A = m H(a) - m ln m
-    within = (rows - torch.special.entr(mass)).sum(-1) / total
+    mean = pattern.mean(-2, dtype=wide)
+    mass = mean.sum(-1)  # of a row, on average
+    if (mass < 1 - 1e-4).any():
+        # with A = m a, sum_k -A ln A = m H(a) - m ln m
+        rows = (rows - torch.special.entr(pattern.sum(-1, dtype=wide))) / mass[..., None]
+        mean = mean / mass[..., None]
     # concavity makes it non-negative; rounding may not
-    return torch.where(total > 0, (overall - within).clamp(min=0.0), 0.0)
+    found = (torch.special.entr(mean).sum(-1) - rows.mean(-1)).clamp(min=0.0)
+    return torch.where(mass > 0, found, 0.0)
 
 
 def _entropies(rows: Tensor) -> Tensor:
