@@ -197,7 +197,8 @@ def test_heads_without_a_known_likeness():
 def test_likeness_is_the_mean_over_texts(models):
     one, other = (mv.head_similarity(models["bert"].trace(text), "cka") for text in (TEXT, OTHER))
     found = mean_similarity(models["bert"], [TEXT, OTHER])
-    assert (found - (one + other) / 2).abs().max() <= 1e-6
+    # a head whose output hardly differs from token to token may have no likeness on one of them
+    assert (found - torch.stack((one, other)).nanmean(0)).abs().max() <= 1e-6
     removed = pruning_curve(models["bert"], [TEXT, OTHER], "redundancy", steps=1).removed[0]
     assert removed == tuple(divmod(i, HEADS) for i in redundancy_order(found))
 
