@@ -141,7 +141,7 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
 def _missing(record: AttentionRecord) -> Iterator[str]:
     """What a reader should know about the record, and why a number may not be there."""
     mass = record.pattern.sum(-1)
-    nothing = mass < 1e-6
+    nothing = mass == 0
     if record.removed is not None:
         scaled = bool(((mass > 0.99) | nothing).all())
         kept = "rows scaled back to 1" if scaled else "rows not scaled back to 1"
@@ -154,7 +154,7 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
             f"Heads that attend to nothing on this text: {idle}. What is measured of their weights "
             "is not defined."
         )
-    if nothing.any() and not nothing.all(-1)[nothing.any(-1)].all():
+    if (nothing.any(-1) & ~nothing.all(-1)).any():
         yield "Some queries attend to nothing: in a head's means their rows count as 0."
     if record.is_cross:
         yield (

@@ -142,16 +142,17 @@ def bound(
     widget: Callable[..., T],
     *args: Any,
     also: Callable[[], None] | None = None,
+    shown: Any = None,
     **options: Any,
 ) -> T:
     """A widget that shows `view.name` and writes what the user chooses back into it.
 
-    `also` is called after that.
+    `also` is called after that. `shown` stands in the widget instead, and is not written.
 
     The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
     """
     key = f"ask_{name}"
-    show(key, getattr(current(), name))
+    show(key, getattr(current(), name) if shown is None else shown)
 
     def store() -> None:
         st.session_state.problems = []

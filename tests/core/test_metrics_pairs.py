@@ -5,15 +5,21 @@ from collections.abc import Callable
 
 import hypothesis
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 import torch
-from scipy.spatial.distance import jensenshannon
 from torch import Tensor
 
 from mha_viz.core.metrics import pairs
 from mha_viz.core.metrics.pair_rows import ROWS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+from tests.core.pairs_by_definition import (
+    cka,
+    correlation,
+    hellinger,
+    jensen_shannon,
+    looped,
+    redundancy,
+)
 
 LAYERS, HEADS, N, KEYS, D_HEAD = 3, 5, 11, 7, 13
 ALL = LAYERS * HEADS
@@ -35,42 +41,9 @@ def inputs(function: Callable[..., Tensor], seed: int = 13) -> Tensor:
     return random_pattern(seed=seed) if function in OF_PATTERN else random_z(seed=seed)
 
 
-def looped(heads: Tensor, formula: Callable[[np.ndarray, np.ndarray], float]) -> Tensor:
-    every = heads.double().flatten(0, 1).numpy()
-    return torch.tensor([[formula(a, b) for b in every] for a in every], dtype=torch.float64)
-
-
 def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
     want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
     torch.testing.assert_close(got, want, atol=atol, rtol=0, equal_nan=True)
-
-
-def hellinger(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a / a.sum(-1, keepdims=True), b / b.sum(-1, keepdims=True)  # as exactly as scipy does
-    return math.sqrt(max(0.0, 1 - np.sqrt(a * b).sum(-1).mean()))
-
-
-def jensen_shannon(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.mean([jensenshannon(p, q) ** 2 for p, q in zip(a, b, strict=True)]))
-
-
-def correlation(a: np.ndarray, b: np.ndarray) -> float:
-    return float(np.corrcoef(a.ravel(), b.ravel())[0, 1])
-
-
-def redundancy(a: np.ndarray, b: np.ndarray) -> float:
-    norm = np.linalg.norm
-    return float(norm(a @ b.T) / (norm(a) * norm(b)))
-
-
-def cka(a: np.ndarray, b: np.ndarray) -> float:
-    n = len(a)
-    centring = np.eye(n) - np.ones((n, n)) / n
-
-    def hsic(x: np.ndarray, y: np.ndarray) -> float:
-        return float(np.trace(x @ x.T @ centring @ y @ y.T @ centring) / (n - 1) ** 2)
-
-    return hsic(a, b) / math.sqrt(hsic(a, a) * hsic(b, b))
 
 
 # -- each against its definition ---------------------------------------------------------------
@@ -234,6 +207,14 @@ def test_rows_of_zeros_look_nowhere(rows: list[int]) -> None:
         close(pairs.jensen_shannon(pattern)[1, 3], math.log(2))
 
 
+def test_a_row_of_zeros_is_seen_beside_rows_that_sum_to_a_little_more_than_1() -> None:
+    n = 251
+    pattern = torch.full((1, 2, n, n), 1.004 / n)  # what half precision may sum to
+    pattern[0, 1, 0] = 0.0  # alone it lacks less than all the others have too much
+    far = pairs.hellinger(pattern)[0, 1]
+    assert float(far) == pytest.approx(math.sqrt((1.004 + 1) / 2 / n), rel=1e-3)
+
+
 def test_rows_that_lost_mass_are_told_apart_by_what_is_left() -> None:
     pattern = torch.tensor([[[[0.5, 0.0]], [[0.5, 0.0]], [[0.0, 0.5]], [[0.5, 0.5]]]])
     want = torch.tensor([0.0, 0.0, 1 - 0.5, 1 - 0.5])  # half on "nowhere", in common with all but
@@ -359,11 +340,3 @@ def test_what_is_wrong_is_said(
 ) -> None:
     with pytest.raises(error, match=words):
         function(broken(inputs(function)))
-
-
-def test_a_row_of_zeros_is_seen_beside_rows_that_sum_to_a_little_more_than_1() -> None:
-    n = 251
-    pattern = torch.full((1, 2, n, n), 1.004 / n)  # what half precision may sum to
-    pattern[0, 1, 0] = 0.0  # alone it lacks less than all the others have too much
-    far = pairs.hellinger(pattern)[0, 1]
-    assert float(far) == pytest.approx(math.sqrt((1.004 + 1) / 2 / n), rel=1e-3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -23,8 +21,12 @@ def draw(scene: Scene) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers = list(range(record.n_layers))
-    upto = _chosen("upto", "Up to layer", layers, width=120, format_func="L{}".format)
     view = state.current()
+    # Only what somebody chooses is written: to look here must not change what Explore opens with.
+    upto = state.bound(
+        "upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format,
+        shown=view.upto if view.upto in layers else layers[-1],
+    )  # fmt: skip
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
@@ -42,32 +44,14 @@ def draw(scene: Scene) -> None:
     _flow(scene, rollout, upto)
 
 
-def _chosen(
-    name: str, label: str, options: list[int], *, width: int, format_func: Callable[[int], str]
-) -> int:
-    """A choice of the view's; as long as there is none, the last one is shown.
-
-    Only what somebody chooses is written into the view: Explore has the same query, and to have
-    looked at this section must not change what it opens with.
-    """
-    key, value = f"ask_{name}", getattr(state.current(), name)
-    state.show(key, value if value in options else options[-1])
-
-    def store() -> None:
-        st.session_state.problems = []
-        state.change(**{name: st.session_state[key]})
-
-    return st.selectbox(
-        label, options, key=key, on_change=store, width=width, format_func=format_func
-    )
-
-
 def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     """From one token at the chosen layer to all input tokens, by both methods."""
     record = scene.record
-    query = _chosen(
-        "query", "Into which token", list(range(len(record.tokens))), width=260,
+    places, chosen = list(range(len(record.tokens))), state.current().query
+    query = state.bound(
+        "query", st.selectbox, "Into which token", places, width=260,
         format_func=lambda i: f"{i} · {record.labels[i]}",
+        shown=chosen if chosen in places else places[-1],
     )  # fmt: skip
     lines = {"rollout": rollout[query]}
     try:

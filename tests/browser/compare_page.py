@@ -1,0 +1,60 @@
+"""What tests of the Compare page do with it: find its parts, click and read them."""
+
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page
+
+
+def query(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def plot(page: Page, number: int = 0):
+    found = page.locator(".js-plotly-plot").nth(number)
+    found.locator(".main-svg").first.wait_for()
+    return found
+
+
+def heading(page: Page, name: str):
+    return page.get_by_role("heading", name=name, exact=True)
+
+
+def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) -> None:
+    """The middle of each of these cells, (row, column), of a square of so many."""
+    area = plot(page, number).locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    for row, column in cells:
+        x, y = (box["width"] * (column + 0.5) / of, box["height"] * (row + 0.5) / of)
+        page.mouse.click(box["x"] + x, box["y"] + y)
+        page.wait_for_timeout(350)  # sooner, it would be a double click
+
+
+def tick(page: Page, row: int, table: int = 0) -> None:
+    """A click on the box before a row."""
+    canvas = page.get_by_test_id("stDataFrame").nth(table)
+    canvas.scroll_into_view_if_needed()
+    canvas.click(position={"x": 14, "y": 50 + 35 * row})
+
+
+def rows_of(page: Page, table: int = 0) -> list[list[str]]:
+    """What a table's rows say, as a screen reader hears it: the picture itself is a canvas."""
+    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
+        "t => [...t.querySelectorAll('canvas tbody tr')].map(row => "
+        "[...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => text))"
+    )  # fmt: skip
+
+
+def ticked(page: Page, table: int = 0) -> list[int]:
+    """The rows whose box is ticked."""
+    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
+        "t => [...t.querySelectorAll('canvas tbody tr')].flatMap("
+        "(row, i) => row.getAttribute('aria-selected') === 'true' ? [i] : [])"
+    )  # fmt: skip
+
+
+def click_dot(page: Page, number: int, figure: int = 0, trace: int = 0) -> None:
+    dots = plot(page, figure).locator(".scatterlayer .trace").nth(trace).locator(".points path")
+    dots.nth(number).scroll_into_view_if_needed()
+    box = dots.nth(number).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
