@@ -23,10 +23,10 @@ def draw(scene: Scene) -> None:
     layers = list(range(record.n_layers))
     view = state.current()
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
-    upto = state.bound(
-        "upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format,
-        shown=view.upto if view.upto in layers else layers[-1],
-    )  # fmt: skip
+    upto = view.upto if view.upto in layers else layers[-1]
+    state.bound(
+        "upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format, shown=upto
+    )
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
@@ -48,10 +48,10 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     """From one token at the chosen layer to all input tokens, by both methods."""
     record = scene.record
     places, chosen = list(range(len(record.tokens))), state.current().query
-    query = state.bound(
+    query = chosen if chosen in places else places[-1]
+    state.bound(
         "query", st.selectbox, "Into which token", places, width=260,
-        format_func=lambda i: f"{i} · {record.labels[i]}",
-        shown=chosen if chosen in places else places[-1],
+        format_func=lambda i: f"{i} · {record.labels[i]}", shown=query,
     )  # fmt: skip
     lines = {"rollout": rollout[query]}
     try:
