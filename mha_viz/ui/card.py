@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, SupportsFloat
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from mha_viz.capture.report import Report
@@ -18,7 +17,7 @@ from mha_viz.plots.card import report_card
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, reporting, state, words
-from mha_viz.ui.messages import plain, shown
+from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
 MEANING = "What it means"
@@ -53,9 +52,10 @@ def card(scene: Scene) -> None:
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
     name = head_name(*place)
-    _below(
-        lambda: figure, _numbers(report, place), words.settings(scene, name, "on all tokens"),
-        f"Card of {name}", lambda: _in_words(report, place),
+    figures.numbers_and_files(
+        lambda: figure, key="card", table=_numbers(report, place), name=f"Card of {name}",
+        caption=words.settings(scene, name, "on all tokens"),
+        title="In numbers and words", draw=lambda: _in_words(report, place),
     )  # fmt: skip
     reporting.offer_random(view)
 
@@ -69,30 +69,6 @@ def labels(report: Report) -> None:
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(plain(one.why))
-
-
-@st.fragment
-def _below(
-    figure: Callable[[], go.Figure],
-    table: pd.DataFrame,
-    caption: str,
-    name: str,
-    explain: Callable[[], None],
-) -> None:
-    """The card's numbers, what they mean, and its files; opening one does not draw the page again.
-
-    Args:
-        table: for the file. explain: draws what is inside of the expander.
-    """
-    beside = not st.session_state.get("card-table")  # an open table needs all of the width
-    with shown(), st.container(
-        horizontal=beside, horizontal_alignment="left" if beside else "right"
-    ):  # fmt: skip
-        with st.expander("In numbers and words", on_change="rerun", key="card-table") as expander:
-            if expander.open:
-                explain()
-        with st.container(width="content"):
-            figures.export(figure, key="card", table=table, caption=caption, name=name)
 
 
 def _in_words(report: Report, place: tuple[int, int]) -> None:

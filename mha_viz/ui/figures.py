@@ -17,7 +17,7 @@ import streamlit as st
 from mha_viz.plots import theme
 from mha_viz.plots.figure_file import captioned, figure_html, table_csv
 from mha_viz.plots.larger import larger
-from mha_viz.ui import folded, look
+from mha_viz.ui import folded, look, messages
 from mha_viz.ui.components.figure_download import figure_download
 from mha_viz.ui.exports import safe_name
 from mha_viz.ui.messages import plain
@@ -37,6 +37,8 @@ class _Shown:
     caption: str
     dark: bool
     key: str
+    title: str = "As a table"
+    draw: Callable[[], None] | None = None
 
 
 def show(
@@ -101,12 +103,23 @@ def explain(
     _below(_Shown(figure, table, name, caption, look.dark(), key))
 
 
-@st.fragment
-def export(
-    figure: Callable[[], go.Figure], *, key: str, table: pd.DataFrame, caption: str, name: str
+def numbers_and_files(
+    figure: Callable[[], go.Figure],
+    *,
+    key: str,
+    table: pd.DataFrame,
+    caption: str,
+    name: str,
+    title: str,
+    draw: Callable[[], None],
 ) -> None:
-    """The files of a picture whose table stands elsewhere; arguments as for `explain`."""
-    _export(_Shown(figure, table, name, caption, look.dark(), key))
+    """What stands below a picture that says itself how to read it; arguments as for `explain`.
+
+    Args:
+        table: for the files only.
+        title, draw: what there is in place of "As a table"; drawn while it is open.
+    """
+    _below(_Shown(figure, table, name, caption, look.dark(), key, title, draw))
 
 
 # -- below the figure ------------------------------------------------------------------------------
@@ -126,8 +139,11 @@ def _below(shown: _Shown) -> None:
 
 
 def _table(shown: _Shown) -> None:
-    with st.expander("As a table", on_change="rerun", key=f"{shown.key}-table") as expander:
-        if expander.open:
+    with st.expander(shown.title, on_change="rerun", key=f"{shown.key}-table") as expander:
+        if expander.open and shown.draw is not None:
+            with messages.shown():
+                shown.draw()
+        elif expander.open:
             counted = isinstance(shown.table.index, pd.RangeIndex)
             st.dataframe(
                 shown.table, hide_index=counted, key=f"{shown.key}-rows", placeholder="not defined"
