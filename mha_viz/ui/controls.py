@@ -12,6 +12,7 @@ from mha_viz.capture.catalog import ModelInfo, find_model, list_models
 from mha_viz.errors import MhaVizError
 from mha_viz.ui import state, views
 from mha_viz.ui.examples import EXAMPLES
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.messages import plain
 
 OTHER = "Another model …"
@@ -55,6 +56,7 @@ def model_picker() -> None:
         )
         view = state.change(model=known[0])
 
+    @guarded
     def choose() -> None:
         st.session_state.problems = []
         chosen = st.session_state.ask_model
@@ -74,6 +76,7 @@ def model_picker() -> None:
 
 
 def _other_model() -> None:
+    @guarded
     def take() -> None:
         name = st.session_state.ask_other.strip()
         st.session_state.refused = ""
@@ -149,6 +152,7 @@ def part_picker(parts: tuple[str, ...]) -> None:
 def _examples() -> None:
     titles = {example.title: example for example in EXAMPLES}
 
+    @guarded
     def take() -> None:
         chosen = titles.get(st.session_state.ask_example or "")
         if chosen is not None:

@@ -125,12 +125,11 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
         return
     key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
     payload = memory.cache().get(key, lambda: _explored(scene, record, view, url), len)
-    chosen = head_grid(
+    head_grid(
         payload, selected=(view.layer, view.head), order=order, scale=view.scale,
         fact=METRICS[view.sort].title if view.sort else None, key="grid",
+        on_select=words.choose,
     )  # fmt: skip
-    if chosen is not None and chosen != (view.layer, view.head):
-        state.change(layer=chosen[0], head=chosen[1], query=-1, key=-1)
     number = st.column_config.NumberColumn(format="%.4f")
     folded.table(
         "All heads as a table", "heads-table", lambda: facts_table(scene, view), hide_index=True,

@@ -20,6 +20,7 @@ from mha_viz.plots.larger import larger
 from mha_viz.ui import folded, look, messages
 from mha_viz.ui.components.figure_download import figure_download
 from mha_viz.ui.exports import safe_name
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.messages import plain
 
 Place = tuple[int, int]  # a point of a figure: number of its trace, number in that trace
@@ -229,6 +230,7 @@ def _listener(
     which point of the drawn figure it was; the data come from that figure, not from the browser.
     """
 
+    @guarded
     def listen() -> None:
         before = st.session_state.get(f"{key}-selected", [])
         now = _places(st.session_state.get(key))

@@ -74,13 +74,9 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     chosen = view.heads or ((view.layer, view.head),)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
-    state.show("ask_heads", list(chosen))
-
-    def store() -> None:
-        state.change(heads=tuple(st.session_state.ask_heads))
-
-    st.multiselect(
-        "Heads drawn together", every, key="ask_heads", on_change=store,
+    state.control(
+        "ask_heads", st.multiselect, "Heads drawn together", every, value=list(chosen),
+        take=lambda heads: state.change(heads=tuple(heads)),
         max_selections=views.MAX_HEADS, format_func=lambda head: head_name(*head),
     )  # fmt: skip
     index = ([i for i, _ in chosen], [j for _, j in chosen])

@@ -1,41 +1,29 @@
 """Errors as people should meet them: a sentence on the page, never a traceback.
 
-Knows streamlit and our exception tree.
+Knows streamlit.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import streamlit as st
 
-from mha_viz.errors import MhaVizError
-from mha_viz.ui import state
-
-log = logging.getLogger("mha_viz")
+from mha_viz.ui import faults, state
 
 
 @contextmanager
 def shown() -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays."""
+    for told in st.session_state.pop("faults", ()):  # of callbacks, which have no place to draw
+        st.error(plain(told), icon=":material/error:")
     try:
         yield
         return
-    except MhaVizError as error:
-        message = str(error)
-    except MemoryError:
-        message = "There is not enough memory for this. Shorten the text or take a smaller model."
     except Exception as error:
-        # Ours to mend, not the user's to read: the server's log has the traceback.
-        log.exception("unexpected error")
-        message = (
-            f"Something went wrong that should not have ({type(error).__name__}). Your text is "
-            "still there; the server's log says more."
-        )
-    state.settle()
+        message = faults.sentence(error)
     st.error(plain(message), icon=":material/error:")
     st.stop()
 

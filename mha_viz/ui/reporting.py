@@ -18,6 +18,7 @@ from mha_viz.capture.report import report as make_report
 from mha_viz.core.measure import head_similarity
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.ui import memory
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.views import View
 
@@ -60,6 +61,7 @@ def offer_random(view: View) -> None:
     if small(view) or which in st.session_state.get("random_wanted", ()):
         return
 
+    @guarded
     def want() -> None:
         st.session_state.setdefault("random_wanted", set()).add(which)
 

@@ -18,6 +18,7 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import TextError
 from mha_viz.ui import memory, state
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.views import View
 
 Facts = dict[str, NDArray[np.float32]]
@@ -63,7 +64,7 @@ def compute(view: View, model: AttentionModel) -> Scene:
         _offer_again()
     scene = memory.cache().get(
         key,
-        lambda: _trace(key, model, view.text, pair, view.part),
+        lambda: _trace(key, model, view.text, pair, view.part, "stop"),
         lambda scene: size(scene.record),
     )
     st.session_state.scene = scene
@@ -77,9 +78,11 @@ def other(view: View, model: AttentionModel) -> Scene:
     held = st.session_state.get("other_scene")
     if isinstance(held, Scene) and held.key == key:
         return held
+    if st.session_state.get("stopped") == key:
+        _offer_again()
     scene = memory.cache().get(
         key,
-        lambda: _trace(key, model, view.text, pair, view.part),
+        lambda: _trace(key, model, view.text, pair, view.part, "stop-other"),
         lambda scene: size(scene.record),
     )
     st.session_state.other_scene = scene
@@ -124,7 +127,10 @@ def fit_head(scene: Scene) -> tuple[int, int]:
     return layer, head
 
 
-def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Scene:
+def _trace(
+    key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str, stop: str
+) -> Scene:
+    """Run the text; `stop` is the key of the button that ends the run, one for each side."""
     bar, button, start = st.empty(), st.empty(), time.perf_counter()
     offered = False
 
@@ -134,7 +140,7 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
             if not offered:
-                button.button("Stop this run", on_click=_stop, args=(key,), key="stop")
+                button.button("Stop this run", on_click=_stop, args=(key,), key=stop)
             offered = True
 
     keep = ("pattern", "z", "query", "key", "value") if model.mechanism == "ours" else ("pattern",)
@@ -146,6 +152,7 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     return Scene(key, record, facts, seconds)
 
 
+@guarded
 def _stop(key: Hashable) -> None:
     st.session_state.stopped = key
 
@@ -154,7 +161,6 @@ def _offer_again() -> None:
     """End this run of the page; the text stays, and waits to be run again or changed."""
     st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
     st.button("Run again", on_click=_stop, args=(None,), key="again")
-    state.settle()
     st.stop()
 
 

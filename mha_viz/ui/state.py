@@ -6,17 +6,23 @@ there first.
 
 from __future__ import annotations
 
-import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from mha_viz.ui.views import View, from_params, to_params
+from mha_viz.ui.faults import guarded
+from mha_viz.ui.views import NAMES, View, from_params, to_params
 
-LATE = 0.3  # seconds in which a browser may still send the address before the last one
+MAX_ADDRESSES = 100  # of the browser's history, that a session knows by heart
 T = TypeVar("T")
+_WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multiselect, st.pills)
+
+
+# -- the view and the address ----------------------------------------------------------------------
 
 
 def current() -> View:
@@ -28,36 +34,10 @@ def current() -> View:
     return view
 
 
-def follow(view: bool = True) -> bool:
-    """Take the address's view where Back or Forward led to it; for the start of a page's run.
-
-    A page that is opened from another has no parameters and keeps the view. Where something was
-    chosen since the address was last written, or a click is faster than the new address, the
-    address is only late.
-
-    Args:
-        view: whether this page's address carries a view; labs that need no text have none.
-
-    Returns:
-        Whether Back or Forward led here.
-    """
-    params = address()
-    overwritten, at = st.session_state.get("overwritten", ({}, 0.0))
-    late = st.session_state.get("changed", False) or (
-        params == overwritten and time.monotonic() - at < LATE
-    )
-    if view and "view" not in st.session_state:
-        return False
-    published = st.session_state.get("published")
-    opened = not params and (view or published is None)  # from another page
-    if late or opened or params == published:
-        return False
-    if view:
-        found, st.session_state.problems = from_params(params, folders())
-        if "text" not in params:  # it was too long for a link
-            found = replace(found, text=st.session_state.view.text)
-        st.session_state.view = found
-    return True
+def change(**values: Any) -> View:
+    """Replace parts of the view."""
+    st.session_state.view = replace(current(), **values)
+    return current()
 
 
 def address() -> dict[str, str]:
@@ -65,10 +45,116 @@ def address() -> dict[str, str]:
     return {name: st.query_params[name] for name in st.query_params}
 
 
+class _Meaning(NamedTuple):
+    """What a page showed under an address."""
+
+    view: View
+    params: dict[str, str]  # the view and the choices of a lab, as an address would say them
+
+
+def arrive(page: str) -> None:
+    """Note which page is open; for the start of every run."""
+    if st.session_state.get("page") != page:
+        st.session_state.page = page
+        st.session_state.fresh = True
+
+
+def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
+    """Take the address's view where Back, Forward or a link led to it; for the start of a run.
+
+    A page that is opened from another has no parameters and keeps the view. In any other run the
+    address is not asked: it is what the browser had when it sent a click, and may be late.
+
+    Args:
+        view: whether this page's address carries a view; labs that need no text have none.
+        more: the choices of a lab that are held already.
+
+    Returns:
+        Whether the page is to be shown as the address says.
+    """
+    fresh = st.session_state.pop("fresh", False)
+    led = _through_history() or (fresh and bool(address()))
+    if led and "view" in st.session_state and view:
+        known = _known()
+        if known is not None:
+            st.session_state.view, st.session_state.problems = known.view, []
+        else:
+            st.session_state.view, st.session_state.problems = from_params(address(), folders())
+    if fresh and _known() is None:
+        _remember(address() or _params(view) | dict(more or {}))
+    return led
+
+
+def _through_history() -> bool:
+    """Whether the browser's Back or Forward caused this run."""
+    context = get_script_run_ctx()
+    return context is not None and context.is_history_navigation
+
+
+def asked() -> dict[str, str]:
+    """The parameters that the address stands for, also where it was opened without any."""
+    known = _known()
+    return address() if known is None else known.params
+
+
+def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
+    """Write the view, and more where a page has choices of its own, into the address.
+
+    Back and Forward lead through what was written. An address that says the same in other words
+    (fewer, mostly) stays as it is: writing would add a step to the browser's history.
+
+    Args:
+        more: choices that are no part of the view.
+        view: False leaves the view out.
+    """
+    params = _params(view) | dict(more or {})
+    if not _says(address(), params, view):
+        st.query_params.from_dict(params)
+    _remember(params)
+
+
+def _params(view: bool) -> dict[str, str]:
+    return to_params(current()) if view else {}
+
+
+def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> bool:
+    """Whether an address leads to the same page as these parameters."""
+    if written == params or not view:
+        return written == params
+    rest = {name: value for name, value in written.items() if name not in NAMES}
+    found, problems = from_params(written, folders())
+    return to_params(found) | rest == params and not problems
+
+
+def _remember(params: dict[str, str]) -> None:
+    """Keep what the present address shows: a text may be too long for it."""
+    known = _addresses()
+    known[_here()] = _Meaning(current(), params)
+    known.move_to_end(_here())
+    while len(known) > MAX_ADDRESSES:
+        known.popitem(last=False)
+
+
+def _known() -> _Meaning | None:
+    return _addresses().get(_here())
+
+
+def _addresses() -> OrderedDict[Any, _Meaning]:
+    found: OrderedDict[Any, _Meaning] = st.session_state.setdefault("addresses", OrderedDict())
+    return found
+
+
+def _here() -> tuple[Any, ...]:
+    return st.session_state.get("page", ""), *sorted(address().items())
+
+
 @st.cache_resource(show_spinner=False)
 def folders() -> set[str]:
     """Models typed by hand since the server started."""
     return set()
+
+
+# -- what there is to say --------------------------------------------------------------------------
 
 
 def problems() -> list[str]:
@@ -83,58 +169,7 @@ def tell(problem: str) -> None:
         told.append(problem)
 
 
-def change(**values: Any) -> View:
-    """Replace parts of the view."""
-    before = current()
-    st.session_state.view = replace(before, **values)
-    if current() != before:
-        unsettle()
-    return current()
-
-
-def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
-    """Write the view, and more where a page has choices of its own, where they are not there yet.
-
-    Back and Forward lead through what was written. `view` False leaves the view out.
-    """
-    params, before = (to_params(current()) if view else {}) | dict(more or {}), address()
-    if params != before:
-        st.session_state.overwritten = before, time.monotonic()
-        st.query_params.from_dict(params)
-    st.session_state.published = params
-    settle()
-
-
-def unsettle() -> None:
-    """Something was chosen that the address does not say yet."""
-    st.session_state.changed = True
-
-
-def settle() -> None:
-    """The address says all that was chosen, or as much of it as can be shown."""
-    st.session_state.changed = False
-
-
-def show(key: str, value: Any) -> None:
-    """Give a widget a value that it does not have.
-
-    To give it the one that it has would take back what is chosen in the browser at this moment.
-    But on another page Streamlit takes a widget for a new one, without a value, while its key
-    still answers for the old one; and a browser that came back has forgotten what it showed.
-    """
-    given: dict[str, int] = st.session_state.setdefault("given", {})
-    visit = st.session_state.get("visit", 0)
-    if given.get(key) != visit or key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value
-    given[key] = visit
-
-
-def arrive(page: str) -> None:
-    """Count the pages that were opened, one after the other; for the start of every run."""
-    if st.session_state.get("page") != page:
-        st.session_state.page = page
-        st.session_state.visit = st.session_state.get("visit", 0) + 1
-        st.session_state.published = None
+# -- widgets ---------------------------------------------------------------------------------------
 
 
 def bound(
@@ -148,18 +183,61 @@ def bound(
     """A widget that shows `view.name` and writes what the user chooses back into it.
 
     `also` is called after that. `shown` stands in the widget instead, and is not written.
-
-    The view, not the widget, is the source of truth: Streamlit forgets a widget that is not drawn.
     """
-    key = f"ask_{name}"
-    show(key, getattr(current(), name) if shown is None else shown)
 
-    def store() -> None:
+    def take(value: Any) -> None:
         st.session_state.problems = []
-        value = st.session_state[key]
-        if value is not None:  # a segmented control can be switched off; then nothing changes
-            change(**{name: value})
+        change(**{name: value})
         if also is not None:
             also()
 
-    return widget(*args, key=key, on_change=store, **options)
+    value = getattr(current(), name) if shown is None else shown
+    return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
+
+
+def control(
+    key: str,
+    widget: Callable[..., T],
+    *args: Any,
+    value: Any,
+    take: Callable[[Any], object],
+    **options: Any,
+) -> T:
+    """A widget that shows a value and hands on what the user chooses, in a callback.
+
+    Whoever holds the value, not the widget, is the source of truth. Streamlit is told to keep the
+    widget while it is not drawn: it then also tells the browser, when it is drawn again.
+
+    Args:
+        key: of the widget.
+        widget, args, options: as for Streamlit, without value, key and callback.
+        value: what it shows.
+        take: called with what was chosen; not with None, which is a segmented control switched
+            off, nor with what is not among the options: a browser may still have the menu of the
+            text before this one.
+    """
+    offered = list(args[1]) if widget in _WITH_OPTIONS else None
+    name = options.get("format_func", str)
+    show(key, value, None if offered is None else tuple(name(option) for option in offered))
+
+    @guarded
+    def store() -> None:
+        chosen = st.session_state[key]
+        several = chosen if isinstance(chosen, list) else [chosen]
+        if chosen is not None and (offered is None or all(one in offered for one in several)):
+            take(chosen)
+
+    return widget(*args, key=key, on_change=store, persist_state="session", **options)
+
+
+def show(key: str, value: Any, labels: tuple[str, ...] | None = None) -> None:
+    """Give a widget a value that it does not have.
+
+    To give it the one that it has would take back what is chosen in the browser at this moment.
+    Streamlit knows a chosen option by its label: where those are new, the old one says nothing.
+    """
+    before = st.session_state.setdefault("labels", {})
+    fits = before.get(key, labels) == labels
+    if not fits or key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+    before[key] = labels

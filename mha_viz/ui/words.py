@@ -17,6 +17,7 @@ from mha_viz.core.metrics import METRICS, Baseline
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.labels import head_name
 from mha_viz.ui import state
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
@@ -97,6 +98,7 @@ def cut_off(record: AttentionRecord) -> None:
 def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
     """A table with a pair of heads in each row; to choose a row is to choose the pair."""
 
+    @guarded
     def take() -> None:
         rows = st.session_state[key]["selection"]["rows"]
         if rows and 0 <= rows[0] < len(pairs):
@@ -115,7 +117,7 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 def choose(found: Any) -> None:
     """A click on a head's point makes it the chosen one; other points say nothing."""
-    if isinstance(found, list) and len(found) == 2:
+    if isinstance(found, list | tuple) and len(found) == 2:
         state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
 
 

@@ -20,8 +20,6 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
-from mha_viz.ui import state
-
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PAGES = pytest.StashKey[list[Page]]()
@@ -157,14 +155,10 @@ def wait_idle() -> Callable[[Page], None]:
 
 @pytest.fixture
 def go_back() -> Callable[[Page], None]:
-    """`go_back(page)` is the browser's Back, not within the moment after a choice.
-
-    So soon it would be taken for a click that overtook the new address.
-    """
+    """`go_back(page)` is the browser's Back, once what was chosen stands in the address."""
 
     def go_back(page: Page) -> None:
         _wait_idle(page)
-        page.wait_for_timeout(1000 * state.LATE + 50)
         page.go_back()
 
     return go_back

@@ -79,12 +79,15 @@ def explore() -> None:
         order = [(int(i) // heads, int(i) % heads) for i in np.argsort(entropy, axis=None)]
     head = st.session_state.get("head", (1, 2))
     scale = st.segmented_control("Scale", ["sqrt", "linear", "log"], default="sqrt")
-    chosen = head_grid(
-        payload, selected=head, order=order, scale=scale or "sqrt", fact="entropy", key="grid"
-    )
-    if chosen:
-        st.session_state["head"] = head = chosen
+
+    def choose(head: tuple[int, int]) -> None:
+        st.session_state["head"] = head
         st.session_state["events"] = st.session_state.get("events", 0) + 1
+
+    head_grid(
+        payload, selected=head, order=order, scale=scale or "sqrt", fact="entropy", key="grid",
+        on_select=choose,
+    )  # fmt: skip
     runs, events = st.session_state["fragment_runs"], st.session_state.get("events", 0)
     st.text(f"python: L{head[0]} H{head[1]} events {events} runs {runs}")
 

@@ -8,7 +8,6 @@ import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, placeTip }
 import { colourTable, endOf, formatNumber, make, payloadStore, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
-const SETTLE = 2500; // so long (ms) a click counts more than what Python says was selected
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights
 
 class HeadGrid {
@@ -22,7 +21,7 @@ class HeadGrid {
     this.selected = 0; // head number: layer * heads + head
     this.cursor = 0; // tile index that the keyboard is on
     this.hover = null;
-    this.clickedAt = -Infinity;
+    this.sent = null; // name of the last choice that was sent to Python
     this.painted = "";
     this.listen();
   }
@@ -52,12 +51,12 @@ class HeadGrid {
       this.exact = new ExactWeights(header, () => this.showTip());
       this.hideTip();
     }
-    const given = JSON.stringify(this.settings.selected);
-    if (given !== this.given && performance.now() - this.clickedAt > SETTLE) {
-      this.given = given;
+    // What Python said before it heard the last choice is out of date.
+    if (this.sent === null || this.settings.heard === this.sent) {
       const [layer, head] = this.settings.selected ?? [0, 0];
-      this.selected = layer * header.heads + head;
-      this.cursor = Math.max((this.heads ?? []).indexOf(this.selected), 0);
+      const selected = layer * header.heads + head;
+      if (selected !== this.selected) this.cursor = Math.max((this.heads ?? []).indexOf(selected), 0);
+      this.selected = selected;
     }
     const all = [...Array(header.layers * header.heads).keys()];
     const ranked = this.settings.order?.map(([layer, head]) => layer * header.heads + head);
@@ -281,11 +280,11 @@ class HeadGrid {
 
   select(head) {
     this.selected = head;
-    this.clickedAt = performance.now();
+    this.sent = Math.random().toString(36).slice(2);
     this.frame();
     this.announce(head);
     const { heads } = this.payload.header;
-    this.emit({ layer: Math.floor(head / heads), head: head % heads });
+    this.emit({ id: this.sent, layer: Math.floor(head / heads), head: head % heads });
   }
 
   announce(head) {

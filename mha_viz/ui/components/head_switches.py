@@ -20,6 +20,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import theme
 from mha_viz.plots.browser import script, style
 from mha_viz.plots.frame import as_numbers, check_head
+from mha_viz.ui.faults import guarded
 
 Head = tuple[int, int]  # layer, head
 _NAME_LETTERS = 60
@@ -84,7 +85,7 @@ def head_switches(
         "stale": changed and not news,
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }  # fmt: skip
-    result = _switches(key=key, data=settings, on_switch_change=partial(_hear, key))
+    result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
     if changed and news:
         return None
     switched = _switched(result.get("switch"), n_layers, n_heads)

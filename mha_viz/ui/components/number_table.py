@@ -12,6 +12,7 @@ import streamlit as st
 
 from mha_viz.plots.browser import script, style
 from mha_viz.plots.numbers import Cells
+from mha_viz.ui.faults import guarded
 
 _tables = st.components.v2.component(
     "mha_viz.number_table", css=style("number_table"), js=script("number_table")
@@ -37,6 +38,7 @@ def number_tables(
             them, before the run that this causes.
     """
 
+    @guarded
     def chosen() -> None:
         place = _place(st.session_state.get(key), matrices)
         if place is not None and on_click is not None:

@@ -8,6 +8,7 @@ from mha_viz.capture.masking import mask_word_at
 from mha_viz.capture.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.ui import state
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
 
@@ -24,6 +25,7 @@ def offer(scene: Scene, model: AttentionModel) -> None:
     """A click on a word makes a gap of it."""
     text, labels = scene.record.text, _words(scene)
 
+    @guarded
     def mask() -> None:
         chosen = st.session_state.ask_mask
         if chosen is None:

@@ -71,14 +71,10 @@ def draw(scene: Scene) -> None:
 def _texts(scene: Scene) -> None:
     with st.expander("Measured over this sentence and these texts (one a line)"):
         kept = st.session_state.get("more_texts")
-        # Streamlit forgets what was typed into a box that another page does not draw.
-        state.show("ask_more", "\n".join(default_texts()) if kept is None else kept)
-
-        def take() -> None:
-            st.session_state.more_texts = st.session_state.ask_more
-
-        st.text_area(
-            "Texts", key="ask_more", height=180, on_change=take, label_visibility="collapsed",
+        state.control(
+            "ask_more", st.text_area, "Texts", label_visibility="collapsed", height=180,
+            value="\n".join(default_texts()) if kept is None else kept,
+            take=lambda typed: st.session_state.update(more_texts=typed),
             max_chars=20_000, help=f"At most {MAX_TEXTS}.",
         )  # fmt: skip
     count = len(_all_texts(scene))
@@ -145,8 +141,11 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     """Are redundant heads unimportant? Importance beside redundancy, or any metric."""
     report = reporting.report(scene, state.current())
     choices = [REDUNDANCY, *report.scores]
-    chosen = st.selectbox(
-        "Importance beside", choices, key="ask_beside", width=320,
+    held = st.session_state.get("beside")
+    chosen = held if held in choices else REDUNDANCY
+    state.control(
+        "ask_beside", st.selectbox, "Importance beside", choices, width=320, value=chosen,
+        take=lambda key: st.session_state.update(beside=key),
         format_func=lambda k: "Redundancy: CKA with the nearest twin" if k == REDUNDANCY
         else METRICS[k].title,
     )  # fmt: skip

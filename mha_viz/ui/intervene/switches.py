@@ -10,6 +10,7 @@ import streamlit as st
 from mha_viz.plots.labels import head_name
 from mha_viz.ui import reporting, state, views
 from mha_viz.ui.components.head_switches import head_switches
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.intervene import importance
 from mha_viz.ui.messages import plain
 from mha_viz.ui.scene import Scene
@@ -65,6 +66,7 @@ def draw(scene: Scene) -> None:
     st.caption(_in_words(state.current()))
 
 
+@guarded
 def put(off: Iterable[tuple[int, int]]) -> None:
     """Change which heads are off, and remember what was."""
     past: list[Heads] = st.session_state.setdefault("past", [])
@@ -73,6 +75,7 @@ def put(off: Iterable[tuple[int, int]]) -> None:
     state.change(off=tuple(sorted(set(off))))
 
 
+@guarded
 def _undo() -> None:
     if st.session_state.get("past"):
         state.change(off=st.session_state.past.pop())
@@ -115,6 +118,7 @@ def _how() -> None:
 def _presets(scene: Scene) -> None:
     found = presets(scene, state.current())
 
+    @guarded
     def take() -> None:
         chosen = st.session_state.ask_preset
         if chosen in found:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -174,10 +172,10 @@ def _largest_score(found: Fit, d_k: int) -> str:
 
 
 def _slider(choices: Choices, name: str, label: str, value: int, most: int, least: int) -> None:
-    key = choices.key(f"{name}-{most}")
-    state.show(key, value)
-    store: Callable[[], None] = lambda: choices.set(name, st.session_state[key])  # noqa: E731
-    st.slider(label, least, most, key=key, on_change=store, width=260)
+    state.control(
+        choices.key(f"{name}-{most}"), st.slider, label, least, most, value=value,
+        take=lambda chosen: choices.set(name, chosen), width=260,
+    )  # fmt: skip
 
 
 # -- rank ------------------------------------------------------------------------------------------

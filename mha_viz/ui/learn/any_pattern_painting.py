@@ -87,11 +87,10 @@ def _own(choices: Choices, rows: Rows, n: int) -> None:
 
 def _typed(choices: Choices, rows: Rows, n: int) -> None:
     """The same pattern to be typed: for the keyboard."""
-    key = choices.key(f"typed-{n}")
-    state.show(key, "\n".join(rows))
-    st.text_area(
-        "Or type it: a row for each query, a digit for each key", key=key, height=30 + 25 * n,
-        max_chars=400, on_change=lambda: _own(choices, _split(st.session_state[key]), n),
+    state.control(
+        choices.key(f"typed-{n}"), st.text_area,
+        "Or type it: a row for each query, a digit for each key", height=30 + 25 * n,
+        max_chars=400, value="\n".join(rows), take=lambda raw: _own(choices, _split(raw), n),
     )  # fmt: skip
 
 

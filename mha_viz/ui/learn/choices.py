@@ -6,7 +6,7 @@ Knows streamlit's session and the page's address.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -15,7 +15,6 @@ from mha_viz.ui import state, views
 from mha_viz.ui.learn.contents import Lab
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
-_OF_VIEW = frozenset(one.name for one in fields(views.View))
 T = TypeVar("T")
 
 
@@ -33,11 +32,13 @@ class Choices:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        key, moved = f"choices-{lab.key}", state.follow(view=lab.uses_text)
-        before = st.session_state.get(key)
+        key = f"choices-{lab.key}"
+        before: _Held | None = st.session_state.get(key)
+        held = {} if before is None else _params(before)
+        moved = state.follow(view=lab.uses_text, more=held)
         if before is None or moved:
             visit = 0 if before is None else before.visit + 1
-            st.session_state[key] = _Held(state.address(), visit)
+            st.session_state[key] = _Held(state.asked(), visit)
         self._held: _Held = st.session_state[key]
 
     def bound(
@@ -60,17 +61,13 @@ class Choices:
             also: called after a choice was written back.
         """
         value = self.get(name, default, read)
-        key = self.key(name)
-        state.show(key, value)
 
-        def store() -> None:
-            chosen = st.session_state[key]
-            if chosen is not None:  # a segmented control can be switched off
-                self.set(name, chosen)
+        def take(chosen: Any) -> None:
+            self.set(name, chosen)
             if also is not None:
                 also()
 
-        widget(*args, key=key, on_change=store, **options)
+        state.control(self.key(name), widget, *args, value=value, take=take, **options)
         return value
 
     def get(self, name: str, default: T, read: Callable[[str], T]) -> T:
@@ -102,7 +99,6 @@ class Choices:
         """Choose something, in a callback."""
         self.keep(name, value)
         st.session_state.problems = []
-        state.unsettle()
 
     def key(self, name: str) -> str:
         """A key for a widget or figure of this lab."""
@@ -110,15 +106,7 @@ class Choices:
 
     def publish(self) -> None:
         """Write all that was chosen into the address; the end of a lab's run."""
-        held = self._held
-        # What no part of the lab has read yet, it may read further down.
-        more = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in _OF_VIEW}
-        more |= {
-            name: _written(value)
-            for name, value in held.values.items()
-            if value != held.defaults.get(name)
-        }
-        state.publish(more, view=self.lab.uses_text)
+        state.publish(_params(self._held), view=self.lab.uses_text)
 
     def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
         raw = self._held.raw.pop(name, None)
@@ -130,6 +118,17 @@ class Choices:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"
             state.tell(f"The link's {name}={shown!r} makes no sense and was left out.")
             return default
+
+
+def _params(held: _Held) -> dict[str, str]:
+    """A lab's choices as its address says them."""
+    # What no part of the lab has read yet, it may read further down.
+    unread = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
+    return unread | {
+        name: _written(value)
+        for name, value in held.values.items()
+        if value != held.defaults.get(name)
+    }
 
 
 def _written(value: Any) -> str:

@@ -180,13 +180,10 @@ def _one_pixel(
 
 
 def _place(choices: Choices, name: str, value: int, most: int) -> None:
-    key = choices.key(f"{name}-slider-{most}")
-    state.show(key, value)
-
-    def store() -> None:
-        choices.set(name, st.session_state[key])
-
-    st.slider(f"Pixel’s {name}", 0, most - 1, key=key, on_change=store, width=180)
+    state.control(
+        choices.key(f"{name}-slider-{most}"), st.slider, f"Pixel’s {name}", 0, most - 1,
+        value=value, take=lambda chosen: choices.set(name, chosen), width=180,
+    )  # fmt: skip
 
 
 def _heads_table(

@@ -17,6 +17,7 @@ from mha_viz.plots.theme import format_number
 from mha_viz.ui import look, memory, picking, reporting, state, words
 from mha_viz.ui.components.head_grid import head_grid
 from mha_viz.ui.drawing import grid_bytes
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.learn import find_the_head_boards as boards
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
@@ -140,11 +141,12 @@ def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
     """All heads; a click chooses one. No scores on it: those are the question."""
     record = scene.record
     payload = memory.cache().get((scene.key, "game"), lambda: grid_bytes(record), len)
-    clicked = head_grid(payload, selected=chosen[-1], key=choices.key("grid"))
-    if clicked is None or clicked[0] >= record.n_layers or clicked[1] >= record.n_heads:
-        return
-    if clicked != chosen[-1]:
-        chosen[:] = [*chosen[1:], clicked]
+
+    def take(head: Head) -> None:
+        if head != chosen[-1]:
+            chosen[:] = [*chosen[1:], head]
+
+    head_grid(payload, selected=chosen[-1], key=choices.key("grid"), on_select=take)
 
 
 # -- before the answer -----------------------------------------------------------------------------
@@ -160,9 +162,11 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
     used = game.hints.get(task.key, 0)
     all_hints = hints(board, seed)
 
+    @guarded
     def take(given: Answer) -> None:
         game.answers[task.key] = given
 
+    @guarded
     def hint() -> None:
         game.hints[task.key] = min(game.hints.get(task.key, 0) + 1, len(all_hints))
 
@@ -185,15 +189,15 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
     sizes = (("Layer", "L", scene.record.n_layers), ("Head", "H", scene.record.n_heads))
     for axis, (label, letter, size) in enumerate(sizes):
         key = choices.key(f"{label.lower()}-{slot}")
-        state.show(key, chosen[slot][axis])
 
-        def store(axis: int = axis, key: str = key) -> None:
+        def take(number: int, axis: int = axis) -> None:
             head = list(chosen[slot])
-            head[axis] = st.session_state[key]
+            head[axis] = number
             chosen[slot] = (head[0], head[1])
 
-        st.selectbox(f"{label}{which}", list(range(size)), key=key, on_change=store, width=95,
-                     format_func=f"{letter}{{}}".format)  # fmt: skip
+        state.control(key, st.selectbox, f"{label}{which}", list(range(size)), width=95,
+                      value=chosen[slot][axis], take=take,
+                      format_func=f"{letter}{{}}".format)  # fmt: skip
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
@@ -254,9 +258,11 @@ def _truth(scene: Scene, board: Board) -> str:
 
 
 def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
+    @guarded
     def go(step: int) -> None:
         game.place = (game.place + step) % len(keys)
 
+    @guarded
     def restart() -> None:
         game.place, game.answers, game.hints, game.chosen = 0, {}, {}, {}
 

@@ -60,15 +60,13 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
     chosen = asked.split(",") if asked else usual
     place = st.expander("For teachers: tasks, link and printed sheets", icon=":material/school:")
     with place:
-        key = choices.key("tasks")
-        state.show(key, chosen)
 
-        def store() -> None:
-            picked = [task.key for task in TASKS if task.key in st.session_state[key]]
+        def take(named: list[str]) -> None:
+            picked = [task.key for task in TASKS if task.key in named]
             choices.set("tasks", "" if picked in ([], usual) else ",".join(picked))
 
-        st.multiselect("Tasks", list(BY_KEY), key=key, on_change=store,
-                       format_func=lambda name: BY_KEY[name].title)  # fmt: skip
+        state.control(choices.key("tasks"), st.multiselect, "Tasks", list(BY_KEY), value=chosen,
+                      take=take, format_func=lambda name: BY_KEY[name].title)  # fmt: skip
         seed = choices.bound(
             "seed", st.number_input, "Seed", default=0, read=views.whole(0, 9_999), min_value=0,
             max_value=9_999, step=1, width=160,

@@ -12,6 +12,7 @@ from typing import Any, ParamSpec
 import streamlit as st
 
 from mha_viz.ui import look
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.learn.choices import Choices, numbers
 from mha_viz.ui.learn.contents import LABS, Lab
 from mha_viz.ui.messages import shown
@@ -89,6 +90,7 @@ def predict(
                           label_visibility="collapsed")  # fmt: skip
         open_key = f"{key}-open"
 
+        @guarded
         def turn() -> None:
             st.session_state[open_key] = not st.session_state.get(open_key, False)
 

@@ -12,6 +12,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.labs.inside import Inside, inside
 from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
 from mha_viz.ui import memory, picking, state, words
+from mha_viz.ui.faults import guarded
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.step_tables import STEPS, shown_step
@@ -120,7 +121,8 @@ def _chosen_step(choices: Choices) -> str:
             inside_range = 0 <= place + to < len(keys)
             st.button(
                 label, icon=f":material/{icon}:", key=choices.key(label), disabled=not inside_range,
-                on_click=choices.set, args=("step", keys[place + to] if inside_range else step),
+                on_click=guarded(choices.set),
+                args=("step", keys[place + to] if inside_range else step),
             )  # fmt: skip
         choices.bound(
             "step", st.select_slider, "Step", keys, default=keys[0], read=among(keys), width=420,

@@ -1,0 +1,48 @@
+"""What people are told of an error, wherever it was raised.
+
+Knows our exception tree, the server's log and streamlit's session.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import streamlit as st
+
+from mha_viz.errors import MhaVizError
+
+log = logging.getLogger("mha_viz")
+P = ParamSpec("P")
+
+
+def sentence(error: BaseException) -> str:
+    """An error in words that may be shown; what was not meant to happen goes into the log."""
+    if isinstance(error, MhaVizError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this. Shorten the text or take a smaller model."
+    # Ours to mend, not the user's to read: the server's log has the traceback.
+    log.error("unexpected error", exc_info=error)
+    return (
+        f"Something went wrong that should not have ({type(error).__name__}). Your text is still "
+        "there; the server's log says more."
+    )
+
+
+def guarded(callback: Callable[P, object]) -> Callable[P, None]:
+    """A callback of a widget whose error becomes a sentence on the page that is drawn next.
+
+    What a callback raises would else be shown by Streamlit, as a traceback.
+    """
+
+    @wraps(callback)
+    def call(*args: P.args, **options: P.kwargs) -> None:
+        try:
+            callback(*args, **options)
+        except Exception as error:
+            st.session_state.setdefault("faults", []).append(sentence(error))
+
+    return call

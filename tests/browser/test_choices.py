@@ -1,0 +1,189 @@
+"""Choices that follow each other: the controls, the picture and the address keep saying the same.
+
+In a real Chromium, because each of them holds a state of its own.
+"""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.compare_page import query
+
+# An address that is written long after the server asked for it, as on a slow machine.
+LATE_ADDRESS = """
+const push = history.pushState.bind(history);
+history.pushState = (...entry) => setTimeout(() => push(...entry), 2500);
+"""
+
+SCROLLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def type_text(page: Page, text: str) -> None:
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill(text)
+    box.press("Enter")
+
+
+def menu(page: Page, label: str):
+    return page.get_by_test_id("stSelectbox").filter(has=page.get_by_text(label, exact=True))
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    box = menu(page, label).locator("input")
+    box.scroll_into_view_if_needed()
+    page.evaluate(SCROLLED)  # scrolling closes a menu
+    box.click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def says(page: Page, label: str, value: str) -> None:
+    expect(menu(page, label).locator("input")).to_have_value(value)
+
+
+def segment(page: Page, name: str):
+    return page.get_by_role("radio", name=name, exact=True)
+
+
+def click_head(page: Page, layer: int, head: int, of: tuple[int, int] = (4, 8)) -> None:
+    box = page.locator(".head-grid .stage").first.bounding_box()
+    across, down = (head + 0.5) / of[1], (layer + 0.5) / of[0]
+    page.mouse.click(box["x"] + box["width"] * across, box["y"] + box["height"] * down)
+
+
+def framed(page: Page, name: str) -> None:
+    """The head in the grid's frame, in the card and in the menus."""
+    layer, head = name.split()
+    expect(page.locator(".head-grid").first).to_have_attribute("data-selected", name)
+    expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
+    says(page, "Layer", layer)
+    says(page, "Head", head)
+
+
+def test_the_menus_of_tokens_follow_one_text_after_the_other(open_page, wait_idle):
+    page = open_page("/?text=a+b&show=pair")
+    choose(page, "Looks (query)", "2 · b")
+    wait_idle(page)
+    for text, label in (("the cat sat on a mat", "2 · cat"), ("my dog ran", "2 · dog")):
+        type_text(page, text)
+        says(page, "Looks (query)", label)
+        wait_idle(page)
+        expect(page.get_by_test_id("stAlert")).to_have_count(0)
+        assert query(page)["query"] == "2" and query(page)["text"] == text
+
+
+def test_the_menu_of_tokens_of_the_flow_keeps_its_number_in_the_link(open_page, wait_idle):
+    page = open_page("/compare?section=flow&query=2&text=one+two+three")
+    for text, label in (("the one old two", "2 · one"), ("my dog ran off", "2 · dog")):
+        type_text(page, text)
+        says(page, "Into which token", label)
+        wait_idle(page)
+        assert query(page)["query"] == "2"
+    choose(page, "Into which token", "1 · my")
+    page.wait_for_url(re.compile("query=1"))
+
+
+def test_controls_show_what_is_drawn_after_the_sentence_was_emptied(open_page, wait_idle):
+    page = open_page(
+        "/?text=Hello+there+friends&layer=2&head=6&scale=log&sort=entropy&least=0.5&words=1"
+        "&no_special=1&show=carried"
+    )
+    type_text(page, "")
+    expect(page.get_by_text("Type a sentence above")).to_be_visible()
+    type_text(page, "my dog ran away")
+    expect(page.get_by_role("heading", name="L2 H6", exact=True)).to_be_visible()
+    wait_idle(page)
+    for label, value in (("Layer", "L2"), ("Head", "H6"), ("Sort heads by", "Entropy")):
+        says(page, label, value)
+    expect(page.get_by_role("spinbutton", name="At least")).to_have_value("0.50")
+    for name in ("Log", "Carried"):
+        expect(segment(page, name)).to_be_checked()
+    for name, on in (("Whole words", True), ("No special tokens", True), ("No first token", False)):
+        expect(page.get_by_role("checkbox", name=name)).to_be_checked(checked=on)
+
+
+def test_controls_of_compare_after_the_sentence_was_emptied(open_page, wait_idle):
+    page = open_page("/compare?section=twins&order=cluster&clusters=7&text=one+two+three")
+    type_text(page, "")
+    expect(page.get_by_text("Type a sentence above")).to_be_visible()
+    type_text(page, "hello there you")
+    expect(segment(page, "Twins")).to_be_checked()
+    expect(segment(page, "By likeness")).to_be_checked()
+    expect(page.get_by_role("slider", name="Clusters")).to_have_value("7")
+    says(page, "Measure", "Hellinger distance")
+
+
+def test_back_and_forward_frame_the_head_that_the_address_says(open_page, wait_idle):
+    """Right after the clicks, and back to the head that the page opened with."""
+    page = open_page("/?text=Hello+there+friends")
+    for layer, head in ((0, 3), (2, 6), (1, 0)):
+        click_head(page, layer, head)
+        page.wait_for_url(re.compile(f"layer={layer}.*head={head}" if layer * head else "l|h"))
+        framed(page, f"L{layer} H{head}")
+        wait_idle(page)
+    for name in ("L2 H6", "L0 H3", "L0 H0"):
+        page.go_back()
+        framed(page, name)
+        wait_idle(page)
+    page.go_forward()
+    framed(page, "L0 H3")
+    wait_idle(page)
+    type_text(page, "my dog ran")
+    wait_idle(page)
+    framed(page, "L0 H3")
+
+
+def test_a_link_is_one_step_of_the_history(open_page, wait_idle):
+    page = open_page("/")
+    assert query(page) == {}  # nothing was chosen yet
+    page.goto("/?text=Hello+there&layer=1")
+    expect(page.get_by_role("heading", name="L1 H0", exact=True)).to_be_visible()
+    wait_idle(page)
+    assert query(page) == {"text": "Hello there", "layer": "1"}
+    page.go_back()
+    expect(page.get_by_role("heading", name="L0 H0", exact=True)).to_be_visible()
+    assert query(page) == {}
+
+
+def test_back_leads_to_a_text_too_long_for_a_link(open_page, wait_idle):
+    page, long = open_page("/?text=one"), "word " * 400
+    for text in (long, "two"):
+        type_text(page, text)
+        wait_idle(page)
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(long)
+    wait_idle(page)
+    page.go_back()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("one")
+
+
+@pytest.mark.parametrize(
+    ("path", "first", "second", "third"),
+    [
+        ("/lab-convolution", "5 × 5", ("Start from", "Blur"), ("Picture", "Rings")),
+        ("/lab-value-output?text=one+two", None, ("Head", "H3"), ("Layer", "L2")),
+    ],
+)
+def test_a_late_address_takes_no_choice_back(open_page, wait_idle, path, first, second, third):
+    """Choices made while the browser still has the address of some choices ago."""
+    page = open_page("/learn")
+    page.add_init_script(LATE_ADDRESS)
+    page.goto(path)
+    expect(menu(page, second[0])).to_be_visible()
+    wait_idle(page)
+    if first is not None:
+        segment(page, first).click()
+        wait_idle(page)
+    for label, option in (second, third):
+        choose(page, label, option)
+        wait_idle(page)
+    if first is None:  # a run of the whole page, as the lab's own controls are a fragment
+        page.get_by_text("Projector", exact=True).click()
+        wait_idle(page)
+    for label, option in (second, third):
+        says(page, label, option)
+    if first is not None:
+        expect(segment(page, first)).to_be_checked()
+    page.wait_for_timeout(3000)  # until the last address is written
+    for label, option in (second, third):
+        says(page, label, option)

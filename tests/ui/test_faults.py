@@ -1,0 +1,112 @@
+"""An error is a sentence, wherever it is raised: on the page or in a widget's callback."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.errors import TextError
+from mha_viz.ui import controls, faults, scene
+from tests.ui.compare_app import check, compare
+
+UI = Path(faults.__file__).parent
+_CALLBACK = re.compile("on_(click|select|(\\w+_)?change)")
+
+
+def test_our_errors_are_said_and_others_named(caplog):
+    assert faults.sentence(TextError("Type a sentence.")) == "Type a sentence."
+    assert "memory" in faults.sentence(MemoryError())
+    assert not caplog.records
+    assert "KeyError" in faults.sentence(KeyError("secret"))
+    assert "secret" not in faults.sentence(KeyError("secret"))
+    assert "secret" in caplog.text  # the server's log has what the page has not
+
+
+def _page() -> None:
+    import streamlit as st
+
+    from mha_viz.ui.faults import guarded
+    from mha_viz.ui.messages import shown
+
+    @guarded
+    def fall(what: str) -> None:
+        raise KeyError(what)
+
+    with shown():
+        st.button("Fall", on_click=fall, args=("a secret",))
+        st.markdown("The page goes on.")
+
+
+def test_an_error_in_a_callback_is_a_sentence_on_the_next_page_and_gone_after_it():
+    app = AppTest.from_function(_page).run()
+    app.button[0].click().run()
+    assert not app.exception
+    assert len(app.error) == 1 and "KeyError" in app.error[0].value
+    assert "secret" not in app.error[0].value
+    assert [part.value for part in app.markdown] == ["The page goes on."]
+    assert not app.run().error
+
+
+def test_a_model_that_cannot_be_looked_up_is_a_sentence(monkeypatch):
+    def fall(name: str) -> None:
+        raise ConnectionResetError(f"reset while asking for {name}")
+
+    monkeypatch.setattr(controls, "find_model", fall)
+    app = compare(text="one two three")
+    app.selectbox(key="ask_model").select(controls.OTHER).run()
+    app.text_input(key="ask_other").input("owner/name").run()
+    assert not app.exception
+    assert len(app.error) == 1 and "ConnectionResetError" in app.error[0].value
+    assert app.text_input(key="ask_text").value == "one two three"
+
+
+def test_every_callback_of_a_widget_is_guarded():
+    """What Streamlit calls is made by `guarded`; strings are modes, other names our own parts."""
+    unguarded = []
+    for path in sorted(UI.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        safe = {node.name for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef) and _is_guarded(node)}  # fmt: skip
+        for call in ast.walk(tree):
+            if not isinstance(call, ast.Call) or not _is_streamlits(call.func):
+                continue
+            for word in call.keywords:
+                if _CALLBACK.fullmatch(word.arg or "") and not _is_safe(word.value, safe):
+                    unguarded.append(f"{path.relative_to(UI)}:{word.value.lineno}")
+    assert not unguarded
+
+
+def _is_guarded(node: ast.FunctionDef) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "guarded" for one in node.decorator_list)
+
+
+def _is_streamlits(function: ast.expr) -> bool:
+    """st.button, button.button, or a component of ours (_grid, _tables ...)."""
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id not in (
+            "figures",
+            "frame",
+        )
+    return isinstance(function, ast.Name) and function.id.startswith("_")
+
+
+def _is_safe(value: ast.expr, safe: set[str]) -> bool:
+    if isinstance(value, ast.Constant):
+        return True
+    if isinstance(value, ast.IfExp):
+        return _is_safe(value.body, safe) and _is_safe(value.orelse, safe)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+        return value.func.id in ("guarded", "_listener")  # which hands out a guarded one
+    return isinstance(value, ast.Name) and (value.id in safe or value.id == "_nothing")
+
+
+@pytest.mark.parametrize("side", ["text_b", "model_b"])
+def test_two_sides_that_both_take_long_are_drawn(monkeypatch, side):
+    """Each shows a bar and a button to stop it."""
+    monkeypatch.setattr(scene, "PATIENCE", -1.0)
+    other = {"text_b": "two three four five", "model_b": "tiny-gpt2"}[side]
+    app = compare(text=f"one two three of {side}", section="sides", **{side: other})
+    check(app)
+    assert not app.button or all(not one.key.startswith("stop") for one in app.button)
