@@ -15,10 +15,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.capture.attention_function import HeadsUnder, heads_under
 from mha_viz.capture.encoding import decoder_text, encode_texts, takes_pair
+from mha_viz.capture.mechanism import settle
 from mha_viz.capture.positions import longest_text
 from mha_viz.capture.projections import MATRICES, LayerProjections
 from mha_viz.capture.recording import record_of, run_texts
-from mha_viz.capture.run import PARTS, Mechanism, OnLayer, check_keep, settle
+from mha_viz.capture.run import PARTS, Mechanism, OnLayer, check_keep
 from mha_viz.capture.tokens import Encoded, encode
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
@@ -40,7 +41,10 @@ class AttentionModel:
     """A loaded model whose attention weights can be asked for. Safe to share between threads.
 
     Args:
-        network: a transformers model in evaluation mode.
+        network: a transformers model, of a checkpoint or in memory, built with any attention. It
+            is put into evaluation mode, and takes its attention from our function from then on
+            where its family allows: its outputs stay as they are but for rounding, and weights
+            are asked of `trace`, no longer by `output_attentions`.
         tokenizer: its tokenizer.
         name: what `load` was given.
         notes: what the user should be told about this checkpoint.
@@ -53,6 +57,14 @@ class AttentionModel:
 
     Raises:
         AttentionUnavailableError: neither way gives attention weights.
+
+    >>> import transformers
+    >>> import mha_viz as mv
+    >>> sizes = transformers.BertConfig(hidden_size=20, num_hidden_layers=2, num_attention_heads=5)
+    >>> network = transformers.BertModel(sizes)
+    >>> tokenizer = mv.load("tiny-bert").tokenizer
+    >>> mv.AttentionModel(network, tokenizer, name="new").trace("The cat sat").pattern.shape
+    torch.Size([2, 5, 5, 5])
     """
 
     def __init__(
@@ -63,7 +75,8 @@ class AttentionModel:
         name: str,
         notes: tuple[str, ...] = (),
     ) -> None:
-        self.network, self.tokenizer, self.name = network, tokenizer, name
+        self.network = network.eval()  # dropout would make every run another one
+        self.tokenizer, self.name = tokenizer, name
         self.config = network.config.get_text_config()
         self.family: str = network.config.model_type
         self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mha_viz.capture.attention_function import (
-    IMPLEMENTATION,
-    KEEPABLE,
-    EverythingKept,
-    Layers,
-    Probe,
-)
+from mha_viz.capture.attention_function import KEEPABLE, EverythingKept, Layers, Probe
+from mha_viz.capture.own_weights import check_own_weights, own_weights
 from mha_viz.capture.tokens import Encoded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 
@@ -80,6 +75,24 @@ def run(
         AttentionUnavailableError: the family gives no attention weights this way.
         MhaVizError: out of memory.
     """
+    left = forward(network, mechanism, sources, targets, pad, keep, on_layer, n_layers)
+    if mechanism == "eager":
+        check_own(left, sources, targets, network.config.model_type)
+    return left
+
+
+@torch.inference_mode()
+def forward(
+    network: PreTrainedModel,
+    mechanism: Mechanism,
+    sources: Sequence[Encoded],
+    targets: Sequence[Encoded] | None = None,
+    pad: int = 0,
+    keep: Sequence[str] = ("pattern",),
+    on_layer: OnLayer | None = None,
+    n_layers: int = 0,
+) -> dict[str, Run]:
+    """As `run`, without a look at what a family's own weights are."""
     inputs = padded(network, sources, pad)
     try:
         if targets is None:
@@ -99,44 +112,17 @@ def run(
         raise
 
 
-def settle(
-    network: PreTrainedModel, source: Encoded, target: Encoded | None, d_vocab: int
-) -> tuple[Mechanism, dict[str, Run], str]:
-    """Run a short text both ways; leave our function in the network only where both agree.
-
-    Returns:
-        (mechanism, what it left behind, why it is not ours or "").
-
-    Raises:
-        AttentionUnavailableError: neither way gives attention weights.
-    """
-    # Which tokens they are does not matter here, only that the model has them.
-    sources, targets = (
-        None if text is None else [replace(text, input_ids=[i % d_vocab for i in text.input_ids])]
-        for text in (source, target)
-    )
-    assert sources is not None
-    eager, ours, reason = None, None, ""
-    if network.config._attn_implementation == IMPLEMENTATION:
-        try:
-            ours = run(network, "ours", sources, targets, keep=KEEPABLE)
-        except Exception as error:  # what an unknown family raises on an argument it does not know
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        network.set_attn_implementation("eager")
-    try:
-        eager = run(network, "eager", sources, targets)
-    except Exception as error:
-        if ours is None and isinstance(error, MhaVizError):
-            raise
-        if ours is None:
-            raise AttentionUnavailableError(
-                f"A plain text does not run through the {network.config.model_type} family: {error}"
-            ) from error
-    if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
-        network.set_attn_implementation(IMPLEMENTATION)
-        return "ours", ours, ""
-    assert eager is not None
-    return "eager", eager, reason
+def check_own(
+    left: dict[str, Run],
+    sources: Sequence[Encoded],
+    targets: Sequence[Encoded] | None,
+    family: str,
+) -> None:
+    """Raise AttentionUnavailableError unless every part's weights are by its queries and keys."""
+    for part, one in left.items():
+        queries = sources if part in ("self", "encoder") or targets is None else targets
+        keys = targets if part == "decoder" and targets is not None else sources
+        check_own_weights(one.pattern, queries, keys, family)
 
 
 def _one_stack(network: Any, mechanism: Mechanism, inputs: dict[str, Any], probe: Probe) -> Run:
@@ -144,7 +130,7 @@ def _one_stack(network: Any, mechanism: Mechanism, inputs: dict[str, Any], probe
         inputs["use_cache"] = False
     if mechanism == "eager":
         output = network(**inputs, output_attentions=True)
-        return Run(_weights(output.attentions, network), _result(output))
+        return Run(own_weights(output.attentions, network), _result(output))
     try:
         hidden = _result(network(**inputs, mha_probe=probe))
     except EverythingKept:
@@ -195,7 +181,7 @@ def _two_stacks_eager(
     output = network(**arguments, output_attentions=True)
     lists = (output.encoder_attentions, output.decoder_attentions, output.cross_attentions)
     return {
-        part: Run(_weights(patterns, network), _result(output))
+        part: Run(own_weights(patterns, network), _result(output))
         for part, patterns in zip(PARTS, lists, strict=True)
     }
 
@@ -249,32 +235,3 @@ def _result(output: Any) -> Tensor:
     """
     hidden: Tensor | None = getattr(output, "last_hidden_state", None)
     return output.logits if hidden is None else hidden
-
-
-def _weights(attentions: Any, network: Any) -> dict[str, Layers]:
-    """The model's own attention weights, or an error where it gives none."""
-    if not attentions or any(layer is None or layer.ndim != 4 for layer in attentions):
-        raise AttentionUnavailableError(
-            f"The {network.config.model_type} family gives no attention weights (batch, head, "
-            "query, key), neither through our attention function nor through output_attentions. "
-            "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
-        )
-    return {"pattern": list(attentions)}
-
-
-def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> bool:
-    """Both ways give the same weights and the same hidden state, up to the dtype's rounding."""
-    tolerance = 1e-4 if dtype == torch.float32 else 0.03
-    for part, theirs in eager.items():
-        mine = ours[part]
-        if len(mine.pattern) != len(theirs.pattern):
-            return False
-        pairs = list(zip(mine.pattern, theirs.pattern, strict=True))
-        if mine.hidden is not None and theirs.hidden is not None and part != "encoder":
-            # by our way the encoder has its own state, and not the decoder's
-            size = theirs.hidden.float().abs().max().clamp_min(1.0)
-            pairs.append((mine.hidden / size, theirs.hidden / size))
-        for a, b in pairs:
-            if a.shape != b.shape or not (a.float() - b.float()).abs().max() <= tolerance:
-                return False
-    return True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from mha_viz.capture.catalog import HUB_ID
+from mha_viz.capture.hub_cache import HUB_ID
 
 SCALES = ("sqrt", "linear", "log")
 SHOWS = ("heatmap", "carried", "lines", "pair", "table")

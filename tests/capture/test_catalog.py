@@ -8,7 +8,7 @@ import torch
 from huggingface_hub import constants
 
 import mha_viz as mv
-from mha_viz.capture import catalog
+from mha_viz.capture import hub
 from mha_viz.capture.catalog import find_model, list_models
 from mha_viz.errors import (
     ArgumentError,
@@ -99,7 +99,7 @@ def refuse(*args, **kwargs):
 
 @pytest.mark.parametrize("network", [hang, refuse])
 def test_a_hub_id_without_network_fails_within_a_second(online, monkeypatch, network):
-    monkeypatch.setattr(catalog.socket, "create_connection", network)
+    monkeypatch.setattr(hub.socket, "create_connection", network)
     with (
         bounded(1, clock=time.perf_counter),
         pytest.raises(ModelNotFoundError, match="without network") as caught,
@@ -109,7 +109,7 @@ def test_a_hub_id_without_network_fails_within_a_second(online, monkeypatch, net
 
 
 def test_offline_never_touches_the_network(online, monkeypatch):
-    monkeypatch.setattr(catalog.socket, "create_connection", lambda *a, **k: pytest.fail("asked"))
+    monkeypatch.setattr(hub.socket, "create_connection", lambda *a, **k: pytest.fail("asked"))
     with pytest.raises(ModelNotFoundError):
         mv.load("somebody/no-such-model", download=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -150,6 +150,7 @@ def test_listing_survives_whatever_lies_in_the_cache(cache):
         snapshot.mkdir(parents=True)
         (snapshot / "config.json").write_text(config)
         (snapshot / "model.safetensors").write_bytes(b"")
+        (snapshot / "tokenizer.json").write_text("{}")
     (cache / "models--a--empty").mkdir()
     (cache / "models--a--pickle" / "snapshots" / "1").mkdir(parents=True)
     (cache / "datasets--a--b").mkdir()

@@ -187,7 +187,10 @@ def test_models_without_a_loss():
     model.tokenizer.mask_token = None
     with pytest.raises(AttentionUnavailableError, match="has no mask token"):
         losses(model, TEXT)
-    network.set_attn_implementation("eager")
+    sizes = dict(
+        vocab_size=model.d_vocab, hidden_size=20, num_hidden_layers=2, num_attention_heads=5
+    )
+    network = tf.AutoModelForMaskedLM.from_config(tf.DebertaV2Config(**sizes, intermediate_size=37))
     model = AttentionModel(network, tokenizer(pairs=False), name="by itself")
     with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
         losses(model, TEXT)

@@ -1,0 +1,41 @@
+"""Looking at files that may be links into nothing, forbidden, or gone since they were listed.
+
+Knows the file system alone. What cannot be looked at is not there: that is an answer, no error.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing where it is none or may not be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def is_file(path: Path) -> bool:
+    """A regular file that is there and may be read, also behind links."""
+    try:
+        return path.is_file() and os.access(path, os.R_OK)
+    except OSError:
+        return False
+
+
+def size(path: Path) -> int:
+    """In bytes; 0 where there is nothing."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def changed(path: Path) -> float:
+    """When it was last written, in seconds; 0 where there is nothing."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
