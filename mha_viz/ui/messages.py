@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, is_panic
 from mha_viz.ui import state
 
 log = logging.getLogger("mha_viz")
@@ -28,7 +28,10 @@ def shown() -> Iterator[None]:
         message = str(error)
     except MemoryError:
         message = "There is not enough memory for this. Shorten the text or take a smaller model."
-    except Exception as error:
+    except BaseException as error:
+        # Streamlit's own ways to end a run are no Exceptions; a fault in Rust code is none either.
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
         # Ours to mend, not the user's to read: the server's log has the traceback.
         log.exception("unexpected error")
         message = (
