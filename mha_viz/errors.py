@@ -50,3 +50,12 @@ class BrokenCheckpointError(LoadError):
 
 class AttentionUnavailableError(MhaVizError):
     """This model family gives no attention weights, neither through our function nor its own."""
+
+
+def is_panic(error: BaseException) -> bool:
+    """A fault inside of a library written in Rust: pyo3 raises it as no `Exception`.
+
+    >>> is_panic(ValueError()), is_panic(KeyboardInterrupt())
+    (False, False)
+    """
+    return type(error).__module__ == "pyo3_runtime"

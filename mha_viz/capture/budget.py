@@ -29,6 +29,8 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
             f"config.json of {name} describes a model of {error}, but its weights are only "
             f"{stored:,} bytes: they do not belong together."
         ) from error
+    except MemoryError:
+        raise
     except Exception as error:
         raise BrokenCheckpointError(
             f"config.json of {name} describes no model that can be built: {first_line(str(error))}"

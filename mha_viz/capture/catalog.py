@@ -6,37 +6,22 @@ list models before the heavy libraries are loaded.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mha_viz.capture.config_file import LIMITS as _LIMITS
+from mha_viz.capture.config_file import read_config
 from mha_viz.capture.files import entries, is_file, size
 from mha_viz.capture.hub import fetch, online
 from mha_viz.capture.hub_cache import HUB_ID, cached_models, repository
 from mha_viz.errors import (
     ArgumentError,
-    BrokenCheckpointError,
     LoadError,
     ModelNotFoundError,
-    UnsafeCheckpointError,
 )
 
-MAX_CONFIG_BYTES = 2**20
 MAX_NAME = 4096  # the longest path of Linux
-# No transformer in existence comes near these; a config that does is broken or hostile.
-_LIMITS = {
-    "heads": (("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
-               "decoder_attention_heads", "num_key_value_heads"), 1024),
-    "layers": (("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers",
-                "decoder_layers", "num_decoder_layers"), 512),
-    "width": (("hidden_size", "n_embd", "d_model", "dim", "intermediate_size", "n_inner", "d_ff",
-               "embedding_size", "head_dim", "d_kv"), 262_144),
-    "vocabulary": (("vocab_size",), 4_000_000),
-    "positions": (("max_position_embeddings", "n_positions", "n_ctx"), 20_000_000),
-    "labels": (("num_labels", "_num_labels"), 1_000_000),
-}  # fmt: skip
 
 Source = Literal["shipped", "cached", "folder"]
 
@@ -138,53 +123,6 @@ def _nowhere(name: str) -> str:
         f"({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
         f"machine with network (`hf download {name}`), or give the path of a folder with its files."
     )
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """config.json, checked to be an object with sane sizes.
-
-    Raises:
-        BrokenCheckpointError: missing, not JSON, or without a model type.
-        UnsafeCheckpointError: sizes that no real model has.
-    """
-    path = folder / "config.json"
-    if not path.is_file():
-        raise BrokenCheckpointError(
-            f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
-            "(config.json, model.safetensors and the tokenizer's files)."
-        )
-    try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise UnsafeCheckpointError(f"config.json of {folder.name} is larger than 1 MB.")
-        config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise BrokenCheckpointError(f"config.json of {folder.name} is not JSON: {error}") from error
-    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise BrokenCheckpointError(
-            f"config.json of {folder.name} names no model_type, so no family can be chosen."
-        )
-    for part in _objects(config):
-        for what, (keys, most) in _LIMITS.items():
-            for key in keys:
-                value = part.get(key)
-                if value is None or isinstance(value, list):
-                    continue
-                if not isinstance(value, int) or not 0 <= value <= most:
-                    raise UnsafeCheckpointError(
-                        f"config.json of {folder.name} claims {key} = {value!r}; a real model has "
-                        f"at most {most:,} ({what})."
-                    )
-    return config
-
-
-def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The config and those inside it (of a text or vision part)."""
-    rest: list[Any] = [config]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            yield value
-            rest += value.values()
 
 
 def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:

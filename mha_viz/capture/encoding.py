@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mha_viz.capture.reading import reading
 from mha_viz.capture.tokens import Encoded, encode
 from mha_viz.core.record import Token
 from mha_viz.errors import MhaVizError, TextError
@@ -53,9 +54,10 @@ def takes_pair(model: AttentionModel) -> bool:
 
 def decoder_text(model: AttentionModel, text: str | None) -> Encoded:
     """The decoder's text behind its start token; without a text the start token alone."""
-    start = model.network.config.decoder_start_token_id
-    start = start if isinstance(start, int) else model.tokenizer.pad_token_id or 0
-    label = str(model.tokenizer.convert_ids_to_tokens(start))
+    start = getattr(model.network.config, "decoder_start_token_id", None)
+    with reading("its own tokens"):
+        start = start if isinstance(start, int) else model.tokenizer.pad_token_id or 0
+        label = str(model.tokenizer.convert_ids_to_tokens(start))
     first = Token(label, start, is_special=True, segment=1)
     if text is None:
         return Encoded(input_ids=[start], token_type_ids=None, tokens=(first,))

@@ -17,6 +17,7 @@ from mha_viz.capture.head_changes import heads_of_part
 from mha_viz.capture.intervention import Intervention
 from mha_viz.capture.logits import check_predicts
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.reading import reading
 from mha_viz.capture.tokens import Encoded, encode
 from mha_viz.capture.vocabulary import continuing, label_of
 from mha_viz.core.record import AttentionRecord, Token
@@ -153,10 +154,11 @@ def _extended(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded
     """
     ids = [*prompt.input_ids, *new]
     typed = [token.id for token in prompt.tokens if not token.is_special]
-    said, before = (
-        str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
-        for part in ([*typed, *new], typed)
-    )
+    with reading("what it wrote"):
+        said, before = (
+            str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
+            for part in ([*typed, *new], typed)
+        )
     text = prompt.text + said[len(before) :] if said.startswith(before) else said
     try:
         again = encode(model.tokenizer, text, max_length=model.n_ctx)

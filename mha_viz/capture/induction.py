@@ -15,6 +15,7 @@ from torch import Tensor
 from mha_viz.capture.attention_function import Layers
 from mha_viz.capture.encoding import decoder_text
 from mha_viz.capture.model import MAX_PATTERN_BYTES, AttentionModel
+from mha_viz.capture.reading import reading
 from mha_viz.capture.run import run
 from mha_viz.capture.text import visible
 from mha_viz.capture.tokens import Encoded, encode
@@ -137,7 +138,8 @@ def _own(sample: Encoded) -> slice:
 def _instead(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
     """The sample with these tokens in place of its own, as a text of them would be encoded."""
     own, types = _own(sample), sample.token_type_ids
-    labels = model.tokenizer.convert_ids_to_tokens(ids)
+    with reading("its own tokens"):
+        labels = model.tokenizer.convert_ids_to_tokens(ids)
     tokens = list(sample.tokens)
     tokens[own] = [
         replace(tokens[own.start], text=visible(label), id=i, start=None, end=None, word=n)

@@ -6,8 +6,6 @@ Knows checkpoint files and transformers' loaders; must not know text, pictures o
 from __future__ import annotations
 
 import copy
-import logging
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,32 +13,24 @@ from typing import Any, Literal
 
 import torch
 from transformers import (
-    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
-    AutoTokenizer,
     PreTrainedConfig,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils.logging import (
-    disable_progress_bar,
-    enable_progress_bar,
-    is_progress_bar_enabled,
 )
 
-from mha_viz.capture.attention_function import IMPLEMENTATION, register
-from mha_viz.capture.budget import check_size, first_line
-from mha_viz.capture.catalog import find_model, read_config
+from mha_viz.capture.attention_function import IMPLEMENTATION
+from mha_viz.capture.budget import first_line
+from mha_viz.capture.building import config_of, one_at_a_time, tokenizer_of
+from mha_viz.capture.catalog import find_model
+from mha_viz.capture.checkpoint_files import check_files
+from mha_viz.capture.config_file import read_config, read_json
 from mha_viz.capture.model import AttentionModel
+from mha_viz.capture.trial import check_on_trial
 from mha_viz.capture.weight_files import check_weight_files
-from mha_viz.errors import (
-    ArgumentError,
-    BrokenCheckpointError,
-    UnsafeCheckpointError,
-)
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, MhaVizError, is_panic
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -51,9 +41,6 @@ _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("LMHeadModel", AutoModelForCausalLM),
     ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
 )
-_BUILDING = threading.Lock()
-
-register()
 
 
 def load(
@@ -82,31 +69,49 @@ def load(
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     target = _device(device)
     info = find_model(name, download=download)
-    read_config(info.path)
+    stamp = check_files(info.path)
+    family = read_config(info.path)["model_type"]
+    if (info.path / "generation_config.json").is_file():
+        read_json(info.path / "generation_config.json")
     check_weight_files(info.path)
+    if info.source == "shipped":
+        return _model(info.path, info.name, target, dtype)
+    check_on_trial(info.path, stamp, family)
+    with _a_strangers(info.name):
+        return _model(info.path, info.name, target, dtype)
+
+
+def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
     with one_at_a_time():
-        config = _config(info.path)
-        network, notes = _network(info.path, config, DTYPES[dtype])
-        tokenizer = _tokenizer(info.path, config)
-    _check_finite(network, info.name)
-    network.eval().requires_grad_(False).to(target)
+        config = config_of(folder)
+        network, notes = _network(folder, config, DTYPES[dtype])
+        tokenizer = tokenizer_of(folder, config)
+    _check_stacks(network, name)
+    _check_finite(network, name)
+    network.eval().requires_grad_(False).to(device)
     size = getattr(config.get_text_config(), "vocab_size", None)
     if isinstance(size, int) and len(tokenizer) > size:
         notes.append(
             f"The tokenizer knows {len(tokenizer):,} tokens but the model only {size:,}: they do "
             "not belong together. Text with an unknown token is refused."
         )
-    return AttentionModel(network, tokenizer, name=info.name, notes=tuple(notes))
+    return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Networks are built in here: transformers sets torch's default dtype and its log level then.
-
-    Quietly, too: what it would tell about is told by a model's notes.
-    """
-    with _BUILDING, _quiet():
+def _a_strangers(name: str) -> Iterator[None]:
+    """Whatever its files make the libraries raise is told as what it is: a broken checkpoint."""
+    try:
         yield
+    except (MhaVizError, MemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise BrokenCheckpointError(
+            f"{name} cannot be used: its config does not describe a model that works "
+            f"({type(error).__name__}: {first_line(str(error))})."
+        ) from error
 
 
 def auto_class(architecture: str) -> Any:
@@ -129,31 +134,10 @@ def _device(device: str) -> torch.device:
     return torch.device(device)
 
 
-def _config(folder: Path) -> PreTrainedConfig:
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        # It would name a file of weights to be read instead of those that were checked.
-        config.transformers_weights = None
-        return config
-    except Exception as error:  # whatever a hostile config makes the library raise
-        message = str(error)
-        if "trust_remote_code" in message or "custom code" in message:
-            raise UnsafeCheckpointError(
-                f"{folder.name} needs code of its own to be run, which is never done. Only "
-                "families that transformers itself knows can be loaded."
-            ) from error
-        raise BrokenCheckpointError(
-            f"config.json of {folder.name} is not one that transformers can use: "
-            f"{first_line(message)}"
-        ) from error
-
-
 def _network(
     folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
     """The network with our attention, or with eager attention where the family has no interface."""
-    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    check_size(folder.name, config, stored)
     loader = auto_class((getattr(config, "architectures", None) or [""])[0])
     try:
         return _from_pretrained(loader, folder, config, dtype)
@@ -221,6 +205,16 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
     return notes
 
 
+def _check_stacks(network: PreTrainedModel, name: str) -> None:
+    """What is said to be an encoder-decoder has both."""
+    body = network.base_model
+    if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
+        raise BrokenCheckpointError(
+            f"config.json of {name} says that it is an encoder-decoder, but the "
+            f"{network.config.model_type} family is one stack: set is_encoder_decoder to false."
+        )
+
+
 def _check_finite(network: PreTrainedModel, name: str) -> None:
     for key, weight in network.state_dict().items():
         if weight.is_floating_point() and not torch.isfinite(weight).all():
@@ -228,40 +222,6 @@ def _check_finite(network: PreTrainedModel, name: str) -> None:
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
-
-
-def _tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(
-            folder, config=config, local_files_only=True, trust_remote_code=False
-        )
-        # Where files are missing, transformers makes one that knows special tokens and no other.
-        if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
-            raise ValueError("its vocabulary is missing")
-        if not tokenizer("a test", add_special_tokens=False)["input_ids"]:
-            raise ValueError("it turns text into nothing")
-    except Exception as error:  # every broken file raises its own kind here
-        raise BrokenCheckpointError(
-            f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
-            "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "
-            "beside config.json."
-        ) from error
-    return tokenizer
-
-
-class _quiet:
-    """Transformers' warnings and bars kept off the terminal; the notes tell what matters."""
-
-    def __enter__(self) -> None:
-        self.logger = logging.getLogger("transformers")
-        self.level, self.bars = self.logger.level, is_progress_bar_enabled()
-        self.logger.setLevel(logging.ERROR)
-        disable_progress_bar()
-
-    def __exit__(self, *exc: object) -> None:
-        self.logger.setLevel(self.level)
-        if self.bars:
-            enable_progress_bar()
 
 
 __all__ = ["DTYPES", "load"]

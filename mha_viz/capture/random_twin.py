@@ -10,7 +10,8 @@ import copy
 import torch
 
 from mha_viz.capture.budget import check_size
-from mha_viz.capture.loading import auto_class, one_at_a_time
+from mha_viz.capture.building import one_at_a_time
+from mha_viz.capture.loading import auto_class
 from mha_viz.capture.model import AttentionModel
 from mha_viz.errors import ArgumentError
 

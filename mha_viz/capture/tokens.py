@@ -23,6 +23,7 @@ from itertools import accumulate, chain, groupby
 
 from transformers import PreTrainedTokenizerBase
 
+from mha_viz.capture.reading import reading
 from mha_viz.capture.text import clean_text, visible, word_numbers
 from mha_viz.core.record import Token
 from mha_viz.errors import ArgumentError, TextError
@@ -82,7 +83,8 @@ def encode(
     texts = [clean_text(text)]
     if text_pair is not None:
         texts.append(clean_text(text_pair, "second text"))
-        added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+        with reading("two texts"):
+            added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
         if added[0] >= added[1]:
             raise TextError(
                 "This model takes one text: its tokenizer puts no special token between two."
@@ -140,10 +142,8 @@ def _read(
     read = _read_fast if tokenizer.is_fast else _read_slow
     while True:
         heads = [text[:window] for text in texts]
-        try:
+        with reading():
             tokens, types = read(tokenizer, heads, special)
-        except Exception as error:  # tokenizers raises bare Exceptions
-            raise TextError(f"This model's tokenizer cannot read this text: {error}") from error
         counts = [sum(not t.is_special and t.segment == s for t in tokens) for s in (0, 1)]
         cut = [len(text) > window for text in texts]
         if all(n >= max_length + _MARGIN or not c for n, c in zip(counts, cut, strict=False)):

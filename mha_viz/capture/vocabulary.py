@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedTokenizerBase
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
+from mha_viz.capture.reading import reading
 from mha_viz.capture.text import clean_text, visible
 from mha_viz.capture.tokens import spelled
 from mha_viz.errors import ArgumentError
@@ -19,6 +20,7 @@ _BYTES = {char: byte for byte, char in bytes_to_unicode().items()}
 _MARKS = ("Ġ", "▁")  # before a token that begins a word
 
 
+@reading("its own tokens")
 def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
     """A token of the vocabulary as a record would label it: its piece, without any mark.
 
@@ -36,6 +38,7 @@ def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
     return visible(label.lstrip("▁Ġ") or label)
 
 
+@reading("its own tokens")
 def continuing(tokenizer: PreTrainedTokenizerBase, numbers: Sequence[int]) -> tuple[bool, ...]:
     """Which of these tokens would go on with the word before them: "ing" after "walk".
 
@@ -56,6 +59,7 @@ def continuing(tokenizer: PreTrainedTokenizerBase, numbers: Sequence[int]) -> tu
     return tuple(goes_on(n, name) for n, name in zip(numbers, names, strict=True))
 
 
+@reading("the target")
 def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = True) -> int:
     """The one token that a typed target is.
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 INDEX = "model.safetensors.index.json"
-MAX_INDEX_BYTES = 64 * 2**20
+MAX_HEADER_BYTES = 16 * 2**20  # a thousand tensors take 0.1 MB
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.pkl")
 
 
@@ -40,29 +40,43 @@ def check_weight_files(folder: Path) -> None:
         raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
     for file in files:
         try:
+            _check_header(file)
             with safe_open(file, framework="pt") as weights:
                 weights.keys()
-        except (SafetensorError, OSError) as error:
+        except (SafetensorError, OSError, ValueError) as error:
             raise BrokenCheckpointError(
-                f"{file.name} in {folder.name} cannot be read as safetensors ({error}): the file "
+                f"{file.name} in {folder.name} cannot be read as safetensors ({_why(error)}): the file "
                 "is damaged or incomplete. Fetch it again."
             ) from error
     if (folder / INDEX).is_file():
         _check_index(folder, {file.name for file in files})
 
 
+def _check_header(file: Path) -> None:
+    """Its header, the names and places of its tensors, is no longer than that of real files."""
+    with file.open("rb") as opened:
+        length = int.from_bytes(opened.read(8), "little")
+    if length > MAX_HEADER_BYTES:
+        raise ValueError(f"its header claims {length:,} bytes")
+
+
 def _check_index(folder: Path, present: set[str]) -> None:
     """Every part that the index names is a file of the folder."""
     path = folder / INDEX
     try:
-        if path.stat().st_size > MAX_INDEX_BYTES:
-            raise UnsafeCheckpointError(f"{INDEX} of {folder.name} is larger than 64 MB.")
         parts = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise BrokenCheckpointError(f"{INDEX} of {folder.name} cannot be read: {error}") from error
+        raise BrokenCheckpointError(
+            f"{INDEX} of {folder.name} cannot be read: {_why(error)}"
+        ) from error
     for part in map(str, parts - present):
         if Path(part).name != part or part == ".." or "\\" in part:
             raise UnsafeCheckpointError(
                 f"{INDEX} of {folder.name} names {part!r}, which lies outside of the folder."
             )
         raise BrokenCheckpointError(f"{folder.name} lacks {part!r}, which its {INDEX} names.")
+
+
+def _why(error: Exception) -> str:
+    """What went wrong, without the path that the system puts into its own words."""
+    return str(getattr(error, "strerror", None) or error)

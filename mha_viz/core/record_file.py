@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,9 @@ def read(path: Path) -> dict[str, Any]:
         return {**tensors, **_fields(json.loads(header["record"]))}
     except RecordError:
         raise
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (
+        SafetensorError, OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
         raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
 
 
@@ -77,7 +80,7 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
         **{name: _text(raw[name]) for name in _TEXTS},
         **{name: _of(bool, raw[name]) for name in _FLAGS},
         "text_pair": None if pair is None else _text(pair),
-        "scale": tuple(float(value) for value in _of(list, raw["scale"])),
+        "scale": tuple(_finite(value) for value in _of(list, raw["scale"])),
         "notes": tuple(_text(note) for note in _of(list, raw["notes"])),
         **{axis: tuple(map(_from_list, _of(list, raw[axis]))) for axis in ("tokens", "key_tokens")},
     }
@@ -92,13 +95,26 @@ def _to_list(token: Token) -> list[Any]:
 
 def _from_list(raw: list[Any]) -> Token:
     text, number, *places, is_special, segment, parts = _of(list, raw)
-    start, end, word = (None if place is None else _of(int, place) for place in places)
-    if _of(int, parts) < 1:
-        raise ValueError(f"a token stands for one at least, got {parts}")
+    start, end, word = (None if place is None else _count(place) for place in places)
     return Token(
-        _text(text), _of(int, number), start, end, word, _of(bool, is_special), _of(int, segment),
-        parts,
+        _text(text), _count(number, -1), start, end, word, _of(bool, is_special),
+        _count(segment), _count(parts, 1),
     )  # fmt: skip
+
+
+def _count(value: Any, least: int = 0) -> int:
+    """A whole number that a tensor can hold; JSON's have no end."""
+    number: int = _of(int, value)
+    if not least <= number < 2**31:
+        raise ValueError(f"a number of a token lies in {least}..{2**31 - 1}, got {number!s:.40}")
+    return number
+
+
+def _finite(value: Any) -> float:
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(f"a scale is a finite number, got {number}")
+    return number
 
 
 def _of(kind: type, value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import ParamSpec
 
 import streamlit as st
 
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import MhaVizError, is_panic
 
 log = logging.getLogger("mha_viz")
 P = ParamSpec("P")
@@ -32,6 +32,14 @@ def sentence(error: BaseException) -> str:
     )
 
 
+def is_fault(error: BaseException) -> bool:
+    """Whether it went wrong: Streamlit's own ways to end a run are no Exceptions.
+
+    A fault in the Rust code of a tokenizer is none either.
+    """
+    return isinstance(error, Exception) or is_panic(error)
+
+
 def guarded(callback: Callable[P, object]) -> Callable[P, None]:
     """A callback of a widget whose error becomes a sentence on the page that is drawn next.
 
@@ -42,7 +50,9 @@ def guarded(callback: Callable[P, object]) -> Callable[P, None]:
     def call(*args: P.args, **options: P.kwargs) -> None:
         try:
             callback(*args, **options)
-        except Exception as error:
+        except BaseException as error:
+            if not is_fault(error):
+                raise
             st.session_state.setdefault("faults", []).append(sentence(error))
 
     return call

@@ -22,7 +22,9 @@ def shown() -> Iterator[None]:
     try:
         yield
         return
-    except Exception as error:
+    except BaseException as error:
+        if not faults.is_fault(error):
+            raise
         message = faults.sentence(error)
     st.error(plain(message), icon=":material/error:")
     st.stop()

@@ -14,7 +14,7 @@ from tests.capture.checkpoints import bounded, copy
      {"hidden_size": -5}, {"hidden_size": 1e300}, {"num_attention_heads": "many"},
      {"text_config": {"model_type": "llama", "num_hidden_layers": 10**9}},
      # Each within the limits, but far beyond what the file of weights explains.
-     {"vocab_size": 3_999_999, "hidden_size": 35 * 1024}, {"num_hidden_layers": 512,
+     {"vocab_size": 1_199_999, "hidden_size": 35 * 4096}, {"num_hidden_layers": 512,
      "hidden_size": 5 * 2048, "intermediate_size": 100_003}, {"max_position_embeddings": 10**7}],
     ids=str,
 )  # fmt: skip

@@ -77,6 +77,18 @@ def test_config_that_is_not_utf8_or_far_too_long(folder, tmp_path):
         mv.load(str(bad))
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [{"architectures": [5]}, {"architectures": {"a": 1}}, {"architectures": "BertModel"},
+     {"text_config": 5}, {"text_config": [1]}, {"is_encoder_decoder": "yes"},
+     {"eos_token_id": 10**30}, {"eos_token_id": [1, -(10**30)]}, {"a": {"b": 10**30}}],
+    ids=str,
+)  # fmt: skip
+def test_config_in_which_something_else_stands_than_in_any_model(folder, tmp_path, claim):
+    with pytest.raises(BrokenCheckpointError, match=r"config\.json of bad"):
+        mv.load(str(copy(folder, tmp_path / "bad", **claim)))
+
+
 # -- the Hub and its cache -----------------------------------------------------------------------
 
 

@@ -116,6 +116,8 @@ def test_two_threads_load_at_once(folder):
     assert len(got) == 3 and torch.equal(got[0], got[1]) and torch.equal(got[0], got[2])
 
 
+NOT_READ = [("gpt2", "chunk_size_feed_forward")]  # a claim that a family has no use for
+
 # -- what does not -------------------------------------------------------------------------------
 
 
@@ -161,6 +163,40 @@ def test_foreign_code_never_runs(folder, tmp_path, model_type):
 def test_an_unknown_family(folder, tmp_path):
     with pytest.raises(BrokenCheckpointError, match="not one that transformers can use"):
         mv.load(str(copy(folder, tmp_path / "bad", model_type="no-such-family")))
+
+
+@pytest.mark.parametrize("base", ["bert", "gpt2"])
+def test_one_stack_that_is_said_to_be_two(folders, tmp_path, base):
+    bad = copy(folders[base], tmp_path / "bad", is_encoder_decoder=True)
+    with pytest.raises(BrokenCheckpointError, match=r"is an encoder-decoder, but .* is one stack"):
+        mv.load(str(bad))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [{"text_config": {"a": 1}}, {"text_config": {"model_type": "llama"}}, {"id2label": 5},
+     {"hidden_size": [5]}, {"return_dict": False}, {"chunk_size_feed_forward": 7},
+     {"quantization_config": 5}, {"num_attention_heads": 0}],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("base", ["bert", "gpt2"])
+def test_whatever_a_config_makes_the_libraries_raise_is_ours(folders, tmp_path, base, claim):
+    odd = str(copy(folders[base], tmp_path / "odd", **claim))
+    if (base, *claim) in NOT_READ:
+        assert torch.equal(
+            mv.load(odd).trace(TEXT).pattern, mv.load(str(folders[base])).trace(TEXT).pattern
+        )
+        return
+    with pytest.raises(MhaVizError) as caught:
+        mv.load(odd)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+
+
+def test_numbers_in_a_generation_config_that_no_tensor_holds(folders, tmp_path):
+    bad = copy(folders["gpt2"], tmp_path / "bad")
+    (bad / "generation_config.json").write_text('{"eos_token_id": [1' + "0" * 30 + "]}")
+    with pytest.raises(BrokenCheckpointError, match=r"generation_config\.json of bad is not JSON"):
+        mv.load(str(bad))
 
 
 def test_no_tokenizer(folder, tmp_path):

@@ -157,6 +157,28 @@ def test_a_forged_file_is_refused(tmp_path, changes, as_users_have_it):
         AttentionRecord.load(forged(tmp_path / "bad", **changes))
 
 
+@pytest.mark.parametrize(
+    "token",
+    [["a", 10**30, 0, 1, 0, False, 0, 1], ["a", -2, 0, 1, 0, False, 0, 1],
+     ["a", 7, -(10**30), 1, 0, False, 0, 1], ["a", 7, 0, 10**30, 0, False, 0, 1],
+     ["a", 7, 0, 1, 10**30, False, 0, 1], ["a", 7, 0, 1, 0, False, 10**30, 1],
+     ["a", 7, 0, 1, 0, False, 0, 10**30], ["a", 7, 0, 1, 0, False, 0, 0]],
+    ids=str,
+)  # fmt: skip
+def test_numbers_that_no_token_has(tmp_path, token):
+    assert AttentionRecord.load(
+        forged(tmp_path / "good", tokens=[["a", 7, 0, 1, 0, False, 0, 1]] * 5)
+    )
+    with pytest.raises(RecordError, match="cannot be read as a record: a number of a token"):
+        AttentionRecord.load(forged(tmp_path / "bad", tokens=[token] * 5))
+
+
+@pytest.mark.parametrize("number", [10**400, float("inf"), float("nan"), "inf"])
+def test_a_scale_that_is_no_number(tmp_path, number):
+    with pytest.raises(RecordError, match="cannot be read as a record"):
+        AttentionRecord.load(forged(tmp_path / "bad", scale=[number] * LAYERS))
+
+
 @pytest.mark.parametrize("header", ["", "[]", "7", "{", "[" * 100_000, "null", "NaN"])
 def test_a_header_that_is_no_description(tmp_path, header):
     save_file(

@@ -1,0 +1,117 @@
+"""The config of a checkpoint, checked before any library takes it for what it says.
+
+Knows JSON and the sizes of real models. Imports neither torch nor transformers, as a list of models
+reads configs, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+
+MAX_CONFIG_BYTES = 2**20
+# No transformer in existence comes near these; a config that does is broken or hostile.
+LIMITS = {
+    "heads": (("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
+               "decoder_attention_heads", "num_key_value_heads"), 1024),
+    "layers": (("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers",
+                "decoder_layers", "num_decoder_layers"), 512),
+    "width": (("hidden_size", "n_embd", "d_model", "dim", "intermediate_size", "n_inner", "d_ff",
+               "embedding_size", "head_dim", "d_kv"), 262_144),
+    "vocabulary": (("vocab_size",), 1_200_000),
+    "positions": (("max_position_embeddings", "n_positions", "n_ctx"), 20_000_000),
+    "labels": (("num_labels", "_num_labels"), 100_000),
+}  # fmt: skip
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json, checked to be an object with sane sizes.
+
+    Raises:
+        BrokenCheckpointError: missing, not JSON, or without a model type.
+        UnsafeCheckpointError: sizes that no real model has.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise BrokenCheckpointError(
+            f"{folder.name} has no config.json: expected a folder as save_pretrained writes it "
+            "(config.json, model.safetensors and the tokenizer's files)."
+        )
+    config = read_json(path)
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise BrokenCheckpointError(
+            f"config.json of {folder.name} names no model_type, so no family can be chosen."
+        )
+    for part in _objects(config):
+        _check_sizes(part, folder.name)
+        _check_kinds(part, folder.name)
+    return config
+
+
+def read_json(path: Path) -> Any:
+    """What stands in a JSON file of a checkpoint, where a tensor can hold all its whole numbers.
+
+    Raises:
+        BrokenCheckpointError: no such JSON.
+        UnsafeCheckpointError: larger than 1 MB.
+    """
+    name, folder = path.name, path.parent.name
+    try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise UnsafeCheckpointError(f"{name} of {folder} is larger than 1 MB.")
+        return json.loads(path.read_text("utf-8"), parse_int=_whole)
+    except (OSError, ValueError, RecursionError) as error:
+        raise BrokenCheckpointError(
+            f"{name} of {folder} is not JSON that can be read: {error}"
+        ) from error
+
+
+def _check_sizes(part: dict[str, Any], name: str) -> None:
+    for what, (keys, most) in LIMITS.items():
+        for key in keys:
+            value = part.get(key)
+            if value is None or isinstance(value, list):
+                continue
+            if not isinstance(value, int) or not 0 <= value <= most:
+                raise UnsafeCheckpointError(
+                    f"config.json of {name} claims {key} = {value!r}; a real model has "
+                    f"at most {most:,} ({what})."
+                )
+
+
+def _check_kinds(part: dict[str, Any], name: str) -> None:
+    """What every family takes for granted, and transformers does not look at."""
+    names = part.get("architectures")
+    fits = {
+        "architectures": names is None
+        or (isinstance(names, list) and all(isinstance(one, str) for one in names)),
+        "text_config": isinstance(part.get("text_config"), dict | None),
+        "is_encoder_decoder": isinstance(part.get("is_encoder_decoder"), bool | None),
+    }
+    for key in (key for key, it_does in fits.items() if not it_does):
+        raise BrokenCheckpointError(
+            f"config.json of {name} has {key} = {part[key]!s:.60}, which is not what stands there "
+            "in any model. Fetch it again."
+        )
+
+
+def _whole(digits: str) -> int:
+    """A whole number as JSON spells it, if it is one that a tensor can hold."""
+    number = int(digits)
+    if abs(number) >= 2**63:
+        raise ValueError(f"it has a number of {len(digits)} digits")
+    return number
+
+
+def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The config and those inside it (of a text or vision part)."""
+    rest: list[Any] = [config]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            yield value
+            rest += value.values()
