@@ -45,8 +45,8 @@ def check_weight_files(folder: Path) -> None:
                 weights.keys()
         except (SafetensorError, OSError, ValueError) as error:
             raise BrokenCheckpointError(
-                f"{file.name} in {folder.name} cannot be read as safetensors ({_why(error)}): the file "
-                "is damaged or incomplete. Fetch it again."
+                f"{file.name} in {folder.name} cannot be read as safetensors ({_why(error)}): the "
+                "file is damaged or incomplete. Fetch it again."
             ) from error
     if (folder / INDEX).is_file():
         _check_index(folder, {file.name for file in files})

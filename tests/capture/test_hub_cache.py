@@ -140,11 +140,11 @@ def test_a_typed_folder_whose_weights_lead_into_nothing_is_a_folder(folder, tmp_
     bad = copy(folder, tmp_path / "bad")
     dangle(bad / "model.safetensors")
     assert find_model(str(bad)).n_bytes == 0
-    with pytest.raises(BrokenCheckpointError, match="bad"):
+    with pytest.raises(BrokenCheckpointError, match=r"model\.safetensors in bad .* link to a file"):
         mv.load(str(bad))
     (bad / "config.json").unlink()
     dangle(bad / "config.json")
-    with pytest.raises(BrokenCheckpointError, match=r"no config\.json"):
+    with pytest.raises(BrokenCheckpointError, match=r"config\.json in bad .* link to a file that is not there"):
         mv.load(str(bad))
 
 
