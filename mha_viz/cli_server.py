@@ -36,7 +36,7 @@ def check_free(host: str, port: int) -> None:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
             trial.bind((host, port))
             trial.listen()
-    except (OSError, ValueError) as error:  # ValueError: a name that no host can have
+    except (OSError, TypeError, ValueError) as error:  # the latter: such a name no host has
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ArgumentError(
             f"The app cannot be served at port {port} of {host}: {reason}. Choose another place "

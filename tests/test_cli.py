@@ -182,7 +182,7 @@ def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
             ("--port", "0"): "1..65535, got 0",
             ("--port", "-1"): "1..65535, got -1",
             ("--host", "192.0.2.1"): "Cannot assign requested address",  # of nobody (RFC 5737)
-            ("--host", "ü..x"): "label",  # not a name that could be asked for
+            ("--host", "ü..x"): "hostname",  # not a name that could be asked for
             ("--host", ""): "got an empty one",
         }
         for arguments, message in refusals.items():

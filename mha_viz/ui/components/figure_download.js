@@ -46,19 +46,19 @@ function load(address) {
 
 // -- pictures -------------------------------------------------------------------------------------
 
-// A picture with one of these characters in a label would be opened by no reader of SVG.
+// With one of these characters in a label no reader opens the SVG, from which PNG is drawn, too.
 const NOT_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+
+const drawable = (_key, value) =>
+  typeof value === "string" ? value.replace(NOT_XML, "\ufffd") : value;
 
 /** The figure as a file. imageDataOnly: text for SVG, base64 for PNG, and no address to fetch. */
 async function draw(library, json, format) {
-  const figure = JSON.parse(json);
+  const figure = JSON.parse(json, drawable);
   const { width, height } = figure.layout;
   const { type, scale } = FORMATS[format];
   const data = await library.toImage(figure, { format, width, height, scale, imageDataOnly: true });
-  const content =
-    format === "svg"
-      ? data.replace(NOT_XML, "\ufffd")
-      : Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
+  const content = format === "svg" ? data : Uint8Array.from(atob(data), (char) => char.charCodeAt(0));
   return new Blob([content], { type });
 }
 
