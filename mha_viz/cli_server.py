@@ -1,6 +1,6 @@
 """Where the web app is served: whether the place is free, and when the app is there.
 
-Knows sockets only; must not know streamlit.
+Knows sockets and the terminal; must not know streamlit.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from threading import Event, Thread
 
 import typer
 
+from mha_viz.cli_streams import discard_output
 from mha_viz.errors import ArgumentError
 
 LAST_PORT = 65_535
@@ -62,5 +63,10 @@ def _announce(host: str, port: int, ended: Event) -> None:
         except OSError:
             continue
         shown = f"[{host}]" if ":" in host else host
-        typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
+        try:
+            typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
+        except (
+            OSError
+        ):  # nobody reads it: the server serves all the same, and is stopped in silence
+            discard_output()
         return

@@ -1,10 +1,12 @@
 """The command as a process of its own: its start, its streams and its end."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -115,19 +117,58 @@ def test_streams_that_the_caller_closed(command, code, complaint):
     assert (done.returncode, done.stderr) == (code, complaint)
 
 
-def test_the_app_says_where_it_is_once_it_is_there():
+@pytest.fixture
+def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    app = process("app", "--port", str(port), start_new_session=True)
+        return free.getsockname()[1]
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
+def has_given_up_talking(pid: int) -> bool:
+    """Standard output goes nowhere, where before it was held closed (open for reading only)."""
+    flags = Path(f"/proc/{pid}/fdinfo/1")
+    found = re.search(r"flags:\s*(\d+)", flags.read_text() if flags.exists() else "")
+    return found is not None and int(found[1], 8) & os.O_ACCMODE == os.O_WRONLY
+
+
+def ended(app: subprocess.Popen) -> bytes:
+    """What the app said on standard error until it was asked to end."""
+    app.send_signal(signal.SIGTERM)
+    try:
+        return app.communicate(timeout=40)[1]
+    finally:
+        app.kill()
+
+
+def test_the_app_says_where_it_is_once_it_is_there(port):
+    app = process("app", "--port", str(port))
     try:
         line = app.stdout.readline().decode()
         assert line == f"mha_viz opens at http://127.0.0.1:{port} (Ctrl-C stops it)\n"
-        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+        assert answers(port)
         second = process("app", "--port", str(port))
         out, err = second.communicate(timeout=60)
         assert (second.returncode, out) == (2, b"")
         assert err.startswith(b"error: ") and b"Address already in use" in err
     finally:
-        app.send_signal(signal.SIGTERM)
-        out, err = app.communicate(timeout=60)
-    assert b"Traceback" not in err
+        said = ended(app)
+    assert b"Traceback" not in said
+
+
+def test_the_app_serves_where_nobody_reads_what_it_says(port):
+    line = ["sh", "-c", 'exec "$0" -m mha_viz app --port "$1" >&-', sys.executable, str(port)]
+    app = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE)
+    try:
+        while app.poll() is None and not has_given_up_talking(app.pid):
+            time.sleep(0.1)
+        assert answers(port)
+    finally:
+        said = ended(app)
+    assert b"Traceback" not in said and app.returncode == 0

@@ -188,7 +188,7 @@ def test_a_file_without_a_pattern(tmp_path):
         (dict(tensors={"pattern_2": make().pattern}), "what no record has: pattern_2"),
         (dict(layers=[1, 2, 3]), "what no record has: layers"),
     ],
-    ids=str,
+    ids=["layers", "none", "a text", "missing", "a tensor", "a field"],
 )
 def test_nothing_in_a_file_is_dropped_without_a_word(tmp_path, changes, message):
     with pytest.raises(RecordError, match=message):
