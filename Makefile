@@ -9,9 +9,13 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --disable-pip-version-check
 
+# The project itself, as it stands here: what is edited needs no second install.
+INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
+
 # A stamp carries the sum of what it stands for, so only a changed list installs anything.
-RUN_STAMP := $(VENV)/.run-$(shell cksum < requirements.txt | tr ' ' -)
-TEST_STAMP := $(VENV)/.test-$(shell cat requirements.txt requirements-dev.txt | cksum | tr ' ' -)
+LISTS := pyproject.toml requirements.txt
+RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
+TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench wheel clean distclean
@@ -21,8 +25,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501)
-	@echo "mha_viz opens at http://$(HOST):$(PORT) (Ctrl-C stops it)"
-	@exec $(PY) -m streamlit run app.py --server.address "$(HOST)" --server.port "$(PORT)"
+	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)"
 
 test: check ## check, then run all tests (ARGS="-k name" runs some)
 	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
@@ -52,10 +55,12 @@ distclean: clean ## remove the environment, too
 
 $(RUN_STAMP): | $(PY)
 	$(INSTALL) -r requirements.txt
+	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(TEST_STAMP): | $(PY)
 	$(INSTALL) -r requirements-dev.txt
+	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* $(VENV)/.test-* && touch $(RUN_STAMP) $@
 
 # The first Python that is new enough and can make an environment; PYTHON=... chooses another.

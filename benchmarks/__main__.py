@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.measure import Result, Skipped, gflops, machine
+from mha_viz.core.output_file import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = ("trace", "report", "importance", "grid", "app", "labs", "memory")
@@ -66,7 +67,7 @@ def write(name: str, text: str, page: Path = PAGE) -> None:
     new, n = pattern.subn(lambda _: section, found)
     if n != 1:
         raise SystemExit(f"{page.name} must hold {begin} ... {end} once")
-    page.write_text(new, encoding="utf-8")
+    write_file(page, new.encode())
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from mha_viz.core.metrics import LABELS, METRICS, Label, Metric, head_table
+from mha_viz.core.output_file import write_file
 
 PATH = Path(__file__).with_name("metrics.md")
 
@@ -230,5 +231,5 @@ Source: {metric.source}. In code: `{name}`.
 
 
 if __name__ == "__main__":
-    PATH.write_text(render(), encoding="utf-8")
+    write_file(PATH, render().encode())
     print(f"wrote {PATH}")

@@ -15,6 +15,8 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import Error, Page, ViewportSize, sync_playwright
 
+from mha_viz.core.output_file import write_file
+
 FOLDER = Path(__file__).parent / "images"
 SHARED = {
     "model": "tiny-gpt2",
@@ -70,7 +72,9 @@ def main() -> None:
                     page = context.new_page()
                     _open(page, f"{address}?{urlencode(SHARED | picture.view)}", picture.drawn)
                     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-                    shot.quantize(256).save(FOLDER / f"{name}{ending}.png", optimize=True)
+                    png = io.BytesIO()
+                    shot.quantize(256).save(png, "PNG", optimize=True)
+                    write_file(FOLDER / f"{name}{ending}.png", png.getvalue())
                     context.close()
     finally:
         app.terminate()

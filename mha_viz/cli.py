@@ -7,9 +7,7 @@ torch. What was asked for goes to stdout; notes and errors go to stderr.
 from __future__ import annotations
 
 import errno
-import io
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mha_viz import __version__, cli_interventions, printed
+from mha_viz import __version__, cli_interventions, cli_server, cli_streams, printed
 from mha_viz.cli_common import AsJson, Model, Out, Pair, Part, Text, deliver, kind_of, read
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.printed import Format, ReportFormat
@@ -36,13 +34,15 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except MhaVizError as error:
+            if isinstance(error.__cause__, BrokenPipeError):  # of --out /dev/stdout
+                raise error.__cause__ from None
             _fail(str(error))
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has read enough; typer ends it quietly
                 raise
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+            _fail(cli_streams.said(error))
 
 
 def _fail(message: str) -> None:
@@ -75,23 +75,22 @@ def _options(
 
 @app.command("app")
 def start_app(
-    host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1].")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on [8501].")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on.", envvar="STREAMLIT_SERVER_ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on.", envvar="STREAMLIT_SERVER_PORT")
+    ] = 8501,
 ) -> None:
     """Start the web app."""
     script = _app_script()
+    cli_server.check_free(host, port)
     from streamlit.web import cli as streamlit
 
-    command = ["run", str(script)]
-    # What is not given here is left to the app's config file and STREAMLIT_* variables.
-    for name, value in (("address", host), ("port", port)):
-        command += [] if value is None else [f"--server.{name}", str(value)]
-    address = host or os.environ.get("STREAMLIT_SERVER_ADDRESS", "127.0.0.1")
-    typer.echo(
-        f"mha_viz opens at http://{address}:"
-        f"{port or os.environ.get('STREAMLIT_SERVER_PORT', 8501)} (Ctrl-C stops it)"
-    )
-    streamlit.main(command)
+    # Both are always given: a port that was not asked for Streamlit exchanges for another one.
+    command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
+    with cli_server.announced(host, port):
+        streamlit.main(command)
 
 
 def _app_script() -> Path:
@@ -189,13 +188,14 @@ def report(
     ] = True,
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest twins."""
+    given = read(text, pair)  # before anything heavy is imported
     from mha_viz.capture.loading import load
     from mha_viz.capture.report import KEEP
     from mha_viz.capture.report import report as make
 
     loaded = load(model)
     keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
-    record = loaded.trace(read(text), pair, part=part, keep=keep)
+    record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
     for note in made.notes:
@@ -231,9 +231,10 @@ cli_interventions.add_to(app)
 
 
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
+    given = read(text, pair)  # before anything heavy is imported
     from mha_viz.capture.loading import load
 
-    record = load(model).trace(read(text), pair, part=part, keep=("pattern",))
+    record = load(model).trace(given, pair, part=part, keep=("pattern",))
     for note in record.notes:
         typer.echo(f"note: {note}", err=True)
     return record
@@ -241,13 +242,13 @@ def _trace(text: str, model: str, pair: str | None, part: str | None) -> Attenti
 
 def main() -> None:
     """The entry point of the command."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
-        if isinstance(stream, io.TextIOWrapper):
-            encoding = stream.encoding if stream.isatty() else "utf-8"
-            errors = "surrogateescape" if stream is sys.stdin else "backslashreplace"
-            stream.reconfigure(encoding=encoding, errors=errors)
+    cli_streams.prepare()
     try:
         app()
     except KeyboardInterrupt:  # before a command began
         sys.exit(INTERRUPTED)
+    except OSError as error:  # of --help and --version, which are no commands
+        typer.echo(f"error: {cli_streams.said(error)}", err=True)
+        sys.exit(FAILED)
+    finally:
+        cli_streams.forget_output()

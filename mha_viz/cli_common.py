@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mha_viz.errors import ArgumentError, TextError
+from mha_viz.capture.text import clean_text
+from mha_viz.core.output_file import write_file
+from mha_viz.errors import ArgumentError, TextError, WriteError
 from mha_viz.printed import TableFormat
 
 if TYPE_CHECKING:
@@ -25,28 +27,57 @@ Texts = Annotated[
 Model = Annotated[str, typer.Option("--model", "-m", help="Shipped name, folder or Hub id.")]
 Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's text.")]
 Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="File to write.")]
+
+
+def _place_to_write(given: str) -> Path:
+    """What --out names; a folder is refused before anything is loaded."""
+    if not given or Path(given).is_dir():
+        raise WriteError(f"--out expects the name of a file to write, got {given or 'nothing'}.")
+    return Path(given)
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", parser=_place_to_write, metavar="FILE",
+        help="File to write; it is whole or, should writing fail, as it was before.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TableAs = Annotated[
     TableFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
 ]
+
 MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
 K = TypeVar("K", bound=StrEnum)
 
 
-def read(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
+def read(text: str, pair: str | None = None) -> str:
+    """The text, or that of standard input; it and its pair are checked before a model is loaded.
+
+    Raises:
+        TextError: as `clean_text` says.
+    """
+    given = sys.stdin.read() if text == "-" else text
+    clean_text(given)
+    if pair is not None:
+        clean_text(pair, "second text")
+    return given
 
 
 def read_texts(given: str) -> list[str]:
-    """Each line of a file or of standard input that is not blank; or the text itself."""
+    """Each line of a file or of standard input that is not blank; or the text itself.
+
+    Raises:
+        TextError: no text, or one that cannot be used; a file that is too large or none of text.
+    """
     path = Path(given)
     try:
         is_file = given != "-" and path.is_file()
     except (OSError, ValueError):  # a long text, or one with NUL in it, names no file
         is_file = False
     if given != "-" and not is_file:
-        return [given]
+        return [read(given)]
     if is_file and path.stat().st_size > MAX_FILE_BYTES:
         raise TextError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: give fewer texts.")
     try:
@@ -56,6 +87,8 @@ def read_texts(given: str) -> list[str]:
     lines = [line.strip() for line in content.splitlines() if line.strip()]
     if not lines:
         raise TextError("There is no text in it: expected one text a line.")
+    for line in lines:
+        clean_text(line)
     return lines
 
 
@@ -67,7 +100,7 @@ def kind_of(known: type[K], asked: K | None, out: Path | None, otherwise: K) -> 
 
 def deliver(content: str | bytes, out: Path | None) -> None:
     if out is not None:
-        out.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_file(out, content if isinstance(content, bytes) else content.encode())
         typer.echo(f"wrote {out}", err=True)
     elif isinstance(content, str):
         typer.echo(content, nl=False)

@@ -55,9 +55,10 @@ def ablate(
     out: Out = None,
 ) -> None:
     """Change heads and say what the model predicts then."""
+    given, chosen = read(text, pair), parse_heads(heads)
     loaded = _load(model)
     found = loaded.ablate(
-        read(text), parse_heads(heads), how, factor=factor, source=source, target=target,
+        given, chosen, how, factor=factor, source=source, target=target,
         against=against, position=position, top_k=top, text_pair=pair,
     )  # fmt: skip
     numbers: dict[str, object] = {
@@ -87,7 +88,8 @@ def importance(
     out: Out = None,
 ) -> None:
     """How much the loss depends on each head, over one text or several."""
-    loaded, found_texts = _load(model), read_texts(texts)
+    found_texts = read_texts(texts)
+    loaded = _load(model)
     found = loaded.head_importance(found_texts, method, on_progress=_progress("heads"))
     for note in found.notes:
         typer.echo(f"note: {note}", err=True)
@@ -109,11 +111,12 @@ def prune(
     out: Out = None,
 ) -> None:
     """Take heads away one after the other and follow the loss."""
+    found_texts = read_texts(texts)  # before anything heavy is imported
     import pandas as pd
 
     from mha_viz.capture.pruning import pruning_curve
 
-    loaded, found_texts = _load(model), read_texts(texts)
+    loaded = _load(model)
     curves = []
     for name in order or ("ablation", "gradient", "redundancy", "random"):
         curve = pruning_curve(

@@ -28,6 +28,10 @@ class RecordError(MhaVizError, ValueError):
     """A record that contradicts itself, or a record file that cannot be read."""
 
 
+class WriteError(MhaVizError, OSError):
+    """A file could not be written; what was there before is as it was."""
+
+
 class NotKeptError(MhaVizError, AttributeError):
     """A quantity was asked of a record that did not keep it (say z of a fallback family)."""
 

@@ -5,13 +5,12 @@ Knows records and plots; must not know a model or streamlit.
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.plots.labels import clean, head_name
+from mha_viz.plots.labels import clean, head_name, html_text
 from mha_viz.plots.payload import grid_payload
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def record_html(record: AttentionRecord) -> str:
 
     page = grid_html(record_payload(record))
     frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads")
-    return f"<div><p>{html.escape(caption(record))}</p>{frame}</div>"
+    return f"<div><p>{html_text(caption(record))}</p>{frame}</div>"
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:

@@ -5,7 +5,6 @@ Knows records and, for pictures, plots; each is imported when it is needed. Prin
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -153,13 +152,25 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
 
 def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
     """A row for each pair, since labels repeat and positions do not."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query_position", "query", "key_position", "key", "weight"])
-    for q, row in enumerate(record.head(layer, head).numpy()):
-        for k, weight in enumerate(row):
-            writer.writerow([q, record.labels[q], k, record.key_labels[k], str(weight)])
-    return text.getvalue()
+    import numpy as np
+    import pandas as pd
+
+    weights = record.head(layer, head).numpy()
+    queries, keys = np.indices(weights.shape).reshape(2, -1).tolist()
+    pairs = {
+        "query_position": queries,
+        "query": [record.labels[q] for q in queries],
+        "key_position": keys,
+        "key": [record.key_labels[k] for k in keys],
+        "weight": weights.ravel(),
+    }
+    return _csv(pd.DataFrame(pairs))
+
+
+def _csv(table: DataFrame) -> str:
+    from mha_viz.plots.csv_file import csv_text
+
+    return csv_text(table.reset_index(drop=True))  # a row's number says nothing here
 
 
 def head_json(record: AttentionRecord, layer: int, head: int) -> str:
@@ -191,7 +202,7 @@ def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str
     if kind is ReportFormat.table:
         return f"{headline(record)}\n\n{_report_table(table)}"
     if kind is ReportFormat.csv:
-        return table.to_csv(index=False, lineterminator="\n")
+        return _csv(table)
     if kind is ReportFormat.json:
         rows = [
             {str(key): value if _is_defined(value) else None for key, value in row.items()}
@@ -238,7 +249,7 @@ def _is_defined(value: object) -> bool:
 def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
     """A table to read under its title, with single numbers above it; or CSV, or JSON with both."""
     if kind is TableFormat.csv:
-        return found.to_csv(index=False, lineterminator="\n")
+        return _csv(found)
     if kind is TableFormat.json:
         rows = json.loads(found.to_json(orient="records", double_precision=12))
         return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"

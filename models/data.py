@@ -20,6 +20,8 @@ from tokenizers import (
 )
 from transformers import GPT2TokenizerFast, PreTrainedTokenizerFast
 
+from mha_viz.core.output_file import write_file
+
 VOCAB, CONTEXT = 4096, 128
 WIKIPEDIA = "enwiki"  # a file name that begins so holds articles; every other file is prose
 HELD_OUT_BOOKS = ("e-nesbit_the-railway-children", "h-g-wells_the-war-of-the-worlds")
@@ -162,7 +164,7 @@ def prepare(kind: str, folder: Path, cache: Path) -> None:
     path = cache / f"{kind}-tokenizer.json"
     if not path.exists():
         texts = (t for s in ("prose", "wikipedia") for t in documents(folder, s, held_out=False))
-        train_tokenizer(kind, texts).save(str(path))
+        write_file(path, train_tokenizer(kind, texts).to_str(pretty=True).encode())
     tokenizer = Tokenizer.from_file(str(path))
     for source in ("prose", "wikipedia"):
         for split in ("train", "held_out"):

@@ -25,6 +25,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from mha_viz.core.output_file import write_file
 from models import data, probes
 
 HERE = Path(__file__).parent
@@ -159,7 +160,7 @@ def write_block(card: Path, name: str, text: str) -> None:
     if not pattern.search(old):
         raise SystemExit(f"{card} has no block {marks[0]}")
     new = pattern.sub(lambda _: f"{marks[0]}\n{text}\n{marks[1]}", old)
-    card.write_text(new, encoding="utf-8")
+    write_file(card, new.encode())
 
 
 def main() -> None:

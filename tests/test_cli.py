@@ -4,6 +4,7 @@ import csv
 import functools
 import io
 import json
+import socket
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from streamlit.web import cli as streamlit
 from typer.testing import CliRunner
 
 import mha_viz as mv
-from mha_viz import cli, cli_common
+from mha_viz import cli, cli_common, cli_server
 from mha_viz.capture import loading
 from tests.command import TEXT, call
 
@@ -159,10 +160,35 @@ def test_the_app_is_started_with_what_was_given(monkeypatch, tmp_path):
     started: list[list[str]] = []
     monkeypatch.setattr(streamlit, "main", started.append)
     monkeypatch.setattr(cli, "_app_script", lambda: tmp_path / "app.py")
+    checked: list[tuple[str, int]] = []
+    monkeypatch.setattr(cli_server, "check_free", lambda *place: checked.append(place))
     call("app")
     call("app", "--host", "0.0.0.0", "--port", "8123")
+    call("app", "--host", "::1", env={"STREAMLIT_SERVER_PORT": "8124"})
+    assert checked == [("127.0.0.1", 8501), ("0.0.0.0", 8123), ("::1", 8124)]
     run = ["run", str(tmp_path / "app.py")]
-    assert started == [run, [*run, "--server.address", "0.0.0.0", "--server.port", "8123"]]
+    assert started == [
+        [*run, "--server.address", host, "--server.port", str(port)] for host, port in checked
+    ]
+
+
+def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
+    monkeypatch.setattr(streamlit, "main", lambda command: pytest.fail("it was started"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refusals = {
+            ("--port", port): "Address already in use",
+            ("--port", "99999"): "1..65535, got 99999",
+            ("--port", "0"): "1..65535, got 0",
+            ("--port", "-1"): "1..65535, got -1",
+            ("--host", "192.0.2.1"): "Cannot assign requested address",  # of nobody (RFC 5737)
+            ("--host", "ü..x"): "hostname",  # not a name that could be asked for
+            ("--host", ""): "got an empty one",
+        }
+        for arguments, message in refusals.items():
+            done = call("app", *arguments, code=2)
+            assert message in done.stderr and done.stdout == ""
+            assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
 
 
 def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
@@ -193,6 +219,10 @@ def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
         (("report", TEXT, "--model", "no/such"), "cannot be loaded without network"),
         (("report", TEXT, "--part", "cross"), "has the part(s) self"),
         (("report", TEXT, "-o", "/no/such/folder/x.csv"), "No such file"),
+        (("trace", TEXT, "-o", ""), "got nothing"),
+        (("trace", TEXT, "-o", "/"), "the name of a file"),
+        (("trace", TEXT, "-o", "/dev/null/x"), "Not a directory"),
+        (("trace", TEXT, "--pair", " "), "second text is empty"),
         (("show", TEXT, "-l", "4", "-H", "0"), "layer must lie in 0..3, got 4"),
         (("show", TEXT, "-l", "0", "-H", "0", "-o", "/no/such/folder/x.csv"), "No such file"),
     ],

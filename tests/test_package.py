@@ -1,4 +1,7 @@
-"""The wheel stands alone: library, command, models and app work without the source tree."""
+"""The wheel stands alone: library, command, models and app work without the source tree.
+
+And what make installs into .venv is the source tree itself, from wherever it is used.
+"""
 
 import os
 import re
@@ -15,7 +18,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 MODELS = ("tiny-bert", "tiny-gpt2")
 
 
@@ -39,7 +43,21 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scripts of an environment that has the wheel itself, and our own's dependencies."""
-    env = tmp_path_factory.mktemp("installed") / "env"
+    return installed(wheel, tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture(scope="module")
+def source_scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `scripts`, of an editable install, as make makes it."""
+    folder = tmp_path_factory.mktemp("editable")
+    code = "import sys; from hatchling.build import build_editable as build; build(sys.argv[1])"
+    run(sys.executable, "-c", code, folder, cwd=ROOT)
+    (wheel,) = folder.glob("*.whl")
+    return installed(wheel, folder)
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    env = folder / "env"
     venv.create(env, with_pip=False, symlinks=True)
     python = env / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps")
@@ -95,6 +113,28 @@ assert not page.exception, page.exception
     run(scripts / "python", "-I", "-c", code, cwd=tmp_path)
 
 
+def test_the_source_tree_installed_is_used_from_anywhere(source_scripts, tmp_path) -> None:
+    code = """
+import mha_viz
+from mha_viz import cli
+from mha_viz.capture.catalog import shipped_folder
+print(mha_viz.__file__, cli._app_script(), shipped_folder())
+"""
+    found = run(source_scripts / "python", "-I", "-c", code, cwd=tmp_path).split()
+    assert found == [str(ROOT / "mha_viz/__init__.py"), str(ROOT / "app.py"), str(ROOT / "models")]
+    assert "mha-viz" in run(source_scripts / "mha-viz", "--version", cwd=tmp_path)
+    (site,) = source_scripts.parent.glob("lib/python*/site-packages")
+    assert not (site / "mha_viz").exists()  # no copies that grow old
+
+
+def test_make_installs_the_project_with_what_requirements_pin() -> None:
+    """Nothing but requirements.txt is fetched: the first call may be the last with a network."""
+    makefile = (ROOT / "Makefile").read_text()
+    (install,) = re.findall(r"^INSTALL_PROJECT := (.*)$", makefile, re.MULTILINE)
+    assert {"--no-index", "--no-deps", "--no-build-isolation", "--editable"} <= set(install.split())
+    assert makefile.count("\t$(INSTALL_PROJECT)\n") == 2  # for make run, for make test
+
+
 def test_every_requirement_is_one_exact_version() -> None:
     for file in ("requirements.txt", "requirements-dev.txt"):
         for line in (ROOT / file).read_text().splitlines():
@@ -107,6 +147,7 @@ def test_every_requirement_is_one_exact_version() -> None:
     [
         ("requirements.txt", PROJECT["dependencies"]),
         ("requirements-dev.txt", PROJECT["optional-dependencies"]["dev"]),
+        ("requirements.txt", SETTINGS["build-system"]["requires"]),
     ],
 )
 def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -> None:

@@ -224,15 +224,21 @@ class AttentionRecord:
     # -- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write a safetensors file with the description as JSON in its header. Never pickle."""
-        path = Path(path)
+        """Write a safetensors file with the description as JSON in its header. Never pickle.
+
+        Folders that are missing are made. See `mha_viz.core.output_file` for what becomes of links
+        and devices.
+
+        Raises:
+            WriteError: it cannot be written there; what was there before is as it was.
+        """
         tensors = {
             name: tensor
             for name in record_file.TENSORS
             if (tensor := getattr(self, name)) is not None
         }
         record_file.write(path, tensors, self.describe())
-        return path
+        return Path(path)
 
     def describe(self) -> dict[str, Any]:
         """Everything but the tensors, as plain JSON values."""

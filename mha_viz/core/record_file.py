@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
+from mha_viz.core.output_file import write_file
 from mha_viz.core.token import Token
 from mha_viz.errors import RecordError
 
@@ -25,11 +26,11 @@ _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
 
 
-def write(path: Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
+def write(path: str | Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
     """Write tensors under names of `TENSORS`, and what `describe` gave."""
     stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(stored, path, metadata={"format": FORMAT, "record": json.dumps(description)})
+    header = {"format": FORMAT, "record": json.dumps(description)}
+    write_file(path, save(stored, header), parents=True)
 
 
 def describe(record: Any) -> dict[str, Any]:
@@ -62,10 +63,12 @@ def read(path: Path) -> dict[str, Any]:
                     f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
                     f"header, got {header.get('format')!r}."
                 )
-            tensors = {name: file.get_tensor(name) for name in file.keys() if name in TENSORS}
+            if foreign := set(file.keys()) - set(TENSORS):
+                raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
         if "pattern" not in tensors:
             raise ValueError("it holds no pattern")
-        return {**tensors, **_fields(json.loads(header["record"]))}
+        return {**tensors, **_fields(json.loads(header["record"]), tensors["pattern"])}
     except RecordError:
         raise
     except (
@@ -74,9 +77,13 @@ def read(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
 
 
-def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:
     pair = raw["text_pair"]
-    return {
+    if raw["shape"] != list(pattern.shape):  # layers may be gone from one of them, or too many
+        raise ValueError(
+            f"its pattern has the shape {list(pattern.shape)}, its header says {raw['shape']!r:.40}"
+        )
+    fields = {
         **{name: _text(raw[name]) for name in _TEXTS},
         **{name: _of(bool, raw[name]) for name in _FLAGS},
         "text_pair": None if pair is None else _text(pair),
@@ -84,6 +91,9 @@ def _fields(raw: Mapping[str, Any]) -> dict[str, Any]:
         "notes": tuple(_text(note) for note in _of(list, raw["notes"])),
         **{axis: tuple(map(_from_list, _of(list, raw[axis]))) for axis in ("tokens", "key_tokens")},
     }
+    if foreign := set(raw) - {*fields, "shape"}:
+        raise ValueError(f"its header tells what no record has: {', '.join(sorted(foreign)):.80}")
+    return fields
 
 
 def _to_list(token: Token) -> list[Any]:

@@ -5,7 +5,7 @@ Knows strings only. Must not know what stands in the document.
 
 from __future__ import annotations
 
-import html
+from mha_viz.plots.labels import html_text
 
 
 def document(title: str, style: str, body: str, *, policy: str) -> str:
@@ -22,7 +22,7 @@ def document(title: str, style: str, body: str, *, policy: str) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
-<title>{html.escape(title)}</title>
+<title>{html_text(title)}</title>
 <style>{style}</style>
 </head>
 <body>

@@ -1,17 +1,15 @@
-"""Any figure as files to take away: with its caption drawn in, as a page, its numbers as CSV.
+"""Any figure as files to take away: with its caption drawn in, and as a page.
 
-Knows plotly and pandas. Must not know a model, a record or a screen.
+Knows plotly. Must not know a model, a record or a screen.
 """
 
 from __future__ import annotations
 
-import csv
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
 import plotly.graph_objects as go
 
 from mha_viz.plots import theme
@@ -98,34 +96,6 @@ def _has_legend(figure: go.Figure) -> bool:
     said = [trace.showlegend for trace in figure.data
             if "showlegend" in trace and "colorbar" not in trace]  # fmt: skip
     return True in said or said.count(None) > 1
-
-
-def table_csv(table: pd.DataFrame, caption: str) -> bytes:
-    """A table as CSV under comment lines, one for each line of the caption."""
-    return commented_csv(table, caption.splitlines())
-
-
-def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
-    """A table as CSV under `# ` lines that say what it is.
-
-    Texts stand in quotes, so that a "#" in one of them begins no comment. Numbers have the nine
-    digits that a float32 needs. An index that only counts rows is left out.
-    """
-    head = "".join(f"# {' '.join(note.split())}\n" for note in notes if note.strip())
-    counted = isinstance(table.index, pd.RangeIndex) and table.index.name is None
-    body = _rounded(table).to_csv(index=not counted, quoting=csv.QUOTE_NONNUMERIC)
-    return (head + body).encode("utf-8", "replace")
-
-
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    """Floats with nine digits; pandas' own float_format would make them texts, in quotes."""
-    rounded = table.copy()
-    rounded.columns = pd.RangeIndex(table.shape[1])  # names may be there twice
-    for i in range(table.shape[1]):
-        if pd.api.types.is_float_dtype(rounded[i]):
-            rounded[i] = [float(f"{value:.9g}") for value in rounded[i].tolist()]
-    rounded.columns = table.columns
-    return rounded
 
 
 def _wrapped(text: str, columns: int) -> list[str]:

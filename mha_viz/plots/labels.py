@@ -6,6 +6,7 @@ Knows strings only. Tokens are untrusted text.
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -13,13 +14,35 @@ from mha_viz.errors import ShapeError
 
 MAX_LABEL = 24  # longer tokens are URLs or noise; their position says which one it is
 _JOINERS = "‌‍"  # Indic scripts and emoji sequences need them
+# What XML 1.0 has no place for: control characters, half characters, U+FFFE and U+FFFF. A picture
+# (SVG) with one of them in it is opened by no reader.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def drawable(text: str) -> str:
+    """A text with U+FFFD, the sign for such things, in place of what no XML and HTML may hold.
+
+    >>> drawable("a\uffffb")
+    'a\ufffdb'
+    """
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def html_text(text: str) -> str:
+    """Any text as a piece of HTML or an attribute's value, where it is shown as it is.
+
+    >>> html_text("<b>\\x00")
+    '&lt;b&gt;\ufffd'
+    """
+    return html.escape(drawable(text))
 
 
 def clean(label: str, limit: int = MAX_LABEL) -> str:
     """A label without characters that draw nothing or turn the direction of what follows.
 
     Control characters become their Unicode pictures, invisible and direction-changing ones go,
-    lone surrogates become U+FFFD, and what is longer than `limit` characters ends in an ellipsis.
+    what no XML may hold (`drawable`) becomes U+FFFD, and what is longer than `limit` characters
+    ends in an ellipsis.
 
     >>> clean("a\\tb"), clean("x" * 30, limit=4), clean("")
     ('a␉b', 'xxx…', '∅')
@@ -37,11 +60,9 @@ def _visible(char: str) -> str:
     if code == 0x7F:
         return "␡"
     category = unicodedata.category(char)
-    if category == "Cs":
-        return "�"
     if category in ("Cc", "Zl", "Zp") or (category == "Cf" and char not in _JOINERS):
         return ""
-    return char
+    return drawable(char)
 
 
 def clean_all(labels: Sequence[str], expected: int, axis: str) -> list[str]:
@@ -61,7 +82,7 @@ def plotly_text(label: str) -> str:
     >>> plotly_text("<b>$x$</b>")
     '&lt;b&gt;&#36;x&#36;&lt;/b&gt;'
     """
-    return html.escape(label, quote=False).replace("$", "&#36;")
+    return html.escape(drawable(label), quote=False).replace("$", "&#36;")
 
 
 def hover_text(label: str) -> str:

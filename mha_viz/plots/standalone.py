@@ -20,6 +20,7 @@ from mha_viz.plots import theme
 from mha_viz.plots.browser import script, style
 from mha_viz.plots.document import document
 from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.plots.labels import html_text
 from mha_viz.plots.payload import unpack
 
 # The document may run its own inline script and show its own pictures, and ask the network for
@@ -95,15 +96,15 @@ def figure_html(
 def fragment(document: str, *, height: int = 480, title: str = "Attention heads") -> str:
     """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it."""
     return (
-        f'<iframe srcdoc="{html.escape(document)}" title="{html.escape(title)}" '
+        f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
         f'sandbox="allow-scripts allow-downloads" loading="lazy" '
         f'style="width:100%;height:{int(height)}px;border:0"></iframe>'
     )
 
 
 def _document(body: str, css: str, title: str, caption: str, dark: bool | None) -> str:
-    heading = f"<h1>{html.escape(title)}</h1>" if title else ""
-    below = f"<p>{html.escape(caption)}</p>" if caption else ""
+    heading = f"<h1>{html_text(title)}</h1>" if title else ""
+    below = f"<p>{html_text(caption)}</p>" if caption else ""
     look = f"""
 {_variables(dark)}
 body {{ margin: 16px; color: var(--st-text-color); background: var(--st-background-color);

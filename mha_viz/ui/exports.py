@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
-from mha_viz.plots.figure_file import commented_csv, table_csv
+from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.labels import head_name
 from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html

@@ -15,7 +15,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from mha_viz.plots import theme
-from mha_viz.plots.figure_file import captioned, figure_html, table_csv
+from mha_viz.plots.csv_file import table_csv
+from mha_viz.plots.figure_file import captioned, figure_html
 from mha_viz.plots.larger import larger
 from mha_viz.ui import folded, look, messages
 from mha_viz.ui.components.figure_download import figure_download

@@ -13,6 +13,7 @@ from mha_viz.plots import theme
 from mha_viz.ui import figures
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> $x^2$ [link](http://x.test) # not a comment"
+NOT_XML = "\ufffe\uffff\x0b"  # of which one makes an SVG that no reader opens
 HEADS = [(layer, head) for layer in range(3) for head in range(4)]
 
 
@@ -38,8 +39,9 @@ def drawn(name: str, dark: bool) -> None:
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
     took = st.session_state.setdefault("took", [])
     clicked = figures.show(
-        figure("Dots and bars", dark), key="dots", how_to_read=f"Each dot is a head of {name}.",
-        table=table, caption=f"{name} · The old dog\nsquare-root colours", name=name,
+        figure("Dots and bars" + NOT_XML * (name == HOSTILE), dark), key="dots",
+        how_to_read=f"Each dot is a head of {name}.", table=table,
+        caption=f"{name} · The old dog\nsquare-root colours", name=name,
         clickable=True, on_click=took.append if "picked" in st.query_params else None,
     )  # fmt: skip
     st.session_state.setdefault("clicks", [])

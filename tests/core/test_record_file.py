@@ -1,7 +1,9 @@
 """A record's file: it comes back as it was, and damaged, forged or foreign files are refused."""
 
 import json
+import os
 import pickle
+import stat
 import struct
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from safetensors.torch import save_file
 
 from mha_viz.core import record_file
 from mha_viz.core.record import AttentionRecord, Token
-from mha_viz.errors import RecordError
+from mha_viz.errors import RecordError, WriteError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 
 # -- what comes back -----------------------------------------------------------------------------
@@ -147,6 +149,8 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
      dict(tensors={"pattern": torch.full((LAYERS, HEADS, TOKENS, TOKENS), 0.5)}),
      dict(tensors={"pattern": torch.zeros(LAYERS, HEADS, TOKENS, TOKENS, dtype=torch.int64)}),
      dict(tensors={"z": torch.zeros(LAYERS)}),
+     dict(tensors={"z": torch.zeros(LAYERS + 1, HEADS, TOKENS, D_HEAD)}),
+     dict(scale=[1.0] * (LAYERS + 1)),
      dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
      dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)})],
     ids=lambda changes: str(changes)[:60],
@@ -194,6 +198,39 @@ def test_a_file_without_a_pattern(tmp_path):
     save_file({"z": make().z}, tmp_path / "r", {"format": record_file.FORMAT, "record": "{}"})
     with pytest.raises(RecordError, match="holds no pattern"):
         AttentionRecord.load(tmp_path / "r")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (dict(shape=[LAYERS + 1, HEADS, TOKENS, TOKENS]), "its header says"),
+        (dict(shape=None), "its header says"),
+        (dict(shape="2355"), "its header says"),
+        (dict(drop="shape"), "'shape'"),
+        (dict(tensors={"pattern_2": make().pattern}), "what no record has: pattern_2"),
+        (dict(layers=[1, 2, 3]), "what no record has: layers"),
+    ],
+    ids=["layers", "none", "a text", "missing", "a tensor", "a field"],
+)
+def test_nothing_in_a_file_is_dropped_without_a_word(tmp_path, changes, message):
+    with pytest.raises(RecordError, match=message):
+        AttentionRecord.load(forged(tmp_path / "r", **changes))
+
+
+def test_saving_over_what_others_use(tmp_path):
+    """Not all of what `write_file` does: that `save` goes through it, in its own permissions."""
+    target, link, twin = tmp_path / "target", tmp_path / "link", tmp_path / "twin"
+    target.write_bytes(b"old")
+    target.chmod(0o644)
+    os.link(target, twin)
+    link.symlink_to(target)
+    make().save(link)
+    assert link.is_symlink() and target.samefile(twin) and AttentionRecord.load(twin) == make()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+    with pytest.raises(WriteError, match="a folder"):
+        make().save(tmp_path)
+    with pytest.raises(WriteError, match="empty"):
+        make().save("")
 
 
 def test_a_header_that_claims_more_than_the_file_holds(tmp_path):

@@ -1,16 +1,13 @@
-"""Any figure as files: captions, standalone pages and CSV, with texts that look like markup."""
+"""Any figure as files: captions and standalone pages, with texts that look like markup."""
 
-import io
 import re
 import xml.etree.ElementTree as ET
 
-import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
 from mha_viz.plots import theme
-from mha_viz.plots.figure_file import captioned, commented_csv, figure_html, table_csv
+from mha_viz.plots.figure_file import captioned, figure_html
 
 HOSTILE = "<script>alert(1)</script> <b>&amp;</b> $x$"
 
@@ -88,29 +85,3 @@ def test_a_page_needs_no_network_and_shows_texts_as_they_are() -> None:
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert not re.search(r"<script[^>]+src=|<link", page)
     assert "default-src 'none'" in page
-
-
-def test_csv_is_read_back_as_it_was() -> None:
-    table = pd.DataFrame(
-        {
-            "Head": ["#1 <b>", 'a,"b"\nc', "L0 H1"],
-            "weight": np.array([1 / 3, 2e-7, np.nan], np.float32),
-            "n": [1, 2, 3],
-        }
-    )
-    data = table_csv(table, "model # one\n\nsecond  line\r\nthird")
-    assert data.startswith(b"# model # one\n# second line\n# third\n")
-    read = pd.read_csv(io.BytesIO(data), comment="#")
-    assert read["Head"].tolist() == table["Head"].tolist()
-    assert read["n"].dtype == np.int64
-    assert (read["weight"].astype(np.float32).dropna() == table["weight"].dropna()).all()
-    assert b"0.333333343" in data  # nine digits: a float32 and no noise
-
-
-def test_csv_keeps_an_index_that_says_something_and_columns_of_the_same_name() -> None:
-    table = pd.DataFrame([[0.5, 0.5]], index=["0:a"], columns=["x", "x"])
-    assert commented_csv(table, ["n"]).decode() == '# n\n"","x","x"\n"0:a",0.5,0.5\n'
-
-
-def test_csv_survives_half_a_surrogate_pair() -> None:
-    assert b"?" in table_csv(pd.DataFrame({"a": ["\ud800"]}, dtype=object), "\ud800")

@@ -49,6 +49,25 @@ def test_svg_is_xml_and_described() -> None:
     assert not root.findall(".//{http://www.w3.org/2000/svg}script")
 
 
+NOT_XML = ["\x00", "\x08", "\x0b", "\x1f", "\ud800", "\ufffe", "\uffff"]
+
+
+@pytest.mark.parametrize("sign", NOT_XML, ids=ascii)
+def test_signs_that_xml_has_no_place_for(sign: str) -> None:
+    texts, named = [f"a{sign}b", "c"], dict(title=f"t{sign}", caption=f"c{sign}d")
+    head, grid = softmax_rows(2, 2), softmax_rows(1, 1, 2, 2)
+    for picture in (
+        head_image(head, texts, texts, format="svg", **named),
+        grid_image(grid, format="svg", facts={(0, 0): texts[0]}, **named),
+    ):
+        shown = "".join(ET.fromstring(picture).itertext())
+        assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
+    payload = grid_payload(grid, texts, texts)
+    for page in (grid_html(payload, **named), head_html(head, texts, texts, **named)):
+        assert "<h1>t\ufffd</h1>" in page and "<p>c\ufffdd</p>" in page
+        page.encode()  # half a character has no bytes
+
+
 def test_no_warnings_for_any_script(recwarn: pytest.WarningsRecorder) -> None:
     head_image(softmax_rows(7, 7), TOKENS, TOKENS, title="東京 👍", caption="नमस्ते")
     assert not [w for w in recwarn if "lyph" in str(w.message)]

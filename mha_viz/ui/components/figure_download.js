@@ -46,9 +46,15 @@ function load(address) {
 
 // -- pictures -------------------------------------------------------------------------------------
 
+// With one of these characters in a label no reader opens the SVG, from which PNG is drawn, too.
+const NOT_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+
+const drawable = (_key, value) =>
+  typeof value === "string" ? value.replace(NOT_XML, "\ufffd") : value;
+
 /** The figure as a file. imageDataOnly: text for SVG, base64 for PNG, and no address to fetch. */
 async function draw(library, json, format) {
-  const figure = JSON.parse(json);
+  const figure = JSON.parse(json, drawable);
   const { width, height } = figure.layout;
   const { type, scale } = FORMATS[format];
   const data = await library.toImage(figure, { format, width, height, scale, imageDataOnly: true });

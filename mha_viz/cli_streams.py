@@ -1,0 +1,55 @@
+"""The standard streams of the command: UTF-8 where they are files, and there even when closed.
+
+Knows the process only.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+
+# A closed stream becomes this end of the null device: reading from and writing to a stream that the
+# caller closed fails (as it does in the shell's own commands), what is said on standard error is
+# lost. Left closed, its number would go to the next file that is opened, and output into that file.
+_IN_PLACE_OF_CLOSED = {
+    "stdin": (os.O_WRONLY, "r"),
+    "stdout": (os.O_RDONLY, "w"),
+    "stderr": (os.O_WRONLY, "w"),
+}
+
+
+def prepare() -> None:
+    """Open what the caller closed (>&-), and give all streams their encoding."""
+    for name, (flags, mode) in _IN_PLACE_OF_CLOSED.items():
+        if getattr(sys, name) is None:
+            stream = open(os.open(os.devnull, flags), mode, encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            errors = "surrogateescape" if stream is sys.stdin else "backslashreplace"
+            stream.reconfigure(encoding=encoding, errors=errors)
+
+
+def forget_output() -> None:
+    """Let Python end without a second complaint about output that it could not write."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """Send what is still to be written nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def said(error: OSError) -> str:
+    """What the system would not do, in words."""
+    if error.errno == errno.EBADF and error.filename is None:
+        return "Standard input or output is closed, and this command needs it: leave it open."
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else f"{reason}."

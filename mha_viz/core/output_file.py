@@ -1,0 +1,136 @@
+"""Files that are written as a whole or not at all: a failure leaves what was there before.
+
+Knows paths and bytes only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from mha_viz.errors import WriteError
+
+_MAX_LINKS = 40  # as many as Linux follows
+
+
+def write_file(path: str | Path, content: bytes, *, parents: bool = False) -> None:
+    """Write bytes under a name, without a moment in which the name stands for half of them.
+
+    They go into a new file beside the old one, which then takes its place and its permissions; a
+    new file has those that any program's has (the umask). A symbolic link stays, and what it names
+    is written. Two kinds of place are written into and never replaced: what is no regular file (a
+    pipe, a terminal, /dev/stdout), and a file that is not ours alone, having a second name (a hard
+    link) or another owner.
+
+    Args:
+        path: the name; parents: make the folders that it lies in.
+
+    Raises:
+        WriteError: a folder, a disk (block device), a full disk, a place that may not be written.
+            What was there is as it was.
+    """
+    if not str(path):
+        raise WriteError("Expected the name of a file to write, got an empty one.")
+    path = Path(path)
+    try:
+        if parents and not path.parent.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = _stream(path)
+        if descriptor is not None:
+            with open(descriptor, "wb", closefd=False) as file:
+                file.write(content)
+            return
+        _write_place(Path(os.path.realpath(path)), content)
+    except (OSError, ValueError) as error:  # ValueError: a name with NUL or half a character in it
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise WriteError(
+            f"{path} cannot be written: {reason}. Give another file, or make room for this one; a "
+            "file that was there is unchanged."
+        ) from error
+
+
+def _stream(path: Path) -> int | None:
+    """The number of this process's own stream that the path names (/dev/stdout, /dev/fd/3).
+
+    Only a write to the number itself goes on where the stream is: behind the name there may be a
+    file that others have begun, which opening it anew would empty.
+    """
+    ours = os.path.realpath("/proc/self/fd")
+    for _ in range(_MAX_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) == ours:
+            return int(path.name)
+        if not path.is_symlink():
+            break
+        path = path.parent / os.readlink(path)
+    return None
+
+
+def _write_place(target: Path, content: bytes) -> None:
+    """Write to what is there: nothing yet, a regular file, or something to write into."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        _write_regular(target, content, None)
+        return
+    if stat.S_ISREG(old.st_mode):
+        _write_regular(target, content, old)
+    elif stat.S_ISDIR(old.st_mode) or stat.S_ISBLK(old.st_mode):
+        kind = "folder" if stat.S_ISDIR(old.st_mode) else "disk"
+        raise OSError(errno.EISDIR, f"it is a {kind}, and a file is expected")
+    else:
+        with open(os.open(target, os.O_WRONLY | os.O_NOCTTY), "wb") as file:
+            file.write(content)
+
+
+def _write_regular(target: Path, content: bytes, old: os.stat_result | None) -> None:
+    """A new file in the old one's place; or, where others hold the old one, its content anew."""
+    if old is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a rename would not ask
+    draft = target.with_name(f".mha_viz-{secrets.token_hex(8)}.part")
+    file = draft.open("xb")
+    try:
+        with file:
+            if old is not None:
+                if _is_held_by_others(old, os.fstat(file.fileno())):
+                    _overwrite(target, content)
+                    return
+                draft.chmod(stat.S_IMODE(old.st_mode))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _is_held_by_others(old: os.stat_result, new: os.stat_result) -> bool:
+    """Whether a new file in its place would leave a second name, or another owner, with the old."""
+    return old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid)
+
+
+def _overwrite(target: Path, content: bytes) -> None:
+    """New content in the same file.
+
+    What makes it longer is written first: a disk is found full while the old bytes still stand.
+    """
+    with target.open("r+b", buffering=0) as file:
+        size = file.seek(0, os.SEEK_END)
+        try:
+            _write_all(file, memoryview(content)[size:])
+            os.fsync(file.fileno())
+        except BaseException:
+            file.truncate(size)
+            raise
+        file.seek(0)
+        _write_all(file, memoryview(content)[:size])
+        file.truncate(len(content))
+        os.fsync(file.fileno())
+
+
+def _write_all(file: BinaryIO, content: memoryview) -> None:
+    while content:
+        content = content[file.write(content) :]

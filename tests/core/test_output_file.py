@@ -1,0 +1,237 @@
+"""Writing a file: it is whole or as it was before, and what is no plain file is never replaced."""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mha_viz.core import output_file
+from mha_viz.core.output_file import write_file
+from mha_viz.errors import WriteError
+
+ROOT = Path(__file__).parents[2]
+NEW = b"new " * 5_000
+
+
+@contextmanager
+def full_disk(limit: int = 4_096) -> Iterator[None]:
+    """Files grow no further than the limit, for root, too; the write that tries fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    deaf = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, deaf)
+
+
+@contextmanager
+def mask(value: int) -> Iterator[None]:
+    before = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+# -- plain files ---------------------------------------------------------------------------------
+
+
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
+    for value, expected in ((0o022, 0o644), (0o077, 0o600), (0o002, 0o664)):
+        path = tmp_path / f"{value:o}"
+        with mask(value):
+            write_file(path, NEW)
+        assert (path.read_bytes(), mode(path)) == (NEW, expected)
+
+
+def test_a_file_keeps_its_permissions_and_nothing_else_is_left(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    write_file(path, NEW)
+    assert (path.read_bytes(), mode(path)) == (NEW, 0o640)
+    assert os.listdir(tmp_path) == ["old.csv"]
+
+
+def test_who_reads_the_old_file_reads_it_to_its_end(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"old")
+    with path.open("rb") as reader:
+        write_file(path, NEW)
+        assert reader.read() == b"old"
+
+
+def test_folders_are_made_where_asked(tmp_path):
+    write_file(tmp_path / "a" / "b" / "c", NEW, parents=True)
+    assert (tmp_path / "a" / "b" / "c").read_bytes() == NEW
+    with pytest.raises(WriteError, match="No such file or directory"):
+        write_file(tmp_path / "d" / "e", NEW)
+
+
+# -- failures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("old", [b"old", b"old" * 10_000, None], ids=["short", "long", "none"])
+def test_a_full_disk_leaves_what_was_there(tmp_path, old):
+    path = tmp_path / "p.svg"
+    if old is not None:
+        path.write_bytes(old)
+    with full_disk(), pytest.raises(WriteError, match=r"p\.svg cannot be written: File too large"):
+        write_file(path, NEW)
+    assert (path.read_bytes() if path.exists() else None) == old
+    assert os.listdir(tmp_path) == ([] if old is None else ["p.svg"])
+
+
+def test_an_interrupt_leaves_what_was_there(tmp_path, monkeypatch):
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "r"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(output_file.os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_file(path, NEW)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["r"]
+
+
+def test_a_folder_is_not_written(tmp_path):
+    (tmp_path / "inside").touch()
+    for name in (tmp_path, tmp_path / "inside" / "..", "."):
+        with pytest.raises(WriteError, match="a folder, and a file is expected"):
+            write_file(name, NEW)
+    assert os.listdir(tmp_path) == ["inside"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a\0b", "\ud800", "x" * 300, "plain/below"], ids=lambda name: ascii(name)[:20]
+)
+def test_a_name_that_cannot_be(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Path("plain").write_bytes(b"old")
+    with pytest.raises(WriteError) as caught:
+        write_file(name, NEW, parents=True)
+    assert "\n" not in str(caught.value) and isinstance(caught.value, OSError)
+    assert os.listdir(tmp_path) == ["plain"] and Path("plain").read_bytes() == b"old"
+
+
+def test_a_file_that_may_not_be_written_is_kept(tmp_path, monkeypatch):
+    path = tmp_path / "kept"
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+    # Root may write everything; this asks as anybody else would.
+    monkeypatch.setattr(output_file.os, "access", lambda place, how: bool(mode(place) & 0o222))
+    with pytest.raises(WriteError, match="Permission denied"):
+        write_file(path, NEW)
+    assert path.read_bytes() == b"old"
+
+
+# -- links ---------------------------------------------------------------------------------------
+
+
+def test_a_symbolic_link_stays_and_what_it_names_is_written(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link, second = tmp_path / "folder" / "target", tmp_path / "link", tmp_path / "second"
+    link.symlink_to("folder/target")
+    second.symlink_to(link)
+    write_file(second, b"made")  # the link named nothing yet
+    assert target.read_bytes() == b"made"
+    write_file(second, NEW)
+    assert second.is_symlink() and link.is_symlink() and target.read_bytes() == NEW
+    assert os.listdir(tmp_path / "folder") == ["target"]
+
+
+def test_a_circle_of_links_is_an_error(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(WriteError, match="symbolic links"):
+        write_file(tmp_path / "a", NEW)
+    assert (tmp_path / "a").is_symlink() and (tmp_path / "b").is_symlink()
+
+
+@pytest.mark.parametrize("old", [b"old", b"old" * 10_000], ids=["short", "long"])
+def test_both_names_of_a_file_stay_names_of_one_file(tmp_path, old):
+    path, other = tmp_path / "path", tmp_path / "other"
+    path.write_bytes(old)
+    os.link(path, other)
+    write_file(path, NEW)
+    assert path.samefile(other) and other.read_bytes() == NEW
+    assert sorted(os.listdir(tmp_path)) == ["other", "path"]
+
+
+def test_a_full_disk_leaves_a_file_of_two_names(tmp_path):
+    path, other = tmp_path / "path", tmp_path / "other"
+    path.write_bytes(b"old" * 1_000)
+    os.link(path, other)
+    with full_disk(), pytest.raises(WriteError):
+        write_file(path, NEW)
+    assert path.samefile(other) and other.read_bytes() == b"old" * 1_000
+
+
+def test_a_file_of_another_owner_stays_theirs(tmp_path):
+    path = tmp_path / "theirs"
+    path.write_bytes(b"old")
+    try:
+        os.chown(path, 12_345, 12_345)
+    except PermissionError:
+        pytest.skip("only root gives files away")
+    write_file(path, NEW)
+    assert path.read_bytes() == NEW and path.stat().st_uid == path.stat().st_gid == 12_345
+
+
+# -- what is no plain file -----------------------------------------------------------------------
+
+
+def test_a_named_pipe_is_written_into(tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write_file(pipe, NEW)
+    reader.join(60)
+    assert read == [NEW] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_terminal_is_written_into():
+    ours, theirs = os.openpty()
+    name = os.ttyname(theirs)
+    write_file(name, b"seen")
+    assert os.read(ours, 100) == b"seen" and stat.S_ISCHR(os.stat(name).st_mode)
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_the_standard_streams_go_on_where_they_are(tmp_path):
+    code = (
+        "import os, sys\n"
+        "from mha_viz.core.output_file import write_file\n"
+        "os.write(1, b'before ')\n"
+        "for name in ('/dev/stdout', '/dev/fd/1', '/proc/self/fd/1', sys.argv[1]):\n"
+        "    write_file(name, b'here ')\n"
+        "os.write(1, b'after')\n"
+    )
+    log, link = tmp_path / "log", tmp_path / "link"
+    link.symlink_to("/dev/stdout")
+    command = [sys.executable, "-c", code, str(link)]
+    with log.open("wb") as out:
+        subprocess.run(command, stdout=out, check=True, cwd=ROOT, timeout=60)
+    piped = subprocess.run(command, capture_output=True, check=True, cwd=ROOT, timeout=60).stdout
+    assert log.read_bytes() == piped == b"before " + b"here " * 4 + b"after"
+
+
+def test_a_stream_that_is_not_open():
+    with pytest.raises(WriteError, match="Bad file descriptor"):
+        write_file("/dev/fd/987", NEW)

@@ -1,0 +1,81 @@
+"""Tables as CSV: they come back as they were, and no spreadsheet runs a text in them."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mha_viz.plots.csv_file import commented_csv, csv_text, table_csv
+
+
+def test_csv_is_read_back_as_it_was() -> None:
+    table = pd.DataFrame(
+        {
+            "Head": ["#1 <b>", 'a,"b"\nc', "L0 H1"],
+            "weight": np.array([1 / 3, 2e-7, np.nan], np.float32),
+            "n": [1, 2, 3],
+        }
+    )
+    data = table_csv(table, "model # one\n\nsecond  line\r\nthird")
+    assert data.startswith(b"# model # one\n# second line\n# third\n")
+    read = pd.read_csv(io.BytesIO(data), comment="#")
+    assert read["Head"].tolist() == table["Head"].tolist()
+    assert read["n"].dtype == np.int64
+    assert (read["weight"].astype(np.float32).dropna() == table["weight"].dropna()).all()
+    assert b"0.333333343" in data  # nine digits: a float32 and no noise
+
+
+def test_csv_keeps_an_index_that_says_something_and_columns_of_the_same_name() -> None:
+    table = pd.DataFrame([[0.5, 0.5]], index=["0:a"], columns=["x", "x"])
+    assert commented_csv(table, ["n"]).decode() == '# n\n"","x","x"\n"0:a",0.5,0.5\n'
+
+
+def test_csv_survives_half_a_surrogate_pair() -> None:
+    assert b"?" in table_csv(pd.DataFrame({"a": ["\ud800"]}, dtype=object), "\ud800")
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "－x", "'=1", "''+"]
+HARMLESS = ["", "the", "'s", "'", "a=b", " =1", "#", "1", "–", "''", '"']
+
+
+def cells(data: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(data, newline="")))
+
+
+def undone(text: str) -> str:
+    """As docs/how-to.md tells readers to undo it."""
+    return re.sub(r"^'(?='*[=+\-@＝＋－＠\t\r\n])", "", text)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_name_or_index_is_a_formula(text: str) -> None:
+    table = pd.DataFrame({text: [text]}, index=pd.Index([text]))
+    for row in cells(csv_text(table)):
+        assert all(cell == "" or cell == f"'{text}" for cell in row)
+
+
+def test_numbers_stay_numbers_and_other_texts_stay_as_they_are() -> None:
+    numbers = [-1.5, -1e-9, 0.1, -0.0, float("nan")] * 3
+    table = pd.DataFrame({"text": [*HARMLESS, *"abcd"], "weight": numbers, "n": range(-7, 8)})
+    data = csv_text(table)
+    assert [row[0] for row in cells(data)[1:]] == [*HARMLESS, *"abcd"]
+    assert ",-1.5,-7\n" in data and ",-1e-09,-6\n" in data
+    read = pd.read_csv(io.StringIO(data), keep_default_na=False, na_values={"weight": [""]})
+    assert read["n"].tolist() == list(range(-7, 8))
+    assert read["weight"].to_numpy() == pytest.approx(np.array(numbers), nan_ok=True)
+
+
+@given(st.lists(st.text(st.sampled_from("'=+-@a\t＝"), max_size=6), min_size=1))
+def test_every_text_can_be_had_back(texts: list[str]) -> None:
+    read = [row[0] for row in cells(csv_text(pd.DataFrame({"t": texts, "n": 1})))[1:]]
+    assert [undone(text) for text in read] == texts
+    assert not any(text[:1] in tuple("=+-@\t＝") for text in read if text)
+
+
+def test_an_empty_table_keeps_its_names() -> None:
+    assert csv_text(pd.DataFrame({"a": [], "b": []})) == '"a","b"\n'
