@@ -144,7 +144,7 @@ def test_a_typed_folder_whose_weights_lead_into_nothing_is_a_folder(folder, tmp_
         mv.load(str(bad))
     (bad / "config.json").unlink()
     dangle(bad / "config.json")
-    with pytest.raises(BrokenCheckpointError, match=r"config\.json in bad .* link to a file that is not there"):
+    with pytest.raises(BrokenCheckpointError, match=r"config\.json in bad .* link to a file"):
         mv.load(str(bad))
 
 
