@@ -1,31 +1,38 @@
-"""The web app: `streamlit run app.py`."""
+"""The web app: `streamlit run app.py`.
+
+The server imports this file for `app`; for each page it then runs it as a script.
+"""
 
 import streamlit as st
+from starlette.middleware import Middleware
 
-from mha_viz.ui import look, memory, state
+from mha_viz.ui import gate, look, memory, state, stopping
 from mha_viz.ui.learn import glossary
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import compare, explore, intervene, learn
 
-st.set_page_config(
-    page_title="mha_viz",
-    page_icon=str(look.ICON),  # a file: named icons and emoji are fetched from elsewhere
-    layout="wide",
-    initial_sidebar_state=256,
-    menu_items={"About": "mha_viz: see and measure every attention head."},
-)
-memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
-tools = {
-    "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
-    "compare": st.Page(compare.page, title="Compare", url_path="compare"),
-    "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
-}
-labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
-    lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
-    for number, lab in enumerate(LABS, 1)
-}
-labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
-st.session_state.pages = tools | labs
-page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
-state.arrive(page.url_path)
-page.run()
+if __name__ != "__main__":
+    app = st.App(__file__, lifespan=stopping.quietly, middleware=[Middleware(gate.Gate)])
+else:
+    st.set_page_config(
+        page_title="mha_viz",
+        page_icon=str(look.ICON),  # a file: named icons and emoji are fetched from elsewhere
+        layout="wide",
+        initial_sidebar_state=256,
+        menu_items={"About": "mha_viz: see and measure every attention head."},
+    )
+    memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
+    tools = {
+        "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
+        "compare": st.Page(compare.page, title="Compare", url_path="compare"),
+        "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
+    }
+    labs = {"learn": st.Page(learn.index, title="All labs", url_path="learn")} | {
+        lab.address: st.Page(learn.page(lab), title=f"{number}. {lab.title}", url_path=lab.address)
+        for number, lab in enumerate(LABS, 1)
+    }
+    labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
+    st.session_state.pages = tools | labs
+    page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
+    state.arrive(page.url_path)
+    page.run()

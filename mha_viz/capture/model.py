@@ -106,6 +106,17 @@ class AttentionModel:
             known = ", ".join(self.parts)
             raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
 
+    def cut_texts(self, n_bytes: int) -> None:
+        """Take from now on no longer texts than leave a record of that many bytes, all kept.
+
+        What is longer is cut, as what does not fit the model is, and the record's notes say so.
+        """
+        # Of each head n x n weights and, of our own attention, n rows of z, query, key and value.
+        # An encoder-decoder runs all its parts, whichever of them is asked for.
+        cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
+        half = 2 * self.d_head if self.mechanism == "ours" else 0
+        self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
+
     def __repr__(self) -> str:
         return (
             f"AttentionModel({self.name!r}, family={self.family!r}, layers={self.n_layers}, "

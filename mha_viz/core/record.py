@@ -154,11 +154,13 @@ class AttentionRecord:
         rows, tokens = merge(self.tokens, self.text, self.text_pair)
         columns, key_tokens = merge(self.key_tokens, self.text, self.text_pair)
         average = rows / rows.sum(dim=1, keepdim=True)
-        pattern = torch.einsum("wq,lhqk,vk->lhwv", average, self.pattern, columns)
+        pattern = self.pattern.new_empty(*self.pattern.shape[:2], len(tokens), len(key_tokens))
+        for i, layer in enumerate(self.pattern):  # all at once would be as much memory again
+            pattern[i] = (average @ layer @ columns.mT).clamp_(0.0, 1.0)
         z, removed = self.z, self.removed
         return replace(
             self,
-            pattern=pattern.clamp_(0.0, 1.0),
+            pattern=pattern,
             z=None if z is None else torch.einsum("wq,lhqd->lhwd", average, z),
             removed=None if removed is None else torch.einsum("wq,lhq->lhw", average, removed),
             query=None,
@@ -199,16 +201,12 @@ class AttentionRecord:
         columns = [i for i, out in enumerate(no_key) if not out]
         if not rows or not columns:
             raise ArgumentError("Nothing would be left: every token of this record is removed.")
-        before = self.pattern[:, :, rows]
-        pattern = before[..., columns]
-        mass, left = before.sum(-1), pattern.sum(-1)
-        gone = 1 - left / mass.clamp_min(_NOTHING)
-        gone = torch.where(mass > _NOTHING, gone, 0.0).clamp(0.0, 1.0)
+        pattern = self.pattern.new_empty(*self.pattern.shape[:2], len(rows), len(columns))
+        gone = self.pattern.new_empty(pattern.shape[:3])
+        for i, layer in enumerate(self.pattern):
+            pattern[i], gone[i] = _left(layer, rows, columns, renormalize)
         if self.removed is not None:  # this removal acts on what the one before left
             gone = 1 - (1 - self.removed[:, :, rows]) * (1 - gone)
-        if renormalize:
-            scaled = pattern / left.clamp_min(_NOTHING)[..., None]
-            pattern = torch.where(left[..., None] > _NOTHING, scaled, 0.0)
         return replace(
             self,
             pattern=pattern,
@@ -280,6 +278,20 @@ class AttentionRecord:
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors
+
+
+def _left(
+    layer: Tensor, rows: list[int], columns: list[int], renormalize: bool
+) -> tuple[Tensor, Tensor]:
+    """These rows and columns of a layer's weights, and the share of each row that is not there."""
+    before = layer[:, rows]
+    left = before[..., columns]
+    mass, rest = before.sum(-1), left.sum(-1)
+    gone = 1 - rest / mass.clamp_min(_NOTHING)
+    if renormalize:
+        scaled = left / rest.clamp_min(_NOTHING)[..., None]
+        left = torch.where(rest[..., None] > _NOTHING, scaled, 0.0)
+    return left, torch.where(mass > _NOTHING, gone, 0.0).clamp(0.0, 1.0)
 
 
 def _validate(record: AttentionRecord) -> None:

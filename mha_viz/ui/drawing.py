@@ -86,7 +86,7 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
         _all_heads(scene, record, exports.exact_url(record, view, urls))
         with st.container(horizontal=True, vertical_alignment="bottom"):
             controls.head_options(record.n_layers, record.n_heads)
-            exports.menu(scene, record, _explored)
+            exports.menu(scene, _explored)
         picture, facts = st.columns([3, 2], gap="medium")
         with picture:
             PICTURES[state.current().show](scene, record)

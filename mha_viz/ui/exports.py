@@ -22,10 +22,12 @@ from mha_viz.plots.payload import MAX_SIDE
 from mha_viz.plots.standalone import grid_html, head_html
 from mha_viz.plots.static import head_image
 from mha_viz.ui import folded, state, views
+from mha_viz.ui import scene as scenes
 from mha_viz.ui.scene import Scene
 from mha_viz.ui.views import View
 
 BINARY = "application/octet-stream"
+MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 Urls = dict[tuple[bool, ...], str]
 GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 
@@ -36,7 +38,8 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
     The grid itself is one byte a weight; the exact numbers follow only on demand. Streamlit
     forgets a file when the page runs again, so `urls` holds the addresses of one run.
     """
-    if not runtime.exists() or max(record.pattern.shape[2:]) > MAX_SIDE:
+    small = record.pattern.nbytes <= MAX_EXACT and max(record.pattern.shape[2:]) <= MAX_SIDE
+    if not runtime.exists() or not small:
         return None
     options = (view.words, view.no_special, view.no_first)
     if options not in urls:
@@ -46,29 +49,32 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
     return urls[options]
 
 
-def menu(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
+def menu(scene: Scene, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
-    folded.popover(
-        "Export", ":material/download:", "export", lambda: _files(scene, record, grid)
-    )  # fmt: skip
+    folded.popover("Export", ":material/download:", "export", lambda: _files(scene, grid))
     folded.popover("Link", ":material/link:", "link", _link)
 
 
-def _files(scene: Scene, record: AttentionRecord, grid: GridBytes) -> None:
+def _files(scene: Scene, grid: GridBytes) -> None:
     view, name = state.current(), file_name(scene)
-    files: tuple[tuple[str, str, str, Callable[[], str | bytes]], ...] = (
-        ("Head as PNG", "png", "image/png", lambda: _image(record, view, "png")),
-        ("Head as SVG", "svg", "image/svg+xml", lambda: _image(record, view, "svg")),
-        ("Head as CSV", "csv", "text/csv", lambda: csv(record, view)),
-        ("Head as HTML", "html", "text/html", lambda: _html(record, view)),
+
+    def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
+        # Streamlit keeps what makes a file: not the record, which is asked for with the file.
+        return lambda: make(scenes.shown(scene, view))
+
+    files: tuple[tuple[str, str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
+        ("Head as PNG", "png", "image/png", lambda record: _image(record, view, "png")),
+        ("Head as SVG", "svg", "image/svg+xml", lambda record: _image(record, view, "svg")),
+        ("Head as CSV", "csv", "text/csv", lambda record: csv(record, view)),
+        ("Head as HTML", "html", "text/html", lambda record: _html(record, view)),
         ("All heads as HTML", "all.html", "text/html",
-         lambda: _all_html(record, view, grid(scene, record, view))),
-        ("Record file", "safetensors", BINARY, lambda: _record_file(record)),
+         lambda record: _all_html(record, view, grid(scene, record, view))),
+        ("Record file", "safetensors", BINARY, _record_file),
     )  # fmt: skip
     columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
     for i, (label, suffix, mime, make) in enumerate(files):
         columns[i % 2].download_button(
-            label, make, f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
+            label, of(make), f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
             width="stretch",
         )  # fmt: skip
 

@@ -1,29 +1,34 @@
 """What outlives one run of the page: the libraries, loaded models, and records of recent texts.
 
-Knows streamlit's caches and threads; must not draw anything.
+Knows streamlit's caches, threads and sessions; must not draw anything.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import functools
 import gc
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.ui import give_back
+from mha_viz.ui.cache import MIB, Cache, Visitor
 
 if TYPE_CHECKING:
     from mha_viz.capture.induction import InductionScores
     from mha_viz.capture.model import AttentionModel
 
 MAX_MODELS = 3
-MAX_BYTES = 96 * 2**20  # of records, derived pictures and payloads, over all users
-T = TypeVar("T")
+MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
+STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
 
 class _Engine:
@@ -79,7 +84,9 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
     """A loaded model, shared by all users; the least recently used one is let go."""
     from mha_viz.capture.loading import load
 
-    return load(name, device=device, dtype=dtype)
+    loaded = load(name, device=device, dtype=dtype)
+    loaded.cut_texts(MAX_RECORD)
+    return loaded
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -91,9 +98,11 @@ def random_twin(name: str, device: str, dtype: str) -> AttentionModel | None:
     from mha_viz.capture.random_twin import random_twin
 
     try:
-        return random_twin(model(name, device, dtype))
+        twin = random_twin(model(name, device, dtype))
     except MhaVizError:
         return None
+    twin.cut_texts(MAX_RECORD)
+    return twin
 
 
 @st.cache_resource(max_entries=2 * MAX_MODELS, show_spinner=False)
@@ -113,43 +122,35 @@ def induction(
         return None
 
 
-class Cache:
-    """Recently made things, up to a number of bytes; safe to share between threads.
-
-    What alone is larger than all the room is not kept: it would push out everything else, only to
-    be pushed out next. Who needs it for longer holds it.
-    """
-
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self.max_bytes = max_bytes
-        self.n_bytes = 0
-        self._items: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The thing under `key`, made where it is not there (outside the lock: it may be slow)."""
-        with self._lock:
-            if key in self._items:
-                self._items.move_to_end(key)
-                found: T = self._items[key][0]
-                return found
-        thing = make()
-        n_bytes = size(thing)
-        if n_bytes > self.max_bytes:
-            return thing
-        with self._lock:
-            if key in self._items:  # another session made it meanwhile
-                self.n_bytes -= self._items.pop(key)[1]
-            self._items[key] = (thing, n_bytes)
-            self.n_bytes += n_bytes
-            while self.n_bytes > self.max_bytes:
-                self.n_bytes -= self._items.popitem(last=False)[1][1]
-        return thing
-
-    def __len__(self) -> int:
-        return len(self._items)
+# -- what visitors look at -------------------------------------------------------------------------
 
 
-@st.cache_resource(show_spinner=False)
+@functools.cache
 def cache() -> Cache:
-    return Cache()
+    """One for all visitors: who looks at the same text finds what another one's page made."""
+    return Cache(who=_who, on_drop=give_back.soon)
+
+
+def _who() -> Visitor | None:
+    return None if get_script_run_ctx(suppress_warning=True) is None else _visitor()
+
+
+def _gone(visitor: Visitor) -> None:
+    """Streamlit calls this when a page's connection ends, on its event loop."""
+    cache().leave(visitor)
+    with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page has gone
+        loop = asyncio.get_running_loop()
+        loop.call_later(STAYS, _close, visitor.session)
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=_gone)
+def _visitor() -> Visitor:
+    context = get_script_run_ctx()
+    return Visitor("" if context is None else context.session_id)
+
+
+def _close(session: str) -> None:
+    """End a session that did not come back: Streamlit keeps it until somebody else leaves."""
+    if runtime.exists() and not runtime.get_instance().is_active_session(session):
+        runtime.get_instance().close_session(session)
+        give_back.soon()

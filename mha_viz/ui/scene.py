@@ -26,20 +26,53 @@ PATIENCE = 0.4  # seconds before a bar appears; what is faster needs none
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One traced text.
+class Run:
+    """What one run of a text left behind; the cache holds it.
 
     Args:
-        key: tells this run from all others.
         record: as the model left it, nothing merged and nothing removed.
         facts: metric -> (layer, head), measured on that record.
         seconds: how long the forward pass took.
     """
 
-    key: Hashable
     record: AttentionRecord
     facts: Facts
     seconds: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One traced text, by its name. Pages may keep it: it holds next to nothing.
+
+    What the run left is asked of the cache, and computed anew where that has let it go.
+
+    Args:
+        model, device, dtype, part, text, pair: what was run.
+    """
+
+    model: str
+    device: str
+    dtype: str
+    part: str
+    text: str
+    pair: str | None
+
+    @property
+    def key(self) -> Hashable:
+        """Tells this run from all others."""
+        return self
+
+    @property
+    def record(self) -> AttentionRecord:
+        return self._run.record
+
+    @property
+    def facts(self) -> Facts:
+        return self._run.facts
+
+    @property
+    def seconds(self) -> float:
+        return self._run.seconds
 
     @property
     def has_special(self) -> bool:
@@ -50,43 +83,46 @@ class Scene:
         """Heads of all layers together."""
         return self.record.n_layers * self.record.n_heads
 
+    @property
+    def _run(self) -> Run:
+        found: Run | None = memory.cache().find(self)
+        return found or self.run(memory.model(self.model, self.device, self.dtype))
+
+    def run(self, model: AttentionModel) -> Run:
+        """What the run left, found or made; whose page asks looks at it from then on."""
+        return memory.cache().get(
+            self,
+            lambda: _trace(self, model, self.text, self.pair, self.part),
+            lambda run: size(run.record),
+        )
+
 
 def compute(view: View, model: AttentionModel) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
         raise TextError("Type a sentence above and press Enter, or take one of the examples.")
-    pair = view.pair if view.pair.strip() else None
-    key = (model.name, view.device, view.dtype, view.part, view.text, pair)
-    held = st.session_state.get("scene")
-    if isinstance(held, Scene) and held.key == key:
-        return held
-    if st.session_state.get("stopped") == key:
+    scene = _of(view)
+    memory.cache().turn_to(scene)
+    if st.session_state.get("scene") != scene and st.session_state.get("stopped") == scene:
         _offer_again()
-    scene = memory.cache().get(
-        key,
-        lambda: _trace(key, model, view.text, pair, view.part, "stop"),
-        lambda scene: size(scene.record),
-    )
+    scene.run(model)
     st.session_state.scene = scene
     return scene
 
 
 def other(view: View, model: AttentionModel) -> Scene:
     """As `compute`, for a second text or model beside the first."""
-    pair = view.pair if view.pair.strip() else None
-    key = (model.name, view.device, view.dtype, view.part, view.text, pair)
-    held = st.session_state.get("other_scene")
-    if isinstance(held, Scene) and held.key == key:
-        return held
-    if st.session_state.get("stopped") == key:
+    scene = _of(view)
+    if st.session_state.get("other_scene") != scene and st.session_state.get("stopped") == scene:
         _offer_again()
-    scene = memory.cache().get(
-        key,
-        lambda: _trace(key, model, view.text, pair, view.part, "stop-other"),
-        lambda scene: size(scene.record),
-    )
+    scene.run(model)
     st.session_state.other_scene = scene
     return scene
+
+
+def _of(view: View) -> Scene:
+    pair = view.pair if view.pair.strip() else None
+    return Scene(view.model, view.device, view.dtype, view.part, view.text, pair)
 
 
 def shown(scene: Scene, view: View) -> AttentionRecord:
@@ -94,10 +130,6 @@ def shown(scene: Scene, view: View) -> AttentionRecord:
     options = (view.words, view.no_special, view.no_first)
     if not any(options):
         return scene.record
-    key = (scene.key, options)
-    held: tuple[Hashable, AttentionRecord] | None = st.session_state.get("shown")
-    if held is not None and held[0] == key:
-        return held[1]
 
     def derive() -> AttentionRecord:
         record = scene.record.merge_words() if view.words else scene.record
@@ -105,9 +137,7 @@ def shown(scene: Scene, view: View) -> AttentionRecord:
             record = record.without_first()
         return record.without_special() if view.no_special else record
 
-    record = memory.cache().get(key, derive, size)
-    st.session_state.shown = (key, record)
-    return record
+    return memory.cache().get((scene, options), derive, size)
 
 
 def fit_head(scene: Scene) -> tuple[int, int]:
@@ -127,10 +157,7 @@ def fit_head(scene: Scene) -> tuple[int, int]:
     return layer, head
 
 
-def _trace(
-    key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str, stop: str
-) -> Scene:
-    """Run the text; `stop` is the key of the button that ends the run, one for each side."""
+def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
     bar, button, start = st.empty(), st.empty(), time.perf_counter()
     offered = False
 
@@ -140,7 +167,7 @@ def _trace(
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
             if not offered:
-                button.button("Stop this run", on_click=_stop, args=(key,), key=stop)
+                button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{hash(key)}")
             offered = True
 
     keep = ("pattern", "z", "query", "key", "value") if model.mechanism == "ours" else ("pattern",)
@@ -149,7 +176,7 @@ def _trace(
     bar.empty()
     button.empty()
     facts = {name: values.numpy() for name, values in measure(record).items()}
-    return Scene(key, record, facts, seconds)
+    return Run(record, facts, seconds)
 
 
 @guarded

@@ -1,12 +1,16 @@
-"""The cache of records: bounded, and fair to the newest."""
+"""The cache of records: bounded, fair to the newest, and kind to who still looks."""
 
+import subprocess
+import sys
 import threading
 
-from mha_viz.ui.memory import Cache
+import pytest
+
+from mha_viz.ui.cache import Cache, Visitor
 
 
 def test_the_least_recently_used_goes_first():
-    cache = Cache(max_bytes=10)
+    cache = Cache(spare=10)
     for key in "abc":
         cache.get(key, lambda key=key: key * 3, len)
     cache.get("a", lambda: "made again", len)  # touched: now b is the oldest
@@ -19,7 +23,7 @@ def test_the_least_recently_used_goes_first():
 
 
 def test_a_thing_larger_than_the_room_pushes_nothing_out():
-    cache = Cache(max_bytes=10)
+    cache = Cache(spare=10)
     cache.get("small", lambda: "s", len)
     assert cache.get("huge", lambda: "h" * 50, len) == "h" * 50
     assert cache.get("small", lambda: "made again", len) == "s"
@@ -49,3 +53,110 @@ def test_threads_that_make_the_same_thing_do_not_count_it_twice():
     for thread in threads:
         thread.join()
     assert (len(cache), cache.n_bytes) == (1, 7)
+
+
+def visited(**bounds: int) -> tuple[Cache, list[Visitor], list[int]]:
+    """A cache asked by the one visitor in the list, and how many bytes it let go each time."""
+    here, dropped = [Visitor()], []
+    return Cache(**bounds, who=lambda: here[0], on_drop=dropped.append), here, dropped
+
+
+def test_what_a_visitor_looks_at_stays_until_he_leaves():
+    cache, here, dropped = visited(room=100, spare=5)
+    cache.get("large", lambda: "x" * 50, len)
+    assert cache.get("large", lambda: "made again", len) == "x" * 50
+    first, here[0] = here[0], Visitor()
+    cache.get("large", lambda: "made again", len)  # two look at it
+    cache.leave(first)
+    assert cache.n_bytes == 50 and dropped == []
+    cache.leave(here[0])
+    assert (len(cache), cache.n_bytes, dropped) == (0, 0, [50])
+
+
+def test_many_visitors_share_one_room():
+    cache, here, _ = visited(room=100, spare=5)
+    visitors = [Visitor() for _ in range(5)]
+    for number, visitor in enumerate(visitors):
+        here[0] = visitor
+        cache.get(number, lambda: "x" * 30, len)
+        assert cache.n_bytes <= 100
+    assert cache.find(0) is None and cache.find(1) is None and cache.find(4) is not None
+    here[0] = visitors[0]  # his next click makes it anew, and the next one goes
+    assert cache.get(0, lambda: "y" * 30, len) == "y" * 30
+    assert cache.find(2) is None and not visitors[2].looks_at
+
+
+def test_another_text_lets_go_of_the_last():
+    cache, _, _ = visited(room=100, spare=5)
+    cache.turn_to("first")
+    for key in ("first", "merged"):
+        cache.get(key, lambda: "x" * 20, len)
+    cache.turn_to("first")
+    assert cache.n_bytes == 40
+    cache.turn_to("second")
+    assert cache.n_bytes == 0
+
+
+def test_one_visitor_has_a_share():
+    cache, here, _ = visited(room=100, spare=0, share=50)
+    for key in "abc":
+        cache.get(key, lambda: "x" * 20, len)
+    assert list(here[0].looks_at) == ["b", "c"] and cache.n_bytes == 40
+
+
+def test_who_left_while_a_thing_was_made_keeps_nothing():
+    cache, here, _ = visited(room=100, spare=5)
+
+    def make() -> str:
+        cache.leave(here[0])
+        return "x" * 50
+
+    assert cache.get("large", make, len) == "x" * 50
+    assert cache.n_bytes == 0 and not here[0].looks_at
+
+
+def test_visitors_in_many_threads_leave_nothing_behind():
+    cache = Cache(room=200, spare=10, share=60, who=lambda: at.visitor)
+    at = threading.local()
+
+    def visit(seed: int) -> None:
+        for _ in range(30):
+            at.visitor = Visitor()
+            for step in range(12):
+                cache.turn_to(step // 4)
+                cache.get((seed + step) % 17, lambda: "x" * 25, len)
+                assert cache.n_bytes <= 200
+            cache.leave(at.visitor)
+
+    threads = [threading.Thread(target=visit, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(cache), cache.n_bytes) == (0, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_free_memory_goes_back_to_the_system():
+    code = """
+import ctypes, sys
+if not hasattr(ctypes.CDLL(None), "malloc_trim"):
+    sys.exit()
+from pathlib import Path
+from mha_viz.ui import give_back
+def held():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+before = held()
+blocks = [bytearray(b"x" * 100_000) for _ in range(2_000)]
+last = blocks.pop()
+del blocks  # what lies below the last block stays the allocator's
+kept = held() - before
+give_back.SOON = 0.01
+give_back.soon(1)  # not worth it
+give_back.soon()
+import threading
+[thread.join() for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+assert kept < 50e6 or held() - before < kept / 4, (kept, held() - before)
+assert kept > 100e6, kept
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -47,11 +47,11 @@ def draw(scene: Scene) -> None:
 def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     """From one token at the chosen layer to all input tokens, by both methods."""
     record = scene.record
-    places, chosen = list(range(len(record.tokens))), state.current().query
+    labels, places, chosen = record.labels, list(range(len(record.tokens))), state.current().query
     query = chosen if chosen in places else places[-1]
     state.bound(
         "query", st.selectbox, "Into which token", places, width=260,
-        format_func=lambda i: f"{i} · {record.labels[i]}", shown=query,
+        format_func=lambda i: f"{i} · {labels[i]}", shown=query,
     )  # fmt: skip
     lines = {"rollout": rollout[query]}
     try:

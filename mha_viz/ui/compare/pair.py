@@ -128,7 +128,8 @@ def changes(
 
 
 def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
-    weights, scale = record.head(*place).numpy(), state.current().scale
+    # A copy: what stands below the figure is kept with the page, and must not keep all heads.
+    weights, scale = record.head(*place).numpy().copy(), state.current().scale
     figures.show(
         head_heatmap(
             weights, record.labels, record.key_labels, title=name, scale=scale, dark=look.dark(),

@@ -1,0 +1,159 @@
+"""What was made and may be wanted again: bounded in bytes, and shared by all visitors.
+
+Knows keys, sizes and who looks at what. Must not know streamlit, models or what the things are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+MIB = 2**20
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Visitor:
+    """One open page of the app, and the things it looks at: key -> bytes, the latest last."""
+
+    session: str = ""
+    looks_at: OrderedDict[Hashable, int] = field(default_factory=OrderedDict)
+    text: Hashable = None
+    gone: bool = False
+
+
+@dataclass
+class _Item:
+    thing: Any
+    n_bytes: int
+    seen_by: set[Visitor] = field(default_factory=set)
+
+
+class Cache:
+    """Things by key, the least recently used of which go first; safe to share between threads.
+
+    What somebody looks at stays while there is room for everything. What nobody looks at stays in
+    a smaller room, so that a server without visitors holds little.
+
+    Args:
+        room: bytes of everything; what alone is larger is not kept.
+        spare: bytes of what nobody looks at.
+        share: bytes that one visitor may look at; what he saw longest ago is then as if unseen.
+        who: whose page asks; None where no page does.
+        on_drop: called with the bytes that were let go, where there were any.
+    """
+
+    def __init__(
+        self,
+        room: int = 1024 * MIB,
+        spare: int = 96 * MIB,
+        share: int = 640 * MIB,
+        who: Callable[[], Visitor | None] = lambda: None,
+        on_drop: Callable[[int], object] = lambda n_bytes: None,
+    ) -> None:
+        self.room, self.spare, self.share = room, spare, share
+        self.who, self.on_drop = who, on_drop
+        self.n_bytes = 0
+        self._items: OrderedDict[Hashable, _Item] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """The thing under `key`, made where it is not there (outside the lock: it may be slow).
+
+        Whose page asks looks at it from then on. What does not fit is handed out and not kept.
+        """
+        visitor = self.who()  # now: while the thing is made he may leave
+        with self._lock:
+            item = self._items.get(key)
+            if item is not None:
+                self._items.move_to_end(key)
+                self._look(visitor, key, item)
+                self._trim()
+                found: T = item.thing
+                return found
+        thing = make()
+        item = _Item(thing, size(thing))
+        with self._lock:
+            seen = visitor is not None and not visitor.gone
+            if item.n_bytes > (self.room if seen else self.spare):
+                return thing
+            before = self._items.pop(key, None)
+            if before is not None:  # another visitor made it meanwhile
+                self.n_bytes -= before.n_bytes
+                item.seen_by = before.seen_by
+            self._items[key] = item
+            self.n_bytes += item.n_bytes
+            self._look(visitor, key, item)
+            self._trim()
+        return thing
+
+    def find(self, key: Hashable) -> Any:
+        """The thing under `key`, or None where it is not there (any more)."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None:
+                return None
+            self._items.move_to_end(key)
+            return item.thing
+
+    def turn_to(self, text: Hashable) -> None:
+        """Another text is on a visitor's page: he no longer looks at what was made of the last."""
+        visitor = self.who()
+        with self._lock:
+            if visitor is not None and visitor.text != text:
+                visitor.text = text
+                self._look_away(visitor)
+
+    def leave(self, visitor: Visitor) -> None:
+        """A page was closed. What only it looked at goes as far as it does not fit the spare room.
+
+        A run of the page that has not noticed yet looks at nothing.
+        """
+        with self._lock:
+            visitor.gone = True
+            self._look_away(visitor)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    # -- inside, under the lock --------------------------------------------------------------------
+
+    def _look(self, visitor: Visitor | None, key: Hashable, item: _Item) -> None:
+        if visitor is None or visitor.gone:
+            return
+        visitor.looks_at.pop(key, None)
+        visitor.looks_at[key] = item.n_bytes
+        item.seen_by.add(visitor)
+        while sum(visitor.looks_at.values()) > self.share and len(visitor.looks_at) > 1:
+            oldest, _ = visitor.looks_at.popitem(last=False)
+            self._items[oldest].seen_by.discard(visitor)
+
+    def _look_away(self, visitor: Visitor) -> None:
+        for key in visitor.looks_at:
+            self._items[key].seen_by.discard(visitor)
+        visitor.looks_at.clear()
+        self._trim()
+
+    def _trim(self) -> None:
+        before = self.n_bytes
+        while self.n_bytes > self.room:
+            self._drop(next(iter(self._items)))
+        unseen = {key: item.n_bytes for key, item in self._items.items() if not item.seen_by}
+        spare = sum(unseen.values())
+        # What alone is too large goes before it pushes out everything else.
+        for key in sorted(unseen, key=lambda key: unseen[key] <= self.spare):
+            if spare <= self.spare:
+                break
+            spare -= unseen[key]
+            self._drop(key)
+        if self.n_bytes < before:
+            self.on_drop(before - self.n_bytes)
+
+    def _drop(self, key: Hashable) -> None:
+        item = self._items.pop(key)
+        self.n_bytes -= item.n_bytes
+        for visitor in item.seen_by:
+            visitor.looks_at.pop(key, None)

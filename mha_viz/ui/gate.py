@@ -1,0 +1,129 @@
+"""Which requests the server answers: those that call it by a name of its own, from its own pages.
+
+Knows ASGI and Streamlit's options. Must not know pages: it stands in front of all of them.
+
+A page of another site may send requests here from the browser of somebody who has both open. It
+cannot choose its Origin, and to read an answer it needs a name of its own that leads to this
+machine (DNS rebinding). Streamlit looks at the Origin of a websocket only, and for a foreign one
+asks a host on the internet for this machine's address, while everybody waits.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from streamlit import config
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class Gate:
+    """ASGI middleware that refuses, with one sentence, what was not meant for this server."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        reason = refusal(headers.getlist("host"), headers.getlist("origin"))
+        if reason and scope["type"] == "http":
+            await PlainTextResponse(reason, 403)(scope, receive, send)
+            return
+        if reason:  # before it is accepted a websocket closes with 403; no browser shows more
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "websocket":
+            # Looked at above; what Streamlit finds here it may look up on the internet.
+            kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
+            scope = {**scope, "headers": kept}
+        await self.app(scope, receive, send)
+
+
+def refusal(hosts: list[str], origins: list[str]) -> str:
+    """Why a request with these headers is not answered, in one sentence; "" where it is."""
+    if len(hosts) != 1 or len(origins) > 1:
+        return "A request names one host, and at most one origin: this one does not."
+    host = hosts[0]
+    name = _name(host)
+    if name is None or not _is_ours(name):
+        return (
+            f"This server does not go by the name {host[:100]!r}: open it by the address that it "
+            "gave when it started, or start it with that name in STREAMLIT_SERVER_ALLOWED_HOSTS."
+        )
+    if origins and not _is_own_page(origins[0], host):
+        return (
+            f"A page of {origins[0][:100]!r} may not use this server: open the app's own address, "
+            "or start it with that origin in STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS."
+        )
+    return ""
+
+
+def _name(host: str) -> str | None:
+    """The name in a Host header, without its port; None where it is not one."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _ = parts.port  # raises where it is no number
+    except ValueError:
+        return None
+    if not parts.hostname or parts.netloc != host or "@" in host:
+        return None
+    return parts.hostname.rstrip(".")
+
+
+def _is_ours(name: str) -> bool:
+    """Whether this server goes by a name; by Streamlit's list where somebody has made one."""
+    given: list[str] = config.get_option("server.allowedHosts")
+    if given:
+        return any(_matches(name, pattern.strip().lower().rstrip(".")) for pattern in given)
+    address = str(config.get_option("server.address") or "0.0.0.0").lower()
+    if name in LOOPBACK or name == address:
+        return True
+    # Listening beyond this machine: any address leads here without a name that others could
+    # choose, and the machine's own name is nobody else's.
+    return not _is_loopback(address) and (_is_address(name) or name in _machine_names())
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """As Streamlit documents `server.allowedHosts`."""
+    if pattern.startswith("*."):
+        return name.endswith(pattern[1:])
+    return pattern in ("*", name)
+
+
+def _is_loopback(address: str) -> bool:
+    return address in LOOPBACK or (_is_address(address) and ip_address(address).is_loopback)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _machine_names() -> set[str]:
+    """What this machine calls itself, in its own network, too; nobody is asked for it."""
+    name = socket.gethostname().lower()
+    short = name.partition(".")[0]
+    return {name, short, f"{short}.local"} - {""}
+
+
+def _is_own_page(origin: str, host: str) -> bool:
+    """Whether a page of that origin came from here, or from where somebody trusts pages."""
+    if not config.get_option("server.enableCORS"):
+        return True
+    trusted = {item.strip() for item in config.get_option("server.corsAllowedOrigins")}
+    own = {f"{scheme}://{host.lower()}" for scheme in ("http", "https")}
+    return origin.lower() in own or origin in trusted

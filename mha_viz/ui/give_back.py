@@ -1,0 +1,33 @@
+"""Memory that is free again goes back to the system, which the allocator does not do by itself.
+
+Knows the C library's allocator, where there is one that can be asked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import threading
+
+WORTH = 16 * 2**20  # bytes; looking through the allocator's pages takes some milliseconds
+SOON = 2.0  # seconds: whoever works with what was dropped has gone on by then
+_waiting = threading.Lock()
+
+
+def soon(n_bytes: int = WORTH) -> None:
+    """Give back what is free in a moment, where it is worth it; several calls become one."""
+    if n_bytes < WORTH or not _waiting.acquire(blocking=False):
+        return
+    timer = threading.Timer(SOON, _now)
+    timer.daemon = True
+    timer.start()
+
+
+def _now() -> None:
+    _waiting.release()
+    gc.collect()
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    trim = getattr(library, "malloc_trim", None)
+    if trim is not None:  # glibc; other allocators return memory as they see fit
+        trim(0)

@@ -1,0 +1,146 @@
+"""The real app as a process of its own: requests as anybody could send them, and open pages."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.sync.client import connect
+
+ROOT = Path(__file__).parents[2]
+# Python imports a module of this name at its start. It notes whom the process asks for a name, or
+# for a connection, and answers questions about the inside of the process.
+WATCH = """
+import os, signal, sys
+folder = os.environ["WATCHED"]
+def note(event, args):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        with open(folder + "/asked", "a") as asked:
+            print(event, args[1] if event != "socket.getaddrinfo" else args[0], file=asked)
+def answer(*_):
+    with open(folder + "/question") as question, open(folder + "/writing", "w") as writing:
+        found = {}
+        exec(question.read(), found)
+        print(found["answer"], file=writing)
+    os.replace(folder + "/writing", folder + "/answer")
+sys.addaudithook(note)
+signal.signal(signal.SIGUSR1, answer)
+"""
+
+
+@contextlib.contextmanager
+def serving(folder: Path, **env: str) -> Iterator[int]:
+    """`streamlit run app.py`; the port where it answers.
+
+    Whom it asked for a name or a connection is written to `asked` in the folder.
+    """
+    with served(folder, **env) as (port, _):
+        yield port
+
+
+@contextlib.contextmanager
+def served(folder: Path, **env: str) -> Iterator[tuple[int, Callable[[str], str]]]:
+    """As `serving`, with `ask(code)`: what the process has in `answer` when it has run that."""
+    (folder / "sitecustomize.py").write_text(WATCH)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    watched = {"PYTHONPATH": str(folder), "WATCHED": str(folder)}
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    with (folder / "app.log").open("w") as log:
+        app = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | watched | env, stdout=log, stderr=log
+        )
+
+    def ask(code: str) -> str:
+        (folder / "question").write_text(code)
+        (folder / "answer").unlink(missing_ok=True)
+        app.send_signal(signal.SIGUSR1)
+        waited = time.monotonic() + 30
+        while not (folder / "answer").exists():
+            assert time.monotonic() < waited, (folder / "app.log").read_text()
+            time.sleep(0.05)
+        return (folder / "answer").read_text().strip()
+
+    try:
+        end = time.monotonic() + 90
+        while time.monotonic() < end and app.poll() is None:
+            with contextlib.suppress(OSError):
+                if status(port, f"127.0.0.1:{port}", path="/_stcore/health") == 200:
+                    break
+            time.sleep(0.1)
+        else:
+            raise AssertionError(f"the app did not start: {(folder / 'app.log').read_text()}")
+        yield port, ask
+    finally:
+        app.terminate()
+        try:
+            app.wait(20)
+        except subprocess.TimeoutExpired:
+            app.kill()
+            app.wait()
+
+
+def answer(
+    port: int, host: str, origin: str = "", *, websocket: bool = False, path: str = "/"
+) -> bytes:
+    """What the server sends on one GET with this Host and Origin; of a websocket, how it begins."""
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}"]
+    lines += [f"Origin: {origin}"] if origin else []
+    if websocket:
+        lines[0] = "GET /_stcore/stream HTTP/1.1"
+        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+                  "Sec-WebSocket-Protocol: streamlit"]  # fmt: skip
+    else:
+        lines += ["Connection: close"]
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        found = b""
+        while b"\r\n\r\n" not in found or not websocket:
+            part = connection.recv(65536)
+            if not part:
+                break
+            found += part
+    return found
+
+
+def status(port: int, host: str, origin: str = "", **options) -> int:
+    """The status of that answer."""
+    return int(answer(port, host, origin, **options).split(b" ", 2)[1])
+
+
+class OpenPage(contextlib.ExitStack):
+    """A page of the app as a browser holds it, without the browser; open in the block."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        stream = f"ws://127.0.0.1:{port}/_stcore/stream"
+        self.connection = self.enter_context(
+            connect(stream, subprotocols=["streamlit"], max_size=None)  # type: ignore[list-item]
+        )
+
+    def show(self, page: str = "", **params: str) -> list[str]:
+        """Go to this address, wait until the page is drawn; the errors and exceptions on it."""
+        message = BackMsg()
+        message.rerun_script.query_string = urlencode(params)
+        message.rerun_script.page_name = page
+        self.connection.send(message.SerializeToString())
+        faults: list[str] = []
+        while True:
+            told = ForwardMsg()
+            told.ParseFromString(self.connection.recv(timeout=90))
+            element = told.delta.new_element
+            if element.HasField("exception"):
+                faults.append(element.exception.message)
+            if element.HasField("alert") and element.alert.format == element.alert.ERROR:
+                faults.append(element.alert.body)
+            if told.WhichOneof("type") == "script_finished":
+                return faults

@@ -1,0 +1,134 @@
+"""Who may use the server: by its own names, from its own pages, and nobody else."""
+
+import os
+import signal
+import socket
+import tomllib
+
+import pytest
+from streamlit import config
+
+from mha_viz.ui.gate import refusal
+from tests.ui.serving import ROOT, OpenPage, answer, served, serving, status
+
+
+@pytest.fixture
+def set_option():
+    """`set_option(key, value)` for one test."""
+    before = {}
+
+    def set_option(key, value):
+        before.setdefault(key, config.get_option(key))
+        config.set_option(key, value)
+
+    yield set_option
+    for key, value in before.items():
+        config.set_option(key, value)
+
+
+def test_a_page_of_another_site_reaches_nothing_and_nobody_is_asked_about_it(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        proxy.settimeout(0.2)
+        at = f"http://127.0.0.1:{proxy.getsockname()[1]}"
+        env = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), at)
+        with serving(tmp_path, **env) as port:
+            own, foreign = f"127.0.0.1:{port}", "https://evil.example"
+            for _ in range(3):
+                assert status(port, own, foreign, websocket=True) == 403
+            assert status(port, own, "null", websocket=True) == 403
+            assert status(port, own, foreign, path="/_stcore/health") == 403
+            # its own page, and a program that is no browser
+            assert status(port, own, f"http://{own}", websocket=True) == 101
+            assert status(port, own, websocket=True) == 101
+            assert status(port, own, f"http://{own}") == 200
+        with pytest.raises(TimeoutError):
+            proxy.accept()
+    asked = (tmp_path / "asked").read_text() if (tmp_path / "asked").exists() else ""
+    assert [line for line in asked.splitlines() if "127.0.0.1" not in line] == []
+
+
+def test_a_name_that_somebody_else_chose_leads_nowhere(tmp_path):
+    with serving(tmp_path) as port:
+        for name in ("127.0.0.1", "localhost", "LOCALHOST.", "[::1]"):
+            assert status(port, f"{name}:{port}") == 200
+            assert status(port, f"{name}:{port}", websocket=True) == 101
+        for name in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "192.0.2.7",
+                     "localhost@evil.example", "evil.example:99999999", "localhost:x"):  # fmt: skip
+            assert status(port, name, websocket=True) == 403, name
+            refused = answer(port, name)
+            assert refused.startswith(b"HTTP/1.1 403"), name
+        said = refused.partition(b"\r\n\r\n")[2].decode()
+    assert said.count(".") == 1 and said.endswith("STREAMLIT_SERVER_ALLOWED_HOSTS.")
+    assert "Traceback" not in (tmp_path / "app.log").read_text()
+
+
+def test_names_given_at_the_start_are_the_servers_own(tmp_path):
+    env = {
+        "STREAMLIT_SERVER_ALLOWED_HOSTS": "127.0.0.1 *.school.example",
+        "STREAMLIT_SERVER_CORS_ALLOWED_ORIGINS": "https://lessons.example",
+    }
+    with serving(tmp_path, **env) as port:
+        assert status(port, "heads.school.example", websocket=True) == 101
+        assert status(port, "127.0.0.1", "https://lessons.example", websocket=True) == 101
+        assert status(port, "127.0.0.1", "https://others.example", websocket=True) == 403
+        assert status(port, "school.example.evil.example") == 403
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.7.1", "lab.example"])
+def test_listening_beyond_this_machine_it_goes_by_addresses_and_its_own_name(
+    set_option, monkeypatch, address
+):
+    set_option("server.address", address)
+    monkeypatch.setattr(socket, "gethostname", lambda: "Lectern.uni.example")
+    ours = ["localhost:8501", "192.168.7.1:8501", "[fe80::1]:8501", "lectern", "lectern.local",
+            "LECTERN.uni.example:80"]  # fmt: skip
+    ours += [address] * (address == "lab.example")
+    assert {host: refusal([host], [f"http://{host}"]) for host in ours} == dict.fromkeys(ours, "")
+    for host in ("evil.example", "uni.example", "lectern.evil.example", "1.2.3.4.evil.example"):
+        assert "does not go by the name" in refusal([host], [])
+
+
+def test_listening_on_this_machine_only_no_other_address_is_its_own(set_option):
+    set_option("server.address", "127.0.0.1")
+    assert refusal(["192.168.7.1"], []) and refusal([socket.gethostname() + ".x"], [])
+    assert not refusal(["127.0.0.1:1"], []) and not refusal(["localhost"], ["https://localhost"])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "origins"),
+    [
+        ([], []),
+        (["localhost", "evil.example"], []),
+        (["localhost"], ["http://localhost", "http://evil.example"]),
+        (["localhost:1"], ["http://localhost:2"]),
+        (["localhost"], ["http://localhost.evil.example"]),
+        (["localhost"], ["file://"]),
+        ([""], []),
+        (["[::1"], []),
+        (["user@localhost"], []),
+        (["localhost/x"], []),
+        (["localhost?x"], []),
+    ],
+)
+def test_what_is_no_host_or_not_its_own_page(set_option, hosts, origins):
+    set_option("server.address", "127.0.0.1")
+    assert refusal(hosts, origins).endswith(".")
+
+
+def test_a_page_is_told_no_more_of_an_error_than_the_app_says():
+    options = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
+    assert options["client"]["showErrorDetails"] == "none"
+
+
+@pytest.mark.parametrize("order", [signal.SIGINT, signal.SIGTERM])
+def test_an_order_to_stop_is_no_failure(tmp_path, order):
+    # A shell that runs the tests in the background has made its children deaf to Ctrl-C.
+    deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with served(tmp_path) as (port, ask), OpenPage(port):
+            process = int(ask("import os; answer = os.getpid()"))
+            os.kill(process, order)
+            assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    finally:
+        signal.signal(signal.SIGINT, deaf)
+    assert "Aborted" not in (tmp_path / "app.log").read_text()

@@ -1,0 +1,83 @@
+"""What a visitor's page holds on the server, and that it goes when he does."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+from tests.ui.serving import OpenPage, served
+
+TEXT = "the cat sat on the mat because it was warm"
+# Bytes of what records are made of, views of them included: four axes. The models themselves keep
+# a product of 32 x 32 for each of their heads.
+HELD = """
+import gc, torch
+seen = {}
+for thing in gc.get_objects():
+    if isinstance(thing, torch.Tensor) and thing.ndim == 4 and thing.shape[2:] != (32, 32):
+        seen[thing.untyped_storage().data_ptr()] = thing.untyped_storage().nbytes()
+answer = sum(seen.values())
+"""
+LET_GO = """
+from mha_viz.ui import memory
+cache = memory.cache()
+cache.room, room = 0, cache.room
+cache.leave(memory.Visitor())
+cache.room = room
+answer = len(cache)
+"""
+# Streamlit's loop remembers the last session that it served, until the next one; it is shut down.
+SESSIONS = """
+import gc
+from streamlit.runtime.app_session import AppSession
+sessions = [thing for thing in gc.get_objects() if isinstance(thing, AppSession)]
+answer = sum(session._state.name != "SHUTDOWN_REQUESTED" for session in sessions)
+"""
+
+
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.3)
+    return False
+
+
+def test_open_pages_hold_no_records_of_their_own(tmp_path):
+    pages = {
+        "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
+        "compare": dict(text=TEXT, section="twins"),
+        "intervene": dict(text=TEXT, off="0.1"),
+        "step-by-step": dict(text=TEXT),
+    }
+    with served(tmp_path) as (port, ask), contextlib.ExitStack() as open_pages:
+        visits = {}
+        for address, params in pages.items():
+            visits[address] = open_pages.enter_context(OpenPage(port))
+            assert visits[address].show(address, **params) == [], address
+        sides = open_pages.enter_context(OpenPage(port))
+        assert sides.show("compare", text=TEXT, section="sides", text_b="a dog ran") == []
+        assert int(ask(HELD)) > 0
+        assert ask(LET_GO) == "0"
+        assert within(20, lambda: ask(HELD) == "0")
+        for address, params in pages.items():  # it is made again for whoever still looks
+            assert visits[address].show(address, **params) == [], address
+        assert int(ask(HELD)) > 0
+
+
+def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
+    with served(tmp_path) as (port, ask):
+        first = OpenPage(port)
+        assert first.show(text=TEXT) == []
+        ask("from mha_viz.ui import memory; memory.cache().spare = 0; answer = memory.STAYS")
+        held = int(ask(HELD))
+        second = OpenPage(port)
+        assert second.show(text=TEXT) == []
+        assert int(ask(HELD)) == held > 0  # the same text is there once
+        assert second.show(text=TEXT + " and the dog") == []
+        assert int(ask(HELD)) > held
+        second.close()
+        assert within(20, lambda: int(ask(HELD)) == held)
+        first.close()
+        assert within(20, lambda: ask(HELD) == "0")
+        assert within(40, lambda: ask(SESSIONS) == "0")
