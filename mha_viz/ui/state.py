@@ -48,7 +48,7 @@ def address() -> dict[str, str]:
 class _Meaning(NamedTuple):
     """What a page showed under an address."""
 
-    view: View
+    view: View | None  # None where the page shows none
     params: dict[str, str]  # the view and the choices of a lab, as an address would say them
 
 
@@ -76,7 +76,7 @@ def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
     led = _through_history() or (fresh and bool(address()))
     if led and "view" in st.session_state and view:
         known = _known()
-        if known is not None:
+        if known is not None and known.view is not None:
             st.session_state.view, st.session_state.problems = known.view, []
         else:
             st.session_state.view, st.session_state.problems = from_params(address(), folders())
@@ -129,7 +129,7 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
 def _remember(params: dict[str, str]) -> None:
     """Keep what the present address shows: a text may be too long for it."""
     known = _addresses()
-    known[_here()] = _Meaning(current(), params)
+    known[_here()] = _Meaning(st.session_state.get("view"), params)
     known.move_to_end(_here())
     while len(known) > MAX_ADDRESSES:
         known.popitem(last=False)

@@ -132,6 +132,7 @@ class OpenPage(contextlib.ExitStack):
         message = BackMsg()
         message.rerun_script.query_string = urlencode(params)
         message.rerun_script.page_name = page
+        message.rerun_script.is_history_navigation = True  # as if the address led there
         self.connection.send(message.SerializeToString())
         faults: list[str] = []
         while True:

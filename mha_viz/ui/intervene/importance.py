@@ -19,6 +19,7 @@ from mha_viz.ui.views import View
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 UNIT = "nats per token"
 MAX_TEXTS = 32
+KEPT = 8  # measurements that a visitor may come back to
 REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
 
 
@@ -105,7 +106,10 @@ def _measure(scene: Scene) -> None:
     finally:
         bar.empty()
         stop.empty()
-    st.session_state.setdefault("measured_importance", {})[_key(view, view.method, chosen)] = found
+    held = st.session_state.setdefault("measured_importance", {})
+    held[_key(view, view.method, chosen)] = found
+    while len(held) > KEPT:  # the oldest goes first
+        held.pop(next(iter(held)))
     st.rerun()  # the switches above take their colours from it
 
 
@@ -141,11 +145,11 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     """Are redundant heads unimportant? Importance beside redundancy, or any metric."""
     report = reporting.report(scene, state.current())
     choices = [REDUNDANCY, *report.scores]
-    held = st.session_state.get("beside")
+    held = st.session_state.get("chosen_beside")
     chosen = held if held in choices else REDUNDANCY
     state.control(
         "ask_beside", st.selectbox, "Importance beside", choices, width=320, value=chosen,
-        take=lambda key: st.session_state.update(beside=key),
+        take=lambda key: st.session_state.update(chosen_beside=key),
         format_func=lambda k: "Redundancy: CKA with the nearest twin" if k == REDUNDANCY
         else METRICS[k].title,
     )  # fmt: skip

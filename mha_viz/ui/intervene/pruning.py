@@ -14,7 +14,7 @@ from mha_viz.capture.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import figures, look, memory, state, words
-from mha_viz.ui.intervene.importance import UNIT, texts
+from mha_viz.ui.intervene.importance import KEPT, UNIT, texts
 from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.messages import plain, shown
 from mha_viz.ui.scene import Scene
@@ -60,6 +60,8 @@ def _measured(scene: Scene) -> Found | None:
         try:
             # Drawing the bar is where Streamlit ends a run that another click has overtaken.
             held[key] = _work(model, list(chosen), lambda share, what: bar.progress(share, what))
+            while len(held) > KEPT:  # the oldest goes first
+                held.pop(next(iter(held)))
         finally:
             bar.empty()
             stop.empty()
