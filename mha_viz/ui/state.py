@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from mha_viz.ui.views import View, from_params, to_params
+from mha_viz.ui.views import NAMES, View, from_params, to_params
 
 LATE = 0.3  # seconds in which a browser may still send the address before the last one
 T = TypeVar("T")
@@ -98,11 +98,28 @@ def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     Back and Forward lead through what was written. `view` False leaves the view out.
     """
     params, before = (to_params(current()) if view else {}) | dict(more or {}), address()
+    if view and _says(before, dict(more or {})):
+        params = before  # a link in other words: written anew, it would take one more Back
     if params != before:
         st.session_state.overwritten = before, time.monotonic()
         st.query_params.from_dict(params)
     st.session_state.published = params
     settle()
+
+
+def _says(params: dict[str, str], more: dict[str, str]) -> bool:
+    """Whether an address says the view already, and no more than this beside it."""
+    if not params:  # of a page that was opened from another
+        return False
+    found, problems = from_params(params, folders())
+    rest = {name: value for name, value in params.items() if name not in NAMES}
+    return found == current() and not problems and rest == more
+
+
+def link() -> dict[str, str]:
+    """The view for another page's address, as this one has it; none where it does not fit."""
+    tries = address(), to_params(current())
+    return next((params for params in tries if _says(params, {})), {})
 
 
 def unsettle() -> None:

@@ -101,6 +101,7 @@ class View:
     method: str = "ablation"
 
 
+NAMES = frozenset(field.name for field in fields(View))
 DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
 
 

@@ -10,7 +10,7 @@ import mha_viz as mv
 from mha_viz.capture.induction import induction_scores
 from mha_viz.capture.model import AttentionModel
 from mha_viz.core.metrics import METRICS
-from mha_viz.ui import drawing, memory, scene
+from mha_viz.ui import drawing, memory, scene, views
 
 APP = Path(__file__).parents[2] / "app.py"
 
@@ -35,6 +35,25 @@ def test_first_visit_draws_the_default_sentence():
     n = len(mv.load("tiny-bert").trace(text).tokens)
     assert f"4 layers × 8 heads · {n} tokens" in captions(app)
     assert app.subheader[0].value == "L0 H0"
+
+
+@pytest.mark.parametrize(
+    "link", [{"text": "Hello there"}, {"text": "Hello there", "layer": "0", "mass": ".9"}]
+)
+def test_a_link_that_says_the_view_in_other_words_is_left_as_it_is(link):
+    app = run(**link)
+    assert dict(app.query_params) == link  # written anew it would take one more Back
+    app.selectbox(key="ask_layer").select(2).run()
+    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there", "layer": "2"}
+    app.selectbox(key="ask_layer").select(0).run()
+    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there"}
+
+
+@pytest.mark.parametrize("link", [{}, {"layer": "99"}, {"text": "Hello there", "colour": "red"}])
+def test_an_address_that_does_not_say_the_view_is_written(link):
+    written = dict(run(**link).query_params)
+    assert written.keys() == {"model", "text"}
+    assert written["text"] == link.get("text", views.DEFAULT.text)
 
 
 def test_tables_are_made_only_while_they_are_open():

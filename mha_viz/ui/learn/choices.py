@@ -6,7 +6,7 @@ Knows streamlit's session and the page's address.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -15,7 +15,6 @@ from mha_viz.ui import state, views
 from mha_viz.ui.learn.contents import Lab
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
-_OF_VIEW = frozenset(one.name for one in fields(views.View))
 T = TypeVar("T")
 
 
@@ -112,7 +111,7 @@ class Choices:
         """Write all that was chosen into the address; the end of a lab's run."""
         held = self._held
         # What no part of the lab has read yet, it may read further down.
-        more = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in _OF_VIEW}
+        more = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
         more |= {
             name: _written(value)
             for name, value in held.values.items()
