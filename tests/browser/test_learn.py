@@ -40,7 +40,7 @@ def test_two_tabs_do_not_disturb_each_other(open_page, wait_idle):
     slider.press("ArrowRight")
     expect(other).to_have_url(re.compile("tokens=5"))
     wait_idle(other)
-    expect(train.get_by_text("Where each head looks")).to_be_visible(timeout=60_000)
+    expect(train.get_by_text("Where each head looks")).to_be_visible(timeout=400_000)
     wait_idle(train)
     assert "tokens" not in train.url and "steps=200" in train.url
     assert other.url.endswith("/lab-own-reflection?tokens=5")

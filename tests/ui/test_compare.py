@@ -292,6 +292,11 @@ def test_a_row_with_one_key_is_not_the_largest_weight():
     )
 
 
+def test_rounding_decides_no_statement():
+    assert diversity._at_most(1.0000001, 1.0) and diversity._at_most(0.5, 1.0)
+    assert not diversity._at_most(1.001, 1.0)
+
+
 def test_a_statement_of_equality_needs_both_sides_near():
     assert diversity._row("x", 0, 1.0, 2.0, True)[1] == "holds"
     assert diversity._row("x", 0, float("nan"), 2.0, False)[3] == "not defined"

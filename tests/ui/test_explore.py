@@ -17,7 +17,7 @@ APP = Path(__file__).parents[2] / "app.py"
 
 
 def run(**params: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=60)
+    app = AppTest.from_file(str(APP), default_timeout=300)
     for table in ("heads-table", "card-table"):
         app.session_state[table] = True  # open
     for name, value in params.items():

@@ -37,7 +37,7 @@ def _page() -> None:
 
 
 def opened(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=60)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
@@ -174,7 +174,7 @@ def at(page: str, params: dict[str, str]) -> AppTest:
 
 def app(**params: str) -> AppTest:
     """The whole app on its first page."""
-    found = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    found = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
     for name, value in params.items():
         found.query_params[name] = value
     return found.run()
