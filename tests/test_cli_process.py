@@ -27,7 +27,7 @@ def test_help_and_version_do_not_wait_for_torch():
         "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
     )
     for how in ("--help", "--version"):
-        subprocess.run([sys.executable, "-c", code.replace("HOW", how)], check=True, timeout=30,
+        subprocess.run([sys.executable, "-c", code.replace("HOW", how)], check=True, timeout=300,
                        stdout=subprocess.DEVNULL, cwd=ROOT)  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def test_a_real_process_writes_utf8_and_nothing_else():
     env = os.environ | {"PYTHONIOENCODING": "ascii"}
     arguments = ("show", "-", "-l", "0", "-H", "0", "-f", "csv")
     shown = process(*arguments, env=env, stdin=subprocess.PIPE)
-    out, err = shown.communicate("naïve 👍 <b>".encode(), timeout=90)
+    out, err = shown.communicate("naïve 👍 <b>".encode(), timeout=300)
     assert (shown.returncode, err) == (0, b"")
     assert "👍" in out.decode("utf-8")
 
@@ -75,11 +75,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Waiting:
     def read(self):
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(60)
+        time.sleep(600)
 sys.stdin, sys.argv = Waiting(), ["mha-viz", "trace", "-"]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=50)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
@@ -88,7 +88,7 @@ def test_a_reader_that_has_enough():
     shown.stdout.close()
     err = shown.stderr.read()
     shown.stderr.close()
-    shown.wait(timeout=90)
+    shown.wait(timeout=300)
     assert b"Traceback" not in err
 
 

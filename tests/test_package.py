@@ -26,7 +26,7 @@ MODELS = ("tiny-bert", "tiny-gpt2")
 def run(*command: str | Path, cwd: Path) -> str:
     """The command's output; its complaints are the failure's text."""
     env = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -107,7 +107,7 @@ def test_the_app_draws_its_first_page(scripts: Path, tmp_path: Path) -> None:
 import pathlib, sys, mha_viz
 from streamlit.testing.v1 import AppTest
 app = pathlib.Path(mha_viz.__file__).parent / "webapp" / "app.py"
-page = AppTest.from_file(app, default_timeout=60).run()
+page = AppTest.from_file(app, default_timeout=300).run()
 assert not page.exception, page.exception
 """
     run(scripts / "python", "-I", "-c", code, cwd=tmp_path)

@@ -240,7 +240,8 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
 def open_in_explore() -> None:
     """The way to everything about the chosen head."""
     if st.button("Open in Explore", icon=":material/open_in_new:", key="open_in_explore"):
-        st.switch_page(st.session_state.pages["explore"])
+        # With the address it will have: the page would write it, and Back would stop there twice.
+        st.switch_page(st.session_state.pages["explore"], query_params=state.link())
 
 
 def other_models() -> list[str]:

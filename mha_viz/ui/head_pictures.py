@@ -120,9 +120,9 @@ def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tu
 def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.current(), scene.record
     pattern = whole.head(view.layer, view.head).numpy()
-    best = np.unravel_index(int(pattern.argmax()), pattern.shape)
-    query = view.query if 0 <= view.query < pattern.shape[0] else int(best[0])
-    key = view.key if 0 <= view.key < pattern.shape[1] else int(best[1])
+    best = _strongest_pair(whole, view.layer, view.head)
+    query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
+    key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
     state.change(query=query, key=key)
     columns = st.columns(2)
     for column, name, labels in (
@@ -178,7 +178,11 @@ def _table(scene: Scene, record: AttentionRecord) -> None:
         column_config={"Weight": st.column_config.ProgressColumn(
             format="%.4f", min_value=0.0, max_value=1.0)},
     )  # fmt: skip
-    st.caption(f"The {TOP_PAIRS} largest weights of this head. The export has all of them.")
+    lone = f"The {_first(record)} sees only itself: its weight is 1 in every head. "
+    st.caption(
+        f"The {TOP_PAIRS} largest weights of this head. {lone * _lone(record)}The export has all "
+        "of them."
+    )
 
 
 def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> pd.DataFrame:
@@ -200,18 +204,35 @@ def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> p
 def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
-    pattern, name = record.head(view.layer, view.head), head_name(view.layer, view.head)
-    # The first token of a causal model sees itself only: of every head its weight would be 1.
-    lone = int(record.causal and not record.is_cross and len(pattern) > 1)
-    rows = pattern[lone:]
-    query, key = divmod(int(rows.argmax()), rows.shape[1])
-    weight = float(rows[query, key])
+    name = head_name(view.layer, view.head)
+    query, key = _strongest_pair(record, view.layer, view.head)
+    weight = float(record.head(view.layer, view.head)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
+    lone = f"; the {_first(record)}, which sees only itself, is left out" * _lone(record)
     return (
-        f"In {name} the largest weight is {format_weight(weight)}, from "
-        f"“{record.labels[query + lone]}” to “{record.key_labels[key]}”."
+        f"In {name} the largest weight is {format_weight(weight)}, from “{record.labels[query]}” "
+        f"to “{record.key_labels[key]}”{lone}."
     )
+
+
+def _strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
+    """The query and key with the largest weight of a head that another one need not have."""
+    lone = _lone(record)
+    query, key = divmod(int(record.head(layer, head)[lone:].argmax()), len(record.key_tokens))
+    return query + lone, key
+
+
+def _lone(record: AttentionRecord) -> int:
+    """How many rows hold a weight of 1 in every head: of the first token that a causal model sees.
+
+    Where that token is the whole text, there is nothing else to name.
+    """
+    return int(record.causal and not record.is_cross and len(record.tokens) > 1)
+
+
+def _first(record: AttentionRecord) -> str:
+    return "first word" if record.merged else "first token"
 
 
 PICTURES = {

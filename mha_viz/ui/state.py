@@ -113,6 +113,15 @@ def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     _remember(params)
 
 
+def link() -> dict[str, str]:
+    """The view for another page's address, as this one has it; none where it does not fit."""
+    for params in (address(), _params(True)):
+        fits = from_params(params, folders()) == (current(), [])
+        if params and fits and params.keys() <= NAMES:
+            return params
+    return {}
+
+
 def _params(view: bool) -> dict[str, str]:
     return to_params(current()) if view else {}
 

@@ -18,10 +18,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 120_000  # ms, of every wait for what comes: no test is one of the machine's speed
+expect.set_options(timeout=PATIENCE)
 PAGES = pytest.StashKey[list[Page]]()
 OpenPage = Callable[..., Page]
 
@@ -124,11 +126,11 @@ def _running(script: str, log: Path, **env: str) -> Iterator[str]:
             app.wait()
 
 
-def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and app.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=2):
+            with urllib.request.urlopen(url, timeout=30):
                 return
         except OSError:
             time.sleep(0.1)
@@ -137,14 +139,33 @@ def _wait_for(url: str, app: subprocess.Popen[bytes], log: Path, seconds: float 
 
 IDLE = """() => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
   && !document.querySelector("[data-testid=stSkeleton]")"""  # where a chart will be
-REST = "() => new Promise((done) => requestIdleCallback(done, { timeout: 2000 }))"
+# Counts what a page says to the server and hears from it. The first byte tells what asks for a run
+# (BackMsg.rerun_script) from what need not be answered.
+WATCH = """(() => {
+  const talk = (window.talk = { count: 0, asked: 0, heard: 0 });
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => (talk.heard = talk.count += 1));
+    }
+    send(data) {
+      const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data);
+      if (bytes[0] === 0x5a) talk.asked = talk.count += 1;
+      super.send(data);
+    }
+  };
+})()"""
+ANSWERED = f"() => (!window.talk || talk.heard >= talk.asked) && ({IDLE})()"
+# By the page's own clock and in its own queue: what a click has put there, at once or after
+# Streamlit's short delays, comes before. What came last is drawn once there is nothing else to do.
+REST = """() => new Promise((done) => setTimeout(
+  () => requestIdleCallback(() => done(window.talk?.count ?? 0), { timeout: 5000 }), 150))"""
 
 
 def _wait_idle(page: Page) -> None:
-    page.wait_for_timeout(150)  # a click needs a moment to reach the server
-    page.wait_for_function(IDLE)
-    page.evaluate(REST)  # what came last is drawn once the browser has nothing else to do
-    page.wait_for_function(IDLE)
+    said = -1
+    while said != (said := page.evaluate(REST)):  # until nothing is asked and nothing comes
+        page.wait_for_function(ANSWERED)
 
 
 @pytest.fixture
@@ -168,7 +189,8 @@ def _new_page(browser: Browser, faults: list[str], width: int, **context: Any) -
     """A page in a fresh context; the errors that it throws or logs are added to the faults."""
     options = {"viewport": {"width": width, "height": 900}, "reduced_motion": "reduce"} | context
     page = browser.new_context(**options).new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(WATCH)
     page.on("pageerror", lambda error: faults.append(f"page error: {error}"))
     page.on("console", lambda line: _is_fault(line) and faults.append(line.text))
     return page

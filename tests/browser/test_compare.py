@@ -50,7 +50,7 @@ def test_a_phone_gets_a_heatmap_of_its_own_size(open_page):
 
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
-def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, model):
+def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, go_back, model):
     page = open_page(f"{LINK}layers&model={model}")
     click_dot(page, 2 * 8 + 5)
     expect(heading(page, "L2 H5")).to_be_visible()
@@ -63,6 +63,9 @@ def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, model):
     expect(page).to_have_url(re.compile("layer=2&head=5"))
     assert query(page)["text"] == TEXT and query(page)["model"] == model
     assert urlsplit(page.url).path == "/"
+    go_back(page)
+    expect(page.get_by_role("heading", name="Compare heads")).to_be_visible()
+    expect(heading(page, "L2 H5")).to_be_visible()
 
 
 def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
@@ -162,7 +165,7 @@ def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
 
 def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_back):
     page = open_page(f"/?text={TEXT}")
-    box = page.get_by_label("Sentence", exact=True)
+    first, box = page.url, page.get_by_label("Sentence", exact=True)
     box.fill("a red fox")
     box.press("Enter")
     expect(page).to_have_url(re.compile("red"))
@@ -184,7 +187,7 @@ def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_ba
     page.go_forward()
     expect(heading(page, "L1 H2 and L2 H4")).to_be_visible()
     wait_idle(page)
-    for _ in range(5):
+    while page.url != first:
         go_back(page)
     wait_idle(page)
     expect(box).to_have_value(TEXT)

@@ -252,13 +252,13 @@ def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_mod
     page.get_by_role("option", name="Another model").click()
     page.get_by_label("Folder or Hub id").fill(str(deep_model))
     page.get_by_label("Folder or Hub id").press("Enter")
-    expect(page.get_by_text("150 layers × 2 heads")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("150 layers × 2 heads")).to_be_visible(timeout=400_000)
     for number in range(3):
         type_text(page, f"number {number} " + "and so on " * 40)
         page.wait_for_timeout(200)
     type_text(page, "a red fox")
     n = len(mv.load("tiny-bert").trace("a red fox").tokens)
-    expect(page.get_by_text(f"150 layers × 2 heads · {n} tokens")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(f"150 layers × 2 heads · {n} tokens")).to_be_visible(timeout=400_000)
     wait_idle(page)
     expect(page.get_by_label("Sentence", exact=True)).to_have_value("a red fox")
     assert page.get_by_test_id("stException").count() == 0

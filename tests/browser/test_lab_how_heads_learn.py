@@ -10,7 +10,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 def test_the_lab_from_end_to_end(open_page, wait_idle):
     page = open_page("/lab-how-heads-learn?steps=200&heads=2&rate=0.01")
     page.get_by_role("button", name="Train").click()
-    expect(page.get_by_text("An induction head formed at step")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("An induction head formed at step")).to_be_visible(timeout=400_000)
     wait_idle(page)
     expect(page.get_by_text("All heads at step 200")).to_be_visible()
     slider = page.get_by_role("slider", name="Scrub through it")
@@ -37,7 +37,7 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
     page = open_page("/lab-how-heads-learn?steps=100", **PHONE)
     page.get_by_role("button", name="Train").click()
-    expect(page.get_by_text("The film")).to_be_visible(timeout=90_000)
+    expect(page.get_by_text("The film")).to_be_visible(timeout=400_000)
     wait_idle(page)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

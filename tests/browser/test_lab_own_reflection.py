@@ -14,7 +14,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page.get_by_text("All 4 tokens look at themselves most")).to_be_visible()
     expect(page).to_have_url(re.compile("equal=1"))
     page.get_by_role("button", name="Train").click()
-    expect(page.get_by_role("button", name="Train again")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("button", name="Train again")).to_be_visible(timeout=400_000)
     expect(page.get_by_text("texts that it never trained on")).to_be_visible()
     wait_idle(page)
     page.get_by_text("Mask all others").click()

@@ -11,7 +11,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     page = open_page("/lab-two-places?steps=100&width=8")
     page.get_by_role("button", name="Train 1 head and 2 heads").click()
     expect(page.get_by_role("button", name="Train 1 head and 2 heads again")).to_be_visible(
-        timeout=60_000
+        timeout=400_000
     )
     wait_idle(page)
     slider = page.get_by_role("slider", name="An unseen text")
@@ -19,7 +19,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     slider.press("ArrowRight")
     expect(page).to_have_url(re.compile("example=2"))
     page.get_by_role("button", name="Train 4, 8 heads as well").click()
-    expect(page.get_by_text("Best here:")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Best here:")).to_be_visible(timeout=400_000)
     wait_idle(page)
 
 
@@ -35,7 +35,7 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
     page = open_page("/lab-two-places?steps=100", **PHONE)
     page.get_by_role("button", name="Train 1 head and 2 heads").click()
-    expect(page.get_by_text("Where each head looks")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("Where each head looks")).to_be_visible(timeout=400_000)
     wait_idle(page)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")

@@ -1,6 +1,7 @@
 """The Learn section as a whole, in a real Chromium; each lab has a file of its own beside it."""
 
 import re
+from urllib.parse import urljoin
 
 from playwright.sync_api import expect
 
@@ -39,7 +40,7 @@ def test_two_tabs_do_not_disturb_each_other(open_page, wait_idle):
     slider.press("ArrowRight")
     expect(other).to_have_url(re.compile("tokens=5"))
     wait_idle(other)
-    expect(train.get_by_text("Where each head looks")).to_be_visible(timeout=60_000)
+    expect(train.get_by_text("Where each head looks")).to_be_visible(timeout=400_000)
     wait_idle(train)
     assert "tokens" not in train.url and "steps=200" in train.url
     assert other.url.endswith("/lab-own-reflection?tokens=5")
@@ -58,3 +59,18 @@ def test_the_glossary_is_searched_and_linked(open_page, wait_idle):
     wait_idle(page)
     again = open_page(page.url)
     expect(again.get_by_label("Search")).to_have_value("d_head")
+
+
+def test_a_link_of_the_glossary_opens_the_sentence_and_is_left_by_one_back(open_page, wait_idle):
+    page = open_page("/?text=The+old+dog+slept&layer=2&head=3")
+    page.get_by_role("button", name="Learn").click()
+    page.get_by_text("Glossary", exact=True).click()
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()
+    entry = page.get_by_role("listitem").filter(has_text="Capacity of the best head")
+    path = entry.get_by_role("link", name="Compare").get_attribute("href")
+    page.goto(urljoin(page.url, path))
+    expect(page.get_by_text("Information about the query").first).to_be_visible()
+    wait_idle(page)
+    expect(page.get_by_label("Sentence").first).to_have_value("The old dog slept")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Glossary")).to_be_visible()

@@ -139,7 +139,7 @@ def test_a_rate_is_a_least_squares_line_in_the_logarithms():
     assert found.exponent == pytest.approx(-slope) and not found.holds
     assert found.factor == pytest.approx(math.exp(start))
     root = lab.rate(steps, [3 * t**-0.5 for t in steps])
-    assert root.holds and root.factor == root.factor_root == pytest.approx(3)
+    assert root.holds and (root.factor, root.factor_root) == pytest.approx((3, 3))
     flat = lab.rate(steps, [1.0] * len(steps))
     assert flat.exponent == pytest.approx(0) and not flat.holds
     assert lab.rate([1, 2, 3], [1.0, 2.0, 3.0]) is None

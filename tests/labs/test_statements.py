@@ -91,7 +91,7 @@ def test_keys_are_unique_and_tolerances_said_in_words():
 def test_orthogonal_heads_fill_the_space_and_are_diverse():
     heads = torch.eye(6).reshape(6, 3, 2).transpose(0, 1).contiguous()  # (3, 6, 2), disjoint axes
     sides = measured.of_weights([heads])
-    assert float(sides["orthogonal"].left) == 0.0
+    assert float(sides["orthogonal"].left) == pytest.approx(0.0, abs=1e-12)
     assert float(sides["direct-sum"].left) == 6.0
     assert float(sides["direct-sum"].more["effective rank"]) == pytest.approx(6.0)
     for key in sides:

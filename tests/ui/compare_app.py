@@ -25,7 +25,7 @@ def _page() -> None:
 
 def compare(*open_tables: str, exports: Sequence[str] = (), **params: str) -> AppTest:
     """The page under a link, with the tables and the Export of these figures open."""
-    app = AppTest.from_function(_page, default_timeout=120)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     for key in open_tables:

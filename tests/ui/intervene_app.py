@@ -17,7 +17,7 @@ def _page() -> None:
 
 def intervene(*open_tables: str, more: str | None = None, **params: str) -> AppTest:
     """The page under a link, with the tables of these figures open and these further texts."""
-    app = AppTest.from_function(_page, default_timeout=120)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in ({"model": "tiny-gpt2", "text": TEXT} | params).items():
         app.query_params[name] = value
     for key in open_tables:

@@ -1,8 +1,15 @@
 """One lab's page as an app of its own, and what stands on it."""
 
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.ui.compare_app import check
+
+RUNS = ("mha_viz.capture.model.AttentionModel.trace", "mha_viz.ui.reporting.make_report")
 
 
 def _page(key: str) -> None:
@@ -17,12 +24,28 @@ def _page(key: str) -> None:
 
 def lab(key: str, *open_tables: str, **params: str) -> AppTest:
     """The lab's page under a link, with the tables of these figures open."""
-    app = AppTest.from_function(_page, args=(key,), default_timeout=120)
+    app = AppTest.from_function(_page, args=(key,), default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     for table in open_tables:
         app.session_state[f"{key}-{table}-table"] = True
     return app.run()
+
+
+def heavy(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:
+    """What of these heavy functions, of runs of a model and of reports is called from now on."""
+    calls: list[str] = []
+
+    def counted(place: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*args: Any, **options: Any) -> Any:
+            calls.append(place)
+            return function(*args, **options)
+
+        return count
+
+    for place in (*RUNS, *places):
+        monkeypatch.setattr(place, counted(place, resolve_name(place)))
+    return calls
 
 
 def warns_of(key: str, **params: str) -> None:

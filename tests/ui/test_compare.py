@@ -287,8 +287,14 @@ def test_a_row_with_one_key_is_not_the_largest_weight():
     weight = format_weight(rows[query, key])
     assert (
         f"the largest weight is {weight}, from “{record.labels[query + 1]}” to "
-        f"“{record.labels[key]}”" in said(app).replace("\\", "")
+        f"“{record.labels[key]}”; the first token, which sees only itself, is left out."
+        in said(app).replace("\\", "")
     )
+
+
+def test_rounding_decides_no_statement():
+    assert diversity._at_most(1.0000001, 1.0) and diversity._at_most(0.5, 1.0)
+    assert not diversity._at_most(1.001, 1.0)
 
 
 def test_a_statement_of_equality_needs_both_sides_near():

@@ -10,13 +10,14 @@ import mha_viz as mv
 from mha_viz.capture.induction import induction_scores
 from mha_viz.capture.model import AttentionModel
 from mha_viz.core.metrics import METRICS
-from mha_viz.ui import drawing, memory, scene
+from mha_viz.ui import drawing, memory, scene, views
+from tests.ui.compare_app import said
 
 APP = Path(__file__).parents[2] / "app.py"
 
 
 def run(**params: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=60)
+    app = AppTest.from_file(str(APP), default_timeout=300)
     for table in ("heads-table", "card-table"):
         app.session_state[table] = True  # open
     for name, value in params.items():
@@ -35,6 +36,25 @@ def test_first_visit_draws_the_default_sentence():
     n = len(mv.load("tiny-bert").trace(text).tokens)
     assert f"4 layers × 8 heads · {n} tokens" in captions(app)
     assert app.subheader[0].value == "L0 H0"
+
+
+@pytest.mark.parametrize(
+    "link", [{"text": "Hello there"}, {"text": "Hello there", "layer": "0", "mass": ".9"}]
+)
+def test_a_link_that_says_the_view_in_other_words_is_left_as_it_is(link):
+    app = run(**link)
+    assert dict(app.query_params) == link  # written anew it would take one more Back
+    app.selectbox(key="ask_layer").select(2).run()
+    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there", "layer": "2"}
+    app.selectbox(key="ask_layer").select(0).run()
+    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there"}
+
+
+@pytest.mark.parametrize("link", [{}, {"layer": "99"}, {"text": "Hello there", "colour": "red"}])
+def test_an_address_that_does_not_say_the_view_is_written(link):
+    written = dict(run(**link).query_params)
+    assert written.keys() == {"model", "text"}
+    assert written["text"] == link.get("text", views.DEFAULT.text)
 
 
 def test_tables_are_made_only_while_they_are_open():
@@ -204,6 +224,32 @@ def test_the_mass_that_is_left_out_is_said():
     removed = 1 - pattern[..., kept].sum(-1).mean(-1)
     assert f"{removed.mean():.1%} of the weight" in captions(app)
     assert f"{removed[2, 1]:.1%} of L2 H1" in captions(app)
+
+
+LONE = "which sees only itself, is left out."
+
+
+def test_the_row_that_the_largest_weight_leaves_out_is_named():
+    link = dict(text="The old dogs slept", layer="2", head="2")
+    app = run(model="tiny-gpt2", show="table", **link)
+    sentence = said(app).replace("\\", "")
+    pairs = app.dataframe[-2].value
+    best = pairs[pairs["Query"] > 0].iloc[0]
+    assert (pairs["Weight"][0], pairs["Query"][0]) == (1.0, 0)  # it stands beside the sentence
+    assert f"“{best['Looks']}” to “{best['at']}”; the first token, {LONE}" in sentence
+    assert "The first token sees only itself: its weight is 1 in every head." in captions(app)
+    words = said(run(model="tiny-gpt2", words="1", **link)).replace("\\", "")
+    assert f"the first word, {LONE}" in words
+    pair = run(model="tiny-gpt2", show="pair", **link)
+    shown = [pair.selectbox(key=f"ask_{name}").value for name in ("query", "key")]
+    assert shown == [best["Query"], best["Key"]]
+
+
+@pytest.mark.parametrize("link", [{"model": "tiny-bert"}, {"model": "tiny-gpt2", "text": "A"}])
+def test_nothing_is_said_to_be_left_out_where_nothing_is(link):
+    app = run(show="table", **link)
+    assert "largest weight is" in said(app) and LONE not in said(app)
+    assert "sees only itself" not in captions(app)
 
 
 def test_everything_left_out_is_an_error_in_words():

@@ -35,7 +35,7 @@ def demo() -> None:
 
 @pytest.fixture
 def app() -> AppTest:
-    return AppTest.from_function(demo, default_timeout=30)
+    return AppTest.from_function(demo, default_timeout=300)
 
 
 def test_closed_table_and_menu_hold_nothing(app):

@@ -3,7 +3,9 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -13,11 +15,15 @@ from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
 from mha_viz.ui import views
 from mha_viz.ui.learn import glossary_terms
-from mha_viz.ui.learn.contents import BY_KEY
-from tests.ui.compare_app import check
+from mha_viz.ui.learn.contents import LABS
+from tests.ui.compare_app import check, compare
+from tests.ui.lab_app import lab
+from tests.ui.test_state import VIEW
 
 ROOT = Path(__file__).parents[2]
 TERMS = [term for _, terms in glossary_terms.GROUPS for term in terms]
+WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
+LINKED = set("section measure space sort least only show method".split())  # what links choose
 _LOCAL = {"merge", "aligned_query", "aligned_key"}  # of one function, which explains them
 
 
@@ -31,7 +37,7 @@ def _page() -> None:
 
 
 def opened(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=60)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()
@@ -54,7 +60,7 @@ def test_every_quantity_and_label_is_there(page):
         for part in metric.formula.split(r",\quad "):
             assert rf"$\displaystyle {part}$" in text, key
     for label in LABELS.values():
-        assert f"explore?only={label.key}" in text
+        assert f"only={label.key})" in text
 
 
 def test_every_axis_of_the_core_is_explained():
@@ -85,20 +91,104 @@ def test_every_name_of_the_design_is_there():
     assert "head_output" in dir(AttentionRecord)
 
 
-def test_links_lead_to_pages_that_take_them(page):
-    text = listed(page)
-    links = re.findall(r"\]\(([^)]*)\)", text)
-    pages = {"explore", "compare", "intervene"} | {lab.address for lab in BY_KEY.values()}
-    assert len(links) > 50
-    for link in links:
-        address, _, query = link.partition("?")
-        assert address in pages, link
-        params = dict(pair.split("=") for pair in query.split("&")) if query else {}
-        if address in ("explore", "compare", "intervene"):
-            assert views.from_params(params)[1] == [], link
-            assert set(params) <= set(views.View.__dataclass_fields__)
-    for key in BY_KEY:
-        assert key not in {lab for *_, lab in glossary_terms.MISCONCEPTIONS} or key in BY_KEY
+def test_links_lead_to_pages_of_the_app_and_keep_the_view():
+    pages = {page.url_path for page in app().session_state.pages.values()}
+    view = replace(VIEW, model="tiny-gpt2", least=3.0)  # a view in which nothing is as it was
+    found = [split(link) for link in links(listed(opened(**views.to_params(view))))]
+    assert len(found) > 50
+    for page, params in found:
+        assert page in pages
+        if page in WITH_A_VIEW:
+            linked, problems = views.from_params(params)
+            assert not problems and set(params) <= views.NAMES
+            for name in views.NAMES - LINKED:
+                assert getattr(linked, name) == getattr(view, name), (page, params, name)
+        else:
+            assert page.startswith("lab-") and not params
+
+
+def test_the_pages_that_labs_and_buttons_lead_to_are_there():
+    pages = app().session_state.pages
+    assert {"explore", "learn", "glossary", *(one.address for one in LABS)} <= pages.keys()
+    assert {name: page.url_path for name, page in pages.items()} == {
+        name: "" if name == "explore" else name for name in pages
+    }
+
+
+def test_a_text_too_long_for_a_link_is_said(page):
+    assert not page.caption
+    long = opened()
+    long.session_state.view = replace(views.DEFAULT, text="word " * 500)
+    assert "too long for a link" in long.run().caption[0].value
+    assert len(max(links(listed(long)), key=len)) < 200
+
+
+SEEN = {  # what a page shows of each quantity that is no choice of a menu
+    "diversity": "Diversity D of heads",
+    "head_rank": "Effective rank of each head",
+    "coverage_ratio": "Effective rank of what heads write",
+    "capacity_total": "all heads, each for itself",
+    "capacity_best": "the best single head",
+    "capacity_pooled": "the heads’ mean pattern",
+    "capacity_bound": "at most, taken together",
+    "variance_ratio": "Var(Σ heads) ≤ Σ Var(head)",
+    "norm_ratio": "E‖Σ heads‖² = d_model",
+    "attention_rollout": "Rollout from the input",
+    "attention_flow": "flow, as shares",
+    "value_weighted": "weight × length of the value",
+    "cosine": "|cos| of W_Q",
+    "product_cosine": "|cos| of W_QK",
+    "subspace_overlap": "mean overlap of two heads",
+}
+
+
+def test_the_link_of_a_quantity_leads_to_it():
+    page = opened(only="induction", least="7", show="pair", sort="distance")
+    texts: dict[str, str] = {}  # of each page, read once
+    for key, metric in METRICS.items():
+        entry = next(line for line in re.split(r"\n(?=- )", listed(page)) if f"`{key}`" in line)
+        if "In Python" in entry:
+            assert key == "product_overlap" and not links(entry)
+            continue
+        (link,) = links(entry)
+        name, params = split(link)
+        if metric.of == "head":
+            shown = app(**params)
+            assert shown.selectbox(key="ask_sort").value == key, key
+            assert not {"only", "least"} & params.keys()  # no head is left out
+            assert all("no order" not in told.value for told in shown.warning), key
+        elif metric.of == "pair":
+            assert compare(**params).selectbox(key="ask_measure").value == key
+        else:
+            if link not in texts:
+                texts[link] = check(at(name, params))
+            assert re.search(rf"{re.escape(SEEN[key])}(?!\w)", texts[link]), key
+
+
+def at(page: str, params: dict[str, str]) -> AppTest:
+    """That page of the app, with all its tables as they are when it is opened."""
+    if page == "":
+        return app(**params)
+    return compare(**params) if page == "compare" else lab(page.removeprefix("lab-"), **params)
+
+
+def app(**params: str) -> AppTest:
+    """The whole app on its first page."""
+    found = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
+    for name, value in params.items():
+        found.query_params[name] = value
+    return found.run()
+
+
+def links(text: str) -> list[str]:
+    return re.findall(r"\]\(([^)]*)\)", text)
+
+
+def split(link: str) -> tuple[str, dict[str, str]]:
+    """The page and the choices that a browser makes of a link, with the app served under /base/."""
+    parts = urlsplit(urljoin("http://host/base/glossary", link))
+    assert parts.path.startswith("/base/"), link
+    return parts.path.removeprefix("/base/"), dict(parse_qsl(parts.query))
 
 
 def test_the_search_finds_and_is_in_the_link():

@@ -44,7 +44,7 @@ def test_threads_that_make_the_same_thing_do_not_count_it_twice():
     cache, gate = Cache(), threading.Barrier(5)
 
     def make():
-        gate.wait(timeout=10)  # all five are making it at once
+        gate.wait(timeout=300)  # all five are making it at once
         return "value"
 
     threads = [threading.Thread(target=lambda: cache.get("k", make, lambda _: 7)) for _ in range(5)]

@@ -17,7 +17,7 @@ APP = Path(__file__).parents[2] / "app.py"
 
 
 def explore(**params: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=120)
+    app = AppTest.from_file(str(APP), default_timeout=300)
     for folded in ("heads-table", "card-table"):
         app.session_state[folded] = True  # open
     for name, value in params.items():

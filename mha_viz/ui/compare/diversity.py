@@ -12,6 +12,7 @@ from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, vari
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.labs.statements import ROUNDING
 from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.plots.theme import format_number
 from mha_viz.ui import exports, figures, look, memory, state, words
@@ -156,13 +157,18 @@ def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
     rows = []
     for layer in range(record.n_layers):
         together, apart = float(variance.of_sum[layer]), float(variance.sum_of[layer])
-        holds = together <= apart if z.shape[-2] > 1 else None  # one token does not vary
+        holds = _at_most(together, apart) if z.shape[-2] > 1 else None  # one token does not vary
         rows.append(_row("Var(Σ heads) ≤ Σ Var(head)", layer, together, apart, holds))
     for layer in range(record.n_layers):
         left, right = float(norm.mean_square[layer]), float(norm.d_model[layer])
         holds = abs(left - right) <= CLOSE * right
         rows.append(_row("E‖Σ heads‖² = d_model", layer, left, right, holds))
     return rows
+
+
+def _at_most(left: float, right: float) -> bool:
+    """Up to rounding: the variance of a single head is not more than its own by its last bit."""
+    return left <= right * (1 + ROUNDING)
 
 
 def _row(

@@ -6,14 +6,16 @@ Knows streamlit; must not import torch: the first lines are there first.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
-from mha_viz.ui import look, memory
+from mha_viz.ui import look, memory, state, views
 from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.contents import BY_KEY
-from mha_viz.ui.learn.glossary_terms import GROUPS, MISCONCEPTIONS, Term
+from mha_viz.ui.learn.contents import BY_KEY, LABS
+from mha_viz.ui.learn.glossary_terms import GROUPS, MISCONCEPTIONS, Place, Term
 from mha_viz.ui.messages import plain
 
 SEARCH = "glossary-search"
@@ -23,10 +25,17 @@ QUANTITIES = {
     "parameters": "Quantities of two heads, from their weights", "layer": "Quantities of a layer",
     "flow": "Quantities of all layers together",
 }  # fmt: skip
-_WHERE = {
-    "diversity": ("Compare", "compare?section=diversity"),
-    "value_weighted": ("Explore", "explore?show=carried"),
+_SEEN = {  # quantities that are not where others of their kind are
+    "value_weighted": Place("Explore", "explore", (("show", "carried"),)),
+    "cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_Q"))),
+    "product_cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_QK"))),
+    "subspace_overlap": Place(BY_KEY["statements"].title, BY_KEY["statements"].address),
 }
+_IN_PYTHON = {  # quantities that no page shows
+    "product_overlap": 'parameter_similarity(model, "W_QK", "subspace_overlap")',
+}
+_ALL_HEADS = (("sort", ""), ("least", 0.0), ("only", ""))  # none left out by an earlier choice
+_WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
 
 def draw() -> None:
@@ -34,7 +43,12 @@ def draw() -> None:
     look.page_style()
     frame.sidebar()
     st.title("Glossary", anchor=False)
-    st.markdown("The names, symbols and shapes that are used everywhere in the app.")
+    st.markdown(
+        "The names, symbols and shapes that are used everywhere in the app. Links open in a new "
+        "tab, with your model and sentence."
+    )
+    if not state.link():
+        st.caption("Your text is too long for a link: the new tab opens without it.")
     wanted = _search().lower().split()
     found = 0
     for title, terms in GROUPS:
@@ -79,7 +93,7 @@ def _of_term(term: Term) -> tuple[str, str]:
     if term.shape:
         parts.append(f"`({', '.join(term.shape.split())})`")
     parts.append(f"– {plain(term.meaning)}")
-    parts += [_link(*place) for place in term.where]
+    parts += [_link(place) for place in term.where]
     return f"{term.name} {term.shape} {term.meaning}", " ".join(parts)
 
 
@@ -90,7 +104,7 @@ def _of_metric(metric: Any) -> tuple[str, str]:
     lines = (
         f"**{plain(metric.title)}** `{metric.key}` – {plain(metric.meaning)} "
         f"*{plain(f'{unit}, {span}; {metric.direction}.')}* "
-        f"{plain(metric.source)}. {_link(*_place(metric))}",
+        f"{plain(metric.source)}. {_where(metric)}",
         _formula(metric.formula),
     )
     searched = f"{metric.key} {metric.title} {metric.meaning} {metric.unit} {metric.source}"
@@ -106,30 +120,42 @@ def _number(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def _place(metric: Any) -> tuple[str, str]:
+def _where(metric: Any) -> str:
     """Where a quantity is seen."""
-    if metric.key in _WHERE:
-        return _WHERE[metric.key]
-    return {
-        "head": ("Explore", f"explore?sort={metric.key}"),
-        "pair": ("Compare", f"compare?section=alike&measure={metric.key}"),
-        "parameters": ("Compare", "compare?section=diversity"),
-        "layer": (BY_KEY["statements"].title, BY_KEY["statements"].address),
-        "flow": ("Compare", "compare?section=flow"),
+    if metric.key in _IN_PYTHON:
+        return f"In Python: `{_IN_PYTHON[metric.key]}`"
+    return _link(_SEEN.get(metric.key) or _with_its_kind(metric))
+
+
+def _with_its_kind(metric: Any) -> Place:
+    if metric.of == "head":
+        return Place("Explore", "explore", (*_ALL_HEADS, ("sort", metric.key)))
+    chosen = {
+        "pair": (("section", "twins"), ("measure", metric.key)),
+        "layer": (("section", "diversity"),),
+        "flow": (("section", "flow"),),
     }[metric.of]
+    return Place("Compare", "compare", chosen)
 
 
 def _of_label(label: Any) -> tuple[str, str]:
-    seen = _link("Explore", f"explore?only={label.key}")
+    seen = _link(Place("Explore", "explore", (*_ALL_HEADS, ("only", label.key))))
     searched = f"{label.key} {label.title} {label.meaning}"
     return searched, f"**{plain(label.title)}** – {plain(label.meaning)} {seen}"
 
 
 def _of_belief(belief: str, truth: str, lab: str) -> tuple[str, str]:
-    line = f"*“{plain(belief)}”* {plain(truth)} {_link(BY_KEY[lab].title, BY_KEY[lab].address)}"
-    return f"{belief} {truth}", line
+    seen = _link(Place(BY_KEY[lab].title, BY_KEY[lab].address))
+    return f"{belief} {truth}", f"*“{plain(belief)}”* {plain(truth)} {seen}"
 
 
-def _link(label: str, address: str) -> str:
-    """Relative: the app may be served under a path."""
-    return f"[{plain(label)}]({address})"
+def _link(place: Place) -> str:
+    """A link in markdown. It opens a tab that knows nothing of this session, so it says all.
+
+    Relative: the app may be served under a path. The first page is at that path itself.
+    """
+    address = "./" if place.page == "explore" else place.page
+    if place.page not in _WITHOUT_VIEW:
+        view = replace(state.current(), **dict(place.chosen))
+        address += f"?{urlencode(views.to_params(view))}"
+    return f"[{plain(place.title)}]({address})"

@@ -6,6 +6,15 @@ Knows words only; must not import torch: quantities have their own table, `METRI
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Place(NamedTuple):
+    """Where something is seen: a page of the app, by its name there, and what is chosen on it."""
+
+    title: str
+    page: str
+    chosen: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -16,18 +25,21 @@ class Term:
         name: as it is written in code and on screen. symbol: in LaTeX, or "".
         shape: of a tensor, by the names of its axes, or "".
         meaning: one or two plain sentences.
-        where: links of this app that show it, as (label, address).
+        where: what shows it in this app.
     """
 
     name: str
     meaning: str
     symbol: str = ""
     shape: str = ""
-    where: tuple[tuple[str, str], ...] = ()
+    where: tuple[Place, ...] = ()
 
 
-def _lab(title: str, key: str) -> tuple[tuple[str, str], ...]:
-    return ((title, f"lab-{key}"),)
+def _lab(title: str, key: str) -> tuple[Place, ...]:
+    return (Place(title, f"lab-{key}"),)
+
+
+INTERVENE = (Place("Intervene", "intervene"),)
 
 
 SIZES = (
@@ -81,7 +93,7 @@ TENSORS = (
          r"\frac{Q K^\top}{\sqrt{d_k}} + M", "layer head query key"),
     Term("pattern", "Attention weights: softmax of the scores. Rows sum to 1; a query that may see "
          "nothing has zeros.", "A", "layer head query key",
-         (("Explore", "explore"), *_lab("Soft lookup", "soft-lookup"))),
+         (Place("Explore", "explore"), *_lab("Soft lookup", "soft-lookup"))),
     Term("z", "What a head gathers: its pattern times its values.", r"z = A V",
          "layer head query d_head", _lab("Step by step", "step-by-step")),
     Term("head_output", "What a head adds to the token’s vector: z times its slice of W_O.",
@@ -92,9 +104,9 @@ TENSORS = (
          r"W_Q W_K^\top,\; W_V W_O", "head d_model d_model",
          _lab("Why W_V and W_O?", "value-output")),
     Term("gate", "A factor on a head’s z: 1 leaves it, 0 switches it off.", r"\xi", "layer head",
-         (("Intervene", "intervene"),)),
+         INTERVENE),
     Term("logits", "What the model says of each token of its vocabulary, before softmax.", "",
-         "token d_vocab", (("Intervene", "intervene"),)),
+         "token d_vocab", INTERVENE),
 )  # fmt: skip
 
 KINDS = (
@@ -107,24 +119,24 @@ KINDS = (
          "do."),
     Term("special token", "A marker that is not part of the text: [CLS], [SEP], <|endoftext|>."),
     Term("attention is not explanation", "Weights say where a head looks, not what the model makes "
-         "of it. To see what a head does, switch it off.", where=(("Intervene", "intervene"),)),
+         "of it. To see what a head does, switch it off.", where=INTERVENE),
 )  # fmt: skip
 
 STUDIES = (
     Term("ablation", "A head’s z is set to zero, its mean, or uniform attention, and the "
-         "prediction is compared.", where=(("Intervene", "intervene"),)),
+         "prediction is compared.", where=INTERVENE),
     Term("patching", "A head’s z or pattern is taken from a run on another text.",
-         where=(("Intervene", "intervene"),)),
+         where=INTERVENE),
     Term("ablation_kl", "How far an ablation moves the prediction: KL divergence, nats.",
-         r"\operatorname{KL}(p \,\Vert\, p_\text{ablated})", where=(("Intervene", "intervene"),)),
+         r"\operatorname{KL}(p \,\Vert\, p_\text{ablated})", where=INTERVENE),
     Term("ablation_delta_logprob", "How much more or less likely a token becomes, nats.",
-         r"\ln p_\text{ablated} - \ln p", where=(("Intervene", "intervene"),)),
+         r"\ln p_\text{ablated} - \ln p", where=INTERVENE),
     Term("gradient_importance", "How steeply the loss answers to a head’s gate.",
          r"|\partial \mathcal{L} / \partial \xi|",
-         where=(("Intervene", "intervene?method=gradient"),)),
+         where=(Place("Intervene", "intervene", (("method", "gradient"),)),)),
     Term("baseline", "What a head that has learned nothing scores: uniform attention, a fixed "
          "offset, or the same model with random weights.",
-         where=(("Compare", "compare?section=layers"),)),
+         where=(Place("Compare", "compare", (("section", "layers"),)),)),
     Term("confidence interval", "A range around a mean over texts, made so that it holds the true "
          "mean in 95 of 100 repetitions of the study."),
     Term("nats", "Unit of entropy with the natural logarithm: 1 nat is 1.44 bits."),
