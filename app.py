@@ -6,10 +6,12 @@ The server imports this file for `app`; for each page it then runs it as a scrip
 import streamlit as st
 from starlette.middleware import Middleware
 
-from mha_viz.ui import gate, look, memory, state, stopping
 from mha_viz.ui.learn import glossary
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import compare, explore, intervene, learn
+from mha_viz.ui.server import gate, stopping
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.widgets import look
 
 if __name__ != "__main__":
     app = st.App(__file__, lifespan=stopping.quietly, middleware=[Middleware(gate.Gate)])

@@ -13,8 +13,8 @@ from benchmarks import peer
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.measure import Result, Skipped, ratio, spread
 from benchmarks.trace import text
-from mha_viz.plots.payload import grid_payload
-from mha_viz.plots.standalone import grid_html
+from mha_viz.web.payload import grid_payload
+from mha_viz.web.standalone import grid_html
 
 LAYERS, HEADS = 12, 12
 ROUNDS = {32: 5, 64: 3, 128: 1, 512: 3}

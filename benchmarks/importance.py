@@ -17,10 +17,10 @@ from transformers.utils import logging
 from benchmarks.measure import Result, Skipped, interleaved, ratio, spread
 from benchmarks.peer import transformer_bridge
 from benchmarks.trace import WORDS, text, traced_model
-from mha_viz.capture.attention_function import IMPLEMENTATION, Probe
-from mha_viz.capture.importance import head_importance
-from mha_viz.capture.loss import Prepared, questions
-from mha_viz.capture.model import AttentionModel
+from mha_viz.engine.attention_function import IMPLEMENTATION, Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.importance import head_importance
+from mha_viz.prediction.loss import Prepared, questions
 
 N_TOKENS = 64
 SAMPLE = 9  # heads that the separate passes are timed on

@@ -21,12 +21,12 @@ from transformers.utils import logging
 from benchmarks.measure import Result, interleaved, ratio, spread
 from benchmarks.memory import MIB, forget_peak, status
 from benchmarks.trace import network, text, traced_model
-from mha_viz.capture.report import head_report
 from mha_viz.core.measure import measure as every_number
 from mha_viz.core.metrics.layers import coverage
 from mha_viz.core.metrics.outputs import effective_rank, output_root
 from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy
 from mha_viz.core.record import AttentionRecord
+from mha_viz.reports.report import head_report
 
 AIMS = {("report", 128): 0.15, ("jensen_shannon", 128): 1.0}  # over the bare pass
 PEAK = 144  # MiB that nothing may take more than, at 512 tokens: as much as the patterns

@@ -14,8 +14,8 @@ from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
 from benchmarks.measure import Result, interleaved, ratio, spread
-from mha_viz.capture.attention_function import IMPLEMENTATION, Probe, register
-from mha_viz.capture.model import AttentionModel
+from mha_viz.engine.attention_function import IMPLEMENTATION, Probe, register
+from mha_viz.engine.model import AttentionModel
 
 WORDS = ["[PAD]", "[UNK]", *(a + b for a, b in product(ascii_lowercase, repeat=2))]
 AIMS = {32: 1.0, 128: 0.85, 512: 1.10}  # of the record over the bare pass, by tokens

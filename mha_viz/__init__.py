@@ -16,18 +16,18 @@ from mha_viz.core import display
 from mha_viz.errors import MhaVizError
 
 if TYPE_CHECKING:
-    from mha_viz.capture.catalog import ModelInfo, list_models
-    from mha_viz.capture.intervention import Intervention
-    from mha_viz.capture.loading import load
-    from mha_viz.capture.model import AttentionModel
-    from mha_viz.capture.parameters import diversity, parameter_similarity
-    from mha_viz.capture.report import head_report
+    from mha_viz.checkpoints.catalog import ModelInfo, list_models
+    from mha_viz.checkpoints.loading import load
     from mha_viz.core.attention import attention
     from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
     from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.record import AttentionRecord, Token
+    from mha_viz.engine.intervention import Intervention
+    from mha_viz.engine.model import AttentionModel
     from mha_viz.notebook import show_head
+    from mha_viz.reports.parameters import diversity, parameter_similarity
+    from mha_viz.reports.report import head_report
 
 __version__ = "0.1.0"
 
@@ -40,16 +40,16 @@ _HOME = {
     "METRICS": "mha_viz.core.metrics",
     "AttentionRecord": "mha_viz.core.record",
     "Token": "mha_viz.core.record",
-    "AttentionModel": "mha_viz.capture.model",
-    "ModelInfo": "mha_viz.capture.catalog",
-    "list_models": "mha_viz.capture.catalog",
-    "load": "mha_viz.capture.loading",
+    "AttentionModel": "mha_viz.engine.model",
+    "ModelInfo": "mha_viz.checkpoints.catalog",
+    "list_models": "mha_viz.checkpoints.catalog",
+    "load": "mha_viz.checkpoints.loading",
     "show_head": "mha_viz.notebook",
-    "head_report": "mha_viz.capture.report",
+    "head_report": "mha_viz.reports.report",
     "head_similarity": "mha_viz.core.measure",
-    "parameter_similarity": "mha_viz.capture.parameters",
-    "diversity": "mha_viz.capture.parameters",
-    "Intervention": "mha_viz.capture.intervention",
+    "parameter_similarity": "mha_viz.reports.parameters",
+    "diversity": "mha_viz.reports.parameters",
+    "Intervention": "mha_viz.engine.intervention",
 }
 
 __all__ = [

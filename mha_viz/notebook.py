@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.plots.labels import clean, head_name, html_text
-from mha_viz.plots.payload import grid_payload
+from mha_viz.web.labels import clean, head_name, html_text
+from mha_viz.web.payload import grid_payload
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -32,7 +32,7 @@ def record_html(record: AttentionRecord) -> str:
     Returns:
         HTML in which no token is markup.
     """
-    from mha_viz.plots.standalone import fragment, grid_html
+    from mha_viz.web.standalone import fragment, grid_html
 
     page = grid_html(record_payload(record))
     frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads")

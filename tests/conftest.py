@@ -29,6 +29,7 @@ from hypothesis import settings  # noqa: E402
 from xdist.scheduler import LoadFileScheduling  # noqa: E402
 
 torch.set_num_threads(1)
+pytest_plugins = ["tests.making.fixtures"]
 
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=25, derandomize=True, print_blob=True)

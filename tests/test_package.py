@@ -116,8 +116,8 @@ assert not page.exception, page.exception
 def test_the_source_tree_installed_is_used_from_anywhere(source_scripts, tmp_path) -> None:
     code = """
 import mha_viz
-from mha_viz import cli
-from mha_viz.capture.catalog import shipped_folder
+from mha_viz.cli import main as cli
+from mha_viz.checkpoints.catalog import shipped_folder
 print(mha_viz.__file__, cli._app_script(), shipped_folder())
 """
     found = run(source_scripts / "python", "-I", "-c", code, cwd=tmp_path).split()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
 
 MOST = {

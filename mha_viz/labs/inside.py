@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mha_viz.capture.inside import Inside as Inside
-from mha_viz.capture.inside import layer_inside
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.inside import Inside as Inside
+from mha_viz.engine.inside import layer_inside
+from mha_viz.engine.model import AttentionModel
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
 

@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.capture.robustness import Robustness
 from mha_viz.core.checks import Anything
 from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.core.metrics.layers import capacity, norm_statement, variance_statement
@@ -20,6 +19,7 @@ from mha_viz.core.metrics.outputs import rank_of_gram
 from mha_viz.core.metrics.parameters import diversity, subspace_overlap
 from mha_viz.core.metrics.spread import information
 from mha_viz.errors import ArgumentError
+from mha_viz.interventions.robustness import Robustness
 from mha_viz.labs.statements import Layers, Sides
 
 N_DRAWS = 2_000
@@ -242,7 +242,7 @@ def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
     """The statement about failure: what the loss does when one head of a layer is off.
 
     Args:
-        found: from `mha_viz.capture.robustness`. n_layers: of the model.
+        found: from `mha_viz.interventions.robustness`. n_layers: of the model.
 
     Returns:
         "failure": the largest rise over the heads of a layer that were off, nats per token, beside

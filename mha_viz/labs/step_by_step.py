@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core.attention import scores, softmax, z
 from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.labs.inside import Inside, spread
 

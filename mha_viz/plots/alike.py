@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
     as_numbers,
@@ -27,7 +26,8 @@ from mha_viz.plots.frame import (
     missing_note,
     stays,
 )
-from mha_viz.plots.labels import clean, hover_text, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, hover_text, plotly_text
 
 # Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
 CORNERS = (

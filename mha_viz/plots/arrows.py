@@ -12,9 +12,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import as_numbers, drawn, heading
-from mha_viz.plots.labels import clean_all, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean_all, plotly_text
 
 
 def arrows(

@@ -14,9 +14,9 @@ from jaxtyping import Num
 from numpy.typing import NDArray
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import drawn, legend
-from mha_viz.plots.labels import clean, clean_all, hover_text, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
 
 _NAMED = 60  # tokens up to which each has its name below
 

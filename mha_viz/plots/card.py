@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import (
     as_numbers,
     check_head,
@@ -23,8 +22,9 @@ from mha_viz.plots.frame import (
     quantity,
     stays,
 )
-from mha_viz.plots.labels import clean, head_name, plotly_text
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, plotly_text
 
 TICK = 10  # pixels
 _Dot = tuple[float, float, list[int], str]  # x, y, [layer, head], hover

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_viz.plots import theme
 from mha_viz.plots.frame import Limits
+from mha_viz.web import theme
 
 MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
 PHONE = 300  # pixels that a phone leaves for all columns: their labels fit this width

@@ -13,7 +13,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
@@ -24,7 +23,8 @@ from mha_viz.plots.frame import (
     over,
     quantity,
 )
-from mha_viz.plots.labels import clean, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, plotly_text
 
 _MARKED = 40  # points up to which each has a marker
 Axis = Literal["linear", "log"]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells, theme
+from mha_viz.plots import cells
 from mha_viz.plots.frame import (
     Limits,
     as_numbers,
@@ -26,8 +26,9 @@ from mha_viz.plots.frame import (
     stays,
     with_unit,
 )
-from mha_viz.plots.labels import clean, clean_all, head_name, hover_text, plotly_text
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
 
 def difference_heatmap(

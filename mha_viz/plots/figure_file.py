@@ -12,9 +12,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from mha_viz.plots import theme
-from mha_viz.plots.labels import clean, plotly_text
-from mha_viz.plots.standalone import figure_html as figure_html
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, plotly_text
+from mha_viz.web.standalone import figure_html as figure_html
 
 WIDTH = 1000  # pixels of a picture whose figure does not say how wide it is
 _HEIGHT = 450  # what plotly takes where a figure does not say how high it is

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
-from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, plotly_text
 
 # Lines of text that fit a phone 390 pixels wide; plotly does not wrap them.
 _TITLE_LETTERS, _NOTE_LETTERS = 42, 54

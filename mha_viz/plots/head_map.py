@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
     SYMBOLS,
@@ -29,6 +28,7 @@ from mha_viz.plots.frame import (
     missing_note,
     stays,
 )
+from mha_viz.web import theme
 
 _NAMED = 24  # heads up to which each has its name beside it
 

@@ -15,10 +15,10 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.plots import theme
 from mha_viz.plots.frame import drawn
-from mha_viz.plots.labels import clean_all, plotly_text
-from mha_viz.plots.payload import as_weights, check_range
+from mha_viz.web import theme
+from mha_viz.web.labels import clean_all, plotly_text
+from mha_viz.web.payload import as_weights, check_range
 
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _TICK_LABEL = 16  # characters of a label beside the axis; hover shows all of it

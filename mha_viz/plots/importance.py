@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.frame import (
     as_numbers,
@@ -27,7 +26,8 @@ from mha_viz.plots.frame import (
     missing_note,
     stays,
 )
-from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, plotly_text
 
 Interval = tuple[Any, Any]  # two (layer, head): the lower and the upper end
 _OPACITY = 0.65

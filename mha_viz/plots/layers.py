@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
@@ -33,7 +32,8 @@ from mha_viz.plots.frame import (
     stays,
     unit_text,
 )
-from mha_viz.plots.labels import clean, head_name, hover_text, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, hover_text, plotly_text
 
 _SPREAD = 0.66  # how much of a layer's width its heads take
 

@@ -1,7 +1,7 @@
 """A small matrix with its numbers written into the cells: the arithmetic of the labs.
 
 Knows arrays, colours and how wide text is. Must not know what the numbers mean, nor how a browser
-draws them: that is in mha_viz/ui/components/number_table.js.
+draws them: that is in mha_viz/web/components/number_table.js.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.cells import ends_of
 from mha_viz.plots.frame import Limits, as_numbers
-from mha_viz.plots.labels import clean, clean_all
+from mha_viz.web.labels import clean, clean_all
 
 MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels

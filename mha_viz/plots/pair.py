@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import drawn
-from mha_viz.plots.labels import clean, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, plotly_text
 
 
 def score_products(

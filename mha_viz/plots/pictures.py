@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.cells import colour_bar
 from mha_viz.plots.frame import as_numbers, drawn
-from mha_viz.plots.labels import clean, hover_text, plotly_text
 from mha_viz.plots.numbers import Cells, short_numbers
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, hover_text, plotly_text
 
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells, theme
+from mha_viz.plots import cells
 from mha_viz.plots.frame import as_numbers, drawn, heading, legend, quantity, stays, with_unit
-from mha_viz.plots.labels import clean, clean_all, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, clean_all, plotly_text
 
 _ROW = 34  # pixels that a token's pair of bars takes
 _TOKEN = 15  # letters of a token beside its bars; hover shows more

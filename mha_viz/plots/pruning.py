@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
@@ -28,7 +27,8 @@ from mha_viz.plots.frame import (
     stays,
     with_unit,
 )
-from mha_viz.plots.labels import clean, head_name, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, head_name, plotly_text
 
 QUANTILES = (0.05, 0.5, 0.95)
 _DRAWS = 0.2  # how far the draws reach below the histogram, in heights of it

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mha_viz.plots import theme
 from mha_viz.plots.frame import drawn, heading, legend
-from mha_viz.plots.labels import clean, plotly_text
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, plotly_text
 
 Text = tuple[float, float, str, str]  # x, y, text, and on which side of the place it stands
 SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a line from 0 to 1

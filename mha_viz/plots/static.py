@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots import theme
-from mha_viz.plots.labels import clean, clean_all
-from mha_viz.plots.payload import as_weights, check_range, pool_max
+from mha_viz.web import theme
+from mha_viz.web.labels import clean, clean_all
+from mha_viz.web.payload import as_weights, check_range, pool_max
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,10 +12,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.frame import as_numbers, drawn, heading
-from mha_viz.plots.labels import head_name
-from mha_viz.plots.payload import check_range
+from mha_viz.web import theme
+from mha_viz.web.labels import head_name
+from mha_viz.web.payload import check_range
 
 MAX_TILES, MAX_TOKENS = 32, 64
 _ACROSS = 4  # tiles side by side: a phone has room for no more

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import cells, theme
+from mha_viz.plots import cells
 from mha_viz.plots.frame import Limits, as_numbers, check_names, drawn, heading, with_unit
-from mha_viz.plots.labels import hover_text
+from mha_viz.web import theme
+from mha_viz.web.labels import hover_text
 
 _TREE = 72  # height of the dendrogram, in pixels
 _FRAMED = 40  # heads up to which the chosen one's cells are framed

@@ -10,9 +10,9 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mha_viz.plots import theme
-from mha_viz.plots.document import document
-from mha_viz.plots.labels import clean
+from mha_viz.web import theme
+from mha_viz.web.document import document
+from mha_viz.web.labels import clean
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _COLOURS = (

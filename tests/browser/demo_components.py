@@ -8,9 +8,9 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.plots.payload import grid_payload, lines_payload, names_of
-from mha_viz.ui.components.head_grid import head_grid
-from mha_viz.ui.components.token_lines import token_lines
+from mha_viz.ui.widgets.head_grid import head_grid
+from mha_viz.ui.widgets.token_lines import token_lines
+from mha_viz.web.payload import grid_payload, lines_payload, names_of
 
 WORDS = (
     "[CLS] The cat sat on the mat because it was <b>warm</b> . [SEP] السلام عليكم "

@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.plots import theme
-from mha_viz.ui import figures
+from mha_viz.ui.widgets import figures
+from mha_viz.web import theme
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> $x^2$ [link](http://x.test) # not a comment"
 NOT_XML = "\ufffe\uffff\x0b"  # of which one makes an SVG that no reader opens

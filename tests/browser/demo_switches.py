@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
-from mha_viz.ui.components.head_switches import head_switches
+from mha_viz.ui.widgets.head_switches import head_switches
 
 
 def importance(layers: int, heads: int, kind: str) -> np.ndarray | None:

@@ -1,12 +1,9 @@
 """What Streamlit does with a component when its data change twice in a moment."""
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser
 
-from mha_viz.plots.browser import script
-from mha_viz.ui.components import figure_download
+from mha_viz.web.browser import script
 
 SWITCHES = {"layers": 2, "heads": 3, "off": [], "value": None, "name": "", "heard": None,
             "stale": False, "selected": None}  # fmt: skip
@@ -33,7 +30,5 @@ CALL = """async ([source, data]) => {
 @pytest.mark.parametrize("name", DATA)
 def test_the_end_of_an_overtaken_call_leaves_the_picture(browser: Browser, name: str) -> None:
     page = browser.new_page()
-    alone = Path(figure_download.__file__).with_suffix(".js").read_text(encoding="utf-8")
-    source = alone if name == "figure_download" else script(name)
-    assert page.evaluate(CALL, [source, DATA[name]]) == [1, 1, 0, 1]
+    assert page.evaluate(CALL, [script(name), DATA[name]]) == [1, 1, 0, 1]
     page.close()

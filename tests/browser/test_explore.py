@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from safetensors import safe_open
 
 import mha_viz as mv
-from mha_viz.plots.theme import format_weight
+from mha_viz.web.theme import format_weight
 from tests.browser.canvas import point_at
 
 TEXT = "The old dog slept while the young cat watched the birds."

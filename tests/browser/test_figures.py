@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from mha_viz.plots import theme
+from mha_viz.web import theme
 from tests.browser.demo_figures import HOSTILE
 
 Show = Callable[..., Page]

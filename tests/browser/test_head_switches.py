@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from mha_viz.plots import theme
+from mha_viz.web import theme
 from tests.browser.conftest import ROOT, _running, _shown
 from tests.browser.demo_switches import importance
 

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import mha_viz as mv
-from mha_viz.capture.ablation import ablate
-from mha_viz.plots.theme import format_number
+from mha_viz.interventions.ablation import ablate
+from mha_viz.web.theme import format_number
 
 TEXT = "Once upon a time there was a little dog who liked to"
 GAP = "The old [MASK] slept while the cat watched the birds."

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from mha_viz.plots import theme
+from mha_viz.web import theme
 from tests.browser.canvas import pixels
 
 LOOKUP = "/lab-soft-lookup?tokens=3&width=2"

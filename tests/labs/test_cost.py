@@ -12,7 +12,7 @@ from mha_viz.core.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import cost as lab
 from mha_viz.labs import cost_measured as measured
-from tests.capture.families import build
+from tests.making.families import build
 
 
 @pytest.mark.parametrize(("n_heads", "n_kv_heads"), [(1, 1), (4, 4), (12, 12), (12, 4), (12, 1)])

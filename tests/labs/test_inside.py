@@ -2,9 +2,9 @@
 
 import torch
 
-from mha_viz.capture.inside import layer_inside
+from mha_viz.engine.inside import layer_inside
 from mha_viz.labs.inside import MATRICES, inside, spread
-from tests.capture.families import build
+from tests.making.families import build
 
 TEXT, OTHER = "the cat sat on a mat and the cat ran on", "a mat sat on the cat"
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.capture.robustness import Robustness, robustness
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.labs import statements_measured as measured
 from mha_viz.labs.statements import (
     BY_KEY,

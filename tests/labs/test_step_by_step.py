@@ -9,7 +9,7 @@ from mha_viz.core.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.labs import step_by_step as lab
 from mha_viz.labs.inside import inside
-from tests.capture.families import build
+from tests.making.families import build
 
 EVERYTHING = ("pattern", "z", "query", "key", "value")
 TEXT = "The old dog slept while the young cat watched."
@@ -128,9 +128,9 @@ def test_cross_attention_reads_the_other_text():
 def test_shared_layers_are_told_apart():
     import transformers as tf
 
-    from mha_viz.capture.attention_function import IMPLEMENTATION
-    from mha_viz.capture.model import AttentionModel
-    from tests.capture.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
+    from mha_viz.engine.attention_function import IMPLEMENTATION
+    from mha_viz.engine.model import AttentionModel
+    from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
 
     config = tf.AlbertConfig(
         vocab_size=len(WORDS), embedding_size=16, hidden_size=HEADS * D_HEAD, num_hidden_layers=3,

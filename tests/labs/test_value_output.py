@@ -10,7 +10,7 @@ from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import value_output as lab
 from mha_viz.labs.inside import inside, spread
-from tests.capture.families import build
+from tests.making.families import build
 
 TEXT = "The old dog slept while the young cat watched."
 EVERYTHING = ("pattern", "z", "query", "key", "value")

@@ -7,8 +7,8 @@ import pytest
 import scipy.stats
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.alike import CORNERS, pair_scatter
+from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, head_names, is_neutral
 
 NAMES = head_names(3, 5)

@@ -8,8 +8,8 @@ import pytest
 
 from mha_viz.core.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
+from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 
 RNG = np.random.default_rng(11)

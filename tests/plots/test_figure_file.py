@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import plotly.graph_objects as go
 import pytest
 
-from mha_viz.plots import theme
 from mha_viz.plots.figure_file import captioned, figure_html
+from mha_viz.web import theme
 
 HOSTILE = "<script>alert(1)</script> <b>&amp;</b> $x$"
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
+from mha_viz.web import theme
 
 HOSTILE = [
     "<b>x</b>", "<script>alert(1)</script>", "$\\alpha$", "&lt;", "<a href='x'>y</a>", "a\x00b",

@@ -3,9 +3,9 @@
 import pytest
 import transformers as tf
 
-from mha_viz.ui import state
-from tests.capture.checkpoints import WORDS, gpt2, save, spread
-from tests.capture.families import FAMILIES
+from mha_viz.ui.session import state
+from tests.making.checkpoints import WORDS, gpt2, save, spread
+from tests.making.families import FAMILIES
 
 SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
 

@@ -9,14 +9,14 @@ from streamlit.testing.v1 import AppTest
 
 from tests.ui.compare_app import check
 
-RUNS = ("mha_viz.capture.model.AttentionModel.trace", "mha_viz.ui.reporting.make_report")
+RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.session.reporting.make_report")
 
 
 def _page(key: str) -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui import memory
     from mha_viz.ui.learn.contents import BY_KEY
     from mha_viz.ui.pages import learn
+    from mha_viz.ui.session import memory
 
     memory.warm_up()
     learn.page(BY_KEY[key])()

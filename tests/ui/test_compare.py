@@ -8,9 +8,9 @@ from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
-from mha_viz.plots.theme import format_weight
-from mha_viz.ui import views
 from mha_viz.ui.compare import diversity
+from mha_viz.ui.session import views
+from mha_viz.web.theme import format_weight
 from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, table
 
 OTHER = "The old cat slept while a dog watched."
@@ -308,18 +308,18 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
     app = compare(**options, **({"text_b": OTHER} if section == "sides" else {}))
     calls = []
     for path in (
-        "mha_viz.capture.model.AttentionModel.trace",
-        "mha_viz.ui.reporting.head_similarity",
-        "mha_viz.ui.reporting.parameter_similarity",
-        "mha_viz.ui.reporting.make_report",
+        "mha_viz.engine.model.AttentionModel.trace",
+        "mha_viz.ui.session.reporting.head_similarity",
+        "mha_viz.ui.session.reporting.parameter_similarity",
+        "mha_viz.ui.session.reporting.make_report",
         "mha_viz.ui.compare.twins.head_order",
         "mha_viz.ui.compare.twins.classical_mds",
         "mha_viz.ui.compare.sides.align",
         "mha_viz.ui.compare.sides.pattern_change",
         "mha_viz.ui.compare.sides.measure",
         "mha_viz.ui.compare.diversity.diversity",
-        "mha_viz.capture.induction.induction_scores",
-        "mha_viz.capture.random_twin.random_twin",
+        "mha_viz.reports.induction.induction_scores",
+        "mha_viz.checkpoints.random_twin.random_twin",
     ):
         monkeypatch.setattr(path, lambda *a, path=path, **k: calls.append(path))
     if section in ("diversity", "flow"):  # these choose no head: the page runs again all the same

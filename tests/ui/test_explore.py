@@ -7,10 +7,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.capture.induction import induction_scores
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core.metrics import METRICS
-from mha_viz.ui import drawing, memory, scene, views
+from mha_viz.engine.model import AttentionModel
+from mha_viz.reports.induction import induction_scores
+from mha_viz.ui.explore import drawing
+from mha_viz.ui.session import memory, scene, views
 from tests.ui.compare_app import said
 
 APP = Path(__file__).parents[2] / "app.py"

@@ -8,10 +8,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.errors import TextError
-from mha_viz.ui import controls, faults, scene
+from mha_viz.ui.session import faults, scene
+from mha_viz.ui.widgets import controls
 from tests.ui.compare_app import check, compare
 
-UI = Path(faults.__file__).parent
+UI = Path(faults.__file__).parents[1]
 _CALLBACK = re.compile("on_(click|select|(\\w+_)?change)")
 
 
@@ -27,8 +28,8 @@ def test_our_errors_are_said_and_others_named(caplog):
 def _page() -> None:
     import streamlit as st
 
-    from mha_viz.ui.faults import guarded
-    from mha_viz.ui.messages import shown
+    from mha_viz.ui.session.faults import guarded
+    from mha_viz.ui.widgets.messages import shown
 
     @guarded
     def fall(what: str) -> None:

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 from streamlit import config
 
-from mha_viz.ui.gate import refusal
+from mha_viz.ui.server.gate import refusal
 from tests.ui.serving import ROOT, OpenPage, answer, served, serving, status
 
 

@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
-from mha_viz.ui import views
 from mha_viz.ui.learn import glossary_terms
 from mha_viz.ui.learn.contents import LABS
+from mha_viz.ui.session import views
 from tests.ui.compare_app import check, compare
 from tests.ui.lab_app import lab
 from tests.ui.test_state import VIEW
@@ -29,8 +29,8 @@ _LOCAL = {"merge", "aligned_query", "aligned_key"}  # of one function, which exp
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
-    from mha_viz.ui import memory
     from mha_viz.ui.learn import glossary
+    from mha_viz.ui.session import memory
 
     memory.warm_up()
     glossary.draw()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots import theme
-from mha_viz.ui.components import head_switches as module
-from mha_viz.ui.components.head_switches import _coloured, _switched, head_switches
+from mha_viz.ui.widgets import head_switches as module
+from mha_viz.ui.widgets.head_switches import _coloured, _switched, head_switches
+from mha_viz.web import theme
 
 
 def sent(off: Any, of: Any = (3, 4)) -> dict[str, Any]:

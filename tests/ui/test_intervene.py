@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 
 import mha_viz as mv
-from mha_viz.capture import ablation, generation, importance, prediction
-from mha_viz.capture.intervention import Intervention
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core import measure
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import reporting, views
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions import ablation, importance
+from mha_viz.prediction import generation, prediction
 from mha_viz.ui.intervene import effect, switches
 from mha_viz.ui.intervene import importance as importance_part
+from mha_viz.ui.session import reporting, views
+from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 

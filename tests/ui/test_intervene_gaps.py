@@ -3,8 +3,8 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.capture import ablation
-from mha_viz.plots.theme import format_number
+from mha_viz.interventions import ablation
+from mha_viz.web.theme import format_number
 from tests.ui.compare_app import HOSTILE, check, said, table
 from tests.ui.intervene_app import GAP, intervene, off
 

@@ -3,11 +3,11 @@
 import pytest
 
 import mha_viz as mv
-from mha_viz.capture import importance, pruning
-from mha_viz.capture.robustness import robustness
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import views
+from mha_viz.interventions import importance, pruning
+from mha_viz.interventions.robustness import robustness
 from mha_viz.ui.intervene import switches
+from mha_viz.ui.session import views
+from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 

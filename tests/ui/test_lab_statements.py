@@ -122,4 +122,4 @@ def test_another_layer_runs_no_model_and_measures_nothing_again(monkeypatch):
     check(app)
     assert not calls
     app.text_input(key="ask_text").set_value("the cat sat on the mat").run()
-    assert {"mha_viz.capture.model.AttentionModel.trace", *measures[:2]} <= set(calls)
+    assert {"mha_viz.engine.model.AttentionModel.trace", *measures[:2]} <= set(calls)

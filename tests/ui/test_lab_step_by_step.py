@@ -6,7 +6,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.ui.learn.step_tables import STEPS
-from tests.capture.families import build
+from tests.making.families import build
 from tests.ui.compare_app import check, matrices, table, written
 from tests.ui.lab_app import heavy, lab, link
 
@@ -90,7 +90,7 @@ def test_reversing_what_is_read_leaves_the_output():
 
 
 def test_a_family_that_keeps_its_own_attention_gets_a_sentence(monkeypatch):
-    from mha_viz.capture.model import AttentionModel
+    from mha_viz.engine.model import AttentionModel
     from mha_viz.errors import NotKeptError
 
     def refuse(self, layer, part=None):
@@ -124,7 +124,7 @@ def test_a_step_runs_no_model(monkeypatch):
     ],
 )
 def test_other_families_say_what_the_matrices_do_not_give(monkeypatch, family, step, words):
-    from mha_viz.ui import memory
+    from mha_viz.ui.session import memory
 
     model = build(family)
     monkeypatch.setattr(memory, "model", lambda *args: model)
@@ -133,7 +133,7 @@ def test_other_families_say_what_the_matrices_do_not_give(monkeypatch, family, s
 
 
 def test_cross_attention_of_a_loaded_model_is_walked_through_too(monkeypatch):
-    from mha_viz.ui import memory
+    from mha_viz.ui.session import memory
 
     model = build("t5")
     monkeypatch.setattr(memory, "model", lambda *args: model)

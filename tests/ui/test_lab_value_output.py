@@ -6,7 +6,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.labs.value_output import bill, slice_shares
-from tests.capture.families import build
+from tests.making.families import build
 from tests.ui.compare_app import check, table, written
 from tests.ui.lab_app import lab, link
 
@@ -64,7 +64,7 @@ def test_links_that_make_no_sense_one_token_and_many():
     ("family", "part"), [("llama", "self"), ("t5", "encoder"), ("t5", "cross")]
 )
 def test_other_families(monkeypatch, family, part):
-    from mha_viz.ui import memory
+    from mha_viz.ui.session import memory
 
     model = build(family)
     monkeypatch.setattr(memory, "model", lambda *args: model)

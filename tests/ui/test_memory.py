@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mha_viz.ui.cache import Cache, Visitor
+from mha_viz.ui.session.cache import Cache, Visitor
 
 
 def test_the_least_recently_used_goes_first():
@@ -143,7 +143,7 @@ import ctypes, sys
 if not hasattr(ctypes.CDLL(None), "malloc_trim"):
     sys.exit()
 from pathlib import Path
-from mha_viz.ui import give_back
+from mha_viz.ui.session import give_back
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 before = held()

@@ -7,7 +7,7 @@ def _page() -> None:
     import streamlit as st
     from tokenizers import Regex, normalizers
 
-    from mha_viz.ui.messages import shown
+    from mha_viz.ui.widgets.messages import shown
 
     chosen = st.radio("what", ["panic", "stop", "rerun"])
     with shown():

@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
-from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import views
+from mha_viz.engine.model import AttentionModel
+from mha_viz.ui.session import views
 from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
 
 APP = Path(__file__).parents[2] / "app.py"
@@ -271,7 +271,7 @@ def test_a_bad_link_says_so_and_shows_something(link, message):
 
 
 def test_plain_text_is_shown_as_it_is():
-    from mha_viz.ui.messages import plain
+    from mha_viz.ui.widgets.messages import plain
 
     for text in ("http://a.b", "HTTPS://a.b", "www.a.b", "me@a.b", ":smile:", "->", "--"):
         escaped = plain(text)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.ui import views
-from mha_viz.ui.views import DEFAULT, View, from_params, to_params
+from mha_viz.ui.session import views
+from mha_viz.ui.session.views import DEFAULT, View, from_params, to_params
 
 VIEW = View(
     model="owner/some-model", text="a b & c = ü 👍", pair="d", part="cross", layer=3, head=7,

@@ -18,7 +18,7 @@ for thing in gc.get_objects():
 answer = sum(seen.values())
 """
 LET_GO = """
-from mha_viz.ui import memory
+from mha_viz.ui.session import memory
 cache = memory.cache()
 cache.room, room = 0, cache.room
 cache.leave(memory.Visitor())

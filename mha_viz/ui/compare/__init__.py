@@ -8,10 +8,11 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.ui import controls, state, words
 from mha_viz.ui.compare import alike, diversity, flow, layers, sides, twins
-from mha_viz.ui.messages import shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import controls, words
+from mha_viz.ui.widgets.messages import shown
 
 _SECTIONS = {
     "layers": layers.draw,

@@ -8,9 +8,10 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
-from mha_viz.ui import figures, look, reporting, state, views, words
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, words
 
 OUTPUT_NAMES = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
 N_ODD = 8  # pairs that are named on each side

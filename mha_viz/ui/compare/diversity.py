@@ -7,16 +7,17 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.capture.parameters import MATRICES, diversity
 from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.labs.statements import ROUNDING
 from mha_viz.plots.layers import by_layer, layer_lines
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import exports, figures, look, memory, state, words
-from mha_viz.ui.scene import Scene
+from mha_viz.reports.parameters import MATRICES, diversity
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import exports, figures, look, words
+from mha_viz.web.theme import format_number
 
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
 

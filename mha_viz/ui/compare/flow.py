@@ -10,8 +10,9 @@ from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.ui import figures, look, state, words
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, words
 
 
 def draw(scene: Scene) -> None:

@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.report import Report
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import exports, figures, look, reporting, state, words
+from mha_viz.reports.report import Report
 from mha_viz.ui.compare.pair import one_head
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import reporting, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import exports, figures, look, words
+from mha_viz.web.theme import format_number
 
 
 def draw(scene: Scene) -> None:

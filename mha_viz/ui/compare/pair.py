@@ -11,19 +11,20 @@ import streamlit as st
 import torch
 from numpy.typing import NDArray
 
-from mha_viz.capture.report import Report
 from mha_viz.core.measure import PAIR_MEASURES
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.labels import head_name
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import controls, figures, look, reporting, state, views, words
-from mha_viz.ui.card import labels
-from mha_viz.ui.head_pictures import in_words
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
+from mha_viz.reports.report import Report
+from mha_viz.ui.explore.card import labels
+from mha_viz.ui.explore.head_pictures import in_words
+from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import controls, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
 

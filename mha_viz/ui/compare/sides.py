@@ -13,11 +13,12 @@ from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, head_changes
-from mha_viz.plots.labels import head_name
-from mha_viz.ui import controls, figures, look, memory, reporting, scene, state, words
 from mha_viz.ui.compare.pair import both_heatmaps, changes, chosen_pair
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Facts, Scene
+from mha_viz.ui.session import memory, reporting, scene, state
+from mha_viz.ui.session.scene import Facts, Scene
+from mha_viz.ui.widgets import controls, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
 
 Pairs = list[tuple[int | None, int | None]]
 

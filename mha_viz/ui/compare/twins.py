@@ -12,11 +12,12 @@ from mha_viz.core.measure import LIKENESS
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
-from mha_viz.plots.labels import head_name
 from mha_viz.plots.twins import similarity_matrix
-from mha_viz.ui import figures, look, reporting, state, views, words
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, words
+from mha_viz.web.labels import head_name
 
 NOT_TO_CONCLUDE = {
     "hellinger": "Two heads with the same weights may carry quite different values.",

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.capture.logits import objective
-from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import memory, state
+from mha_viz.engine.model import AttentionModel
+from mha_viz.prediction.logits import objective
 from mha_viz.ui.intervene import effect, importance, pruning, switches
 from mha_viz.ui.intervene.notices import said
-from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets.messages import plain, shown
 
 NO_HEAD = (
     "This checkpoint predicts no tokens: it has no language-model head, so there is no prediction "

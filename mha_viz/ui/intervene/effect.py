@@ -6,22 +6,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.ablation import Ablation, compare
-from mha_viz.capture.intervention import Intervention
-from mha_viz.capture.logits import objective
-from mha_viz.capture.model import AttentionModel
-from mha_viz.capture.prediction import Prediction, predict
-from mha_viz.capture.vocabulary import id_of
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.ablation import Ablation, compare
 from mha_viz.plots.prediction import before_after, token_strip
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, state, words
+from mha_viz.prediction.logits import objective
+from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.text.vocabulary import id_of
 from mha_viz.ui.intervene import gaps, going_on
 from mha_viz.ui.intervene.going_on import told_apart
 from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.intervene.switches import HOW_NAMES
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
-from mha_viz.ui.views import View
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import View
+from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.theme import format_number
 
 TOP_K = 10
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # stands where no head is changed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.capture.masking import mask_word_at
-from mha_viz.capture.model import AttentionModel
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.ui import state
-from mha_viz.ui.faults import guarded
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
+from mha_viz.prediction.masking import mask_word_at
+from mha_viz.ui.session import state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets.messages import plain
 
 MOST = 200  # words offered
 

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 import streamlit as st
 
-from mha_viz.capture.generation import generate
-from mha_viz.capture.intervention import Intervention
-from mha_viz.capture.model import AttentionModel
-from mha_viz.ui import memory, state
-from mha_viz.ui.scene import Scene
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.prediction.generation import generate
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
 
 MAX_NEW_TOKENS = 20
 NOT_SO = (

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from mha_viz.capture.importance import HeadImportance, agreement, head_importance
 from mha_viz.core.metrics import METRICS
+from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, reporting, state, views, words
-from mha_viz.ui.examples import EXAMPLES
 from mha_viz.ui.intervene.notices import said
-from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
-from mha_viz.ui.views import View
+from mha_viz.ui.session import memory, reporting, state, views
+from mha_viz.ui.session.examples import EXAMPLES
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import View
+from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 UNIT = "nats per token"

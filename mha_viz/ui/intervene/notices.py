@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from mha_viz.errors import MhaVizError
-from mha_viz.ui.messages import plain
+from mha_viz.ui.widgets.messages import plain
 
 
 @contextmanager

@@ -8,16 +8,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.model import AttentionModel
-from mha_viz.capture.pruning import Order, PruningCurve, pruning_curve
-from mha_viz.capture.robustness import Robustness, robustness
+from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.pruning import Order, PruningCurve, pruning_curve
+from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, state, words
 from mha_viz.ui.intervene.importance import KEPT, UNIT, texts
 from mha_viz.ui.intervene.notices import said
-from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.web.theme import format_number
 
 ORDERS: dict[Order, str] = {
     "ablation": "least important first (ablation)",

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 import streamlit as st
 
-from mha_viz.plots.labels import head_name
-from mha_viz.ui import reporting, state, views
-from mha_viz.ui.components.head_switches import head_switches
-from mha_viz.ui.faults import guarded
 from mha_viz.ui.intervene import importance
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
-from mha_viz.ui.views import View
+from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import View
+from mha_viz.ui.widgets.head_switches import head_switches
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
 
 Heads = tuple[tuple[int, int], ...]
 HOW_NAMES = {

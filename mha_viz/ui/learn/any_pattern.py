@@ -10,11 +10,12 @@ import torch
 from mha_viz.labs import any_pattern, any_pattern_digits
 from mha_viz.labs.any_pattern import Fit
 from mha_viz.plots.curves import curves
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, state, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.any_pattern_painting import Rows, painted
 from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.session import state, views
+from mha_viz.ui.widgets import figures, look
+from mha_viz.web.theme import format_number
 
 ERRORS = {
     "kl": ("KL divergence", "nats, mean over rows"),

@@ -8,10 +8,10 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import any_pattern_digits
-from mha_viz.ui import state, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.messages import plain
+from mha_viz.ui.session import state, views
+from mha_viz.ui.widgets.messages import plain
 
 OWN = "own"
 NAMES = {

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from mha_viz.ui import state, views
 from mha_viz.ui.learn.contents import Lab
+from mha_viz.ui.session import state, views
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")

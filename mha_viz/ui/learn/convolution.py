@@ -12,13 +12,14 @@ from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
 from mha_viz.labs.convolution_measures import leak, most_error
 from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, state
-from mha_viz.ui.components.number_table import number_tables
 from mha_viz.ui.learn import convolution_controls as controls
 from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
+from mha_viz.ui.session import state
+from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.widgets.number_table import number_tables
+from mha_viz.web.theme import format_number
 
 
 def draw(choices: Choices) -> None:

@@ -13,9 +13,9 @@ import torch
 from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution, convolution_inputs
 from mha_viz.labs.convolution_measures import SHARP
-from mha_viz.ui import views
 from mha_viz.ui.learn.choices import Choices, among, numbers
-from mha_viz.ui.messages import plain
+from mha_viz.ui.session import views
+from mha_viz.ui.widgets.messages import plain
 
 YOURS = "yours"
 PICTURES = {

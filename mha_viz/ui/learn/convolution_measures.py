@@ -11,11 +11,11 @@ import torch
 
 from mha_viz.labs import convolution_measures as measures
 from mha_viz.plots.curves import curves
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
+from mha_viz.ui.widgets import figures, look
+from mha_viz.web.theme import format_number
 
 
 def sharpness(choices: Choices, chosen: Chosen) -> None:

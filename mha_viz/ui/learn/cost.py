@@ -5,15 +5,16 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.model import AttentionModel
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.cost import PUBLISHED, Costs, Sizes, costs, rows
 from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui import figures, look, memory, picking, state, views, words
 from mha_viz.ui.learn import cost_measured, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.messages import plain
+from mha_viz.ui.session import memory, state, views
+from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.widgets.messages import plain
 
 BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
 LONG = tuple(2**i for i in range(6, 18))  # 64 to 131,072 tokens

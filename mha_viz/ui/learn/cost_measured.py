@@ -15,10 +15,11 @@ from mha_viz.labs.cost_measured import (
     measure_lengths,
 )
 from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui import figures, look, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.session import views
+from mha_viz.ui.widgets import figures, look
 
 WIDTHS = (64, 128, 256, 512, 1024)
 HEADS = (1, 2, 4, 8, 16, 32)

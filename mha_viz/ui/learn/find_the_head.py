@@ -13,16 +13,17 @@ import streamlit as st
 
 from mha_viz.labs.find_the_head import BY_KEY, HINT_COST, Answer, Board, Head, hints, names, points
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import look, memory, picking, reporting, state, words
-from mha_viz.ui.components.head_grid import head_grid
-from mha_viz.ui.drawing import grid_bytes
-from mha_viz.ui.faults import guarded
+from mha_viz.ui.explore.drawing import grid_bytes
 from mha_viz.ui.learn import find_the_head_boards as boards
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.messages import shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import look, picking, words
+from mha_viz.ui.widgets.head_grid import head_grid
+from mha_viz.ui.widgets.messages import shown
+from mha_viz.web.theme import format_number
 
 _GAMES = 8  # that a session remembers
 

@@ -12,8 +12,8 @@ from urllib.parse import urlencode, urlsplit
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.capture.importance import HeadImportance, head_importance
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.labs.find_the_head import (
     BY_KEY,
     SPARE,
@@ -28,13 +28,15 @@ from mha_viz.labs.find_the_head import (
     names,
 )
 from mha_viz.plots.static import grid_image, head_image
-from mha_viz.plots.theme import format_number
 from mha_viz.plots.worksheet import SheetTask, worksheet
-from mha_viz.ui import drawing, reporting, state, views, words
-from mha_viz.ui.exports import safe_name
+from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import words
+from mha_viz.ui.widgets.exports import safe_name
+from mha_viz.web.theme import format_number
 
 _LOSSES = "find-the-head-losses"
 

@@ -11,11 +11,11 @@ from typing import Any, ParamSpec
 
 import streamlit as st
 
-from mha_viz.ui import look
-from mha_viz.ui.faults import guarded
 from mha_viz.ui.learn.choices import Choices, numbers
 from mha_viz.ui.learn.contents import LABS, Lab
-from mha_viz.ui.messages import shown
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages import shown
 
 P = ParamSpec("P")
 
@@ -112,7 +112,7 @@ def matrix(
 ) -> None:
     """A matrix with its numbers; arguments as for `number_matrix`. Several wrap side by side."""
     from mha_viz.plots.numbers import number_matrix
-    from mha_viz.ui.components.number_table import number_tables
+    from mha_viz.ui.widgets.number_table import number_tables
 
     room = look.ROOM if look.phone() else None
     made = number_matrix(values, title, room=room, **options)

@@ -12,11 +12,12 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from mha_viz.ui import look, memory, state, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.contents import BY_KEY, LABS
 from mha_viz.ui.learn.glossary_terms import GROUPS, MISCONCEPTIONS, Place, Term
-from mha_viz.ui.messages import plain
+from mha_viz.ui.session import memory, state, views
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.messages import plain
 
 SEARCH = "glossary-search"
 MAX_SEARCH = 60

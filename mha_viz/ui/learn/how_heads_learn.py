@@ -10,13 +10,14 @@ import streamlit as st
 
 from mha_viz.labs import how_heads_learn as lab
 from mha_viz.plots.curves import curves
-from mha_viz.plots.labels import head_name
-from mha_viz.plots.theme import format_number
 from mha_viz.plots.tiles import head_tiles
-from mha_viz.ui import figures, look, messages, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.training import trained
+from mha_viz.ui.session import views
+from mha_viz.ui.widgets import figures, look, messages
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
 STEPS = (100, 200, 400, 800, 1600)
 RATES = (0.001, 0.003, 0.01, 0.03)

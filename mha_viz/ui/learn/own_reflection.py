@@ -15,12 +15,12 @@ from mha_viz.labs import own_reflection as lab
 from mha_viz.labs.soft_lookup import WORDS
 from mha_viz.plots.arrows import arrows
 from mha_viz.plots.curves import curves
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.own_reflection_learning import SEEDS, STEPS, learning
-from mha_viz.ui.messages import plain
+from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.theme import format_number
 
 SIZES = (3, 4, 5, 6)
 LARGEST = 9.9  # of an entry, in size

@@ -9,10 +9,10 @@ import streamlit as st
 
 from mha_viz.labs.own_reflection_learning import D_MODEL, TOKEN_SIZE, Learned, learn_left
 from mha_viz.plots.curves import curves
-from mha_viz.ui import figures, look
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.training import trained
+from mha_viz.ui.widgets import figures, look
 
 STEPS = (50, 100, 200, 300, 500, 1000, 5000)
 SEEDS = tuple(range(10))

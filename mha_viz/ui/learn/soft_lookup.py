@@ -9,10 +9,11 @@ import torch
 from mha_viz.core.checks import Anything
 from mha_viz.labs.soft_lookup import WORDS, Lookup, example, lookup, score_spread
 from mha_viz.plots.curves import curves
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, views
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.session import views
+from mha_viz.ui.widgets import figures, look
+from mha_viz.web.theme import format_number
 
 SIZES = (3, 4, 5, 6, 7, 8)
 WIDTHS = (1, 2, 3, 4, 6, 8)

@@ -7,9 +7,9 @@ from collections import Counter
 import pandas as pd
 import streamlit as st
 
-from mha_viz.capture.model import AttentionModel
-from mha_viz.capture.robustness import Robustness, robustness
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.labs.statements import (
     FAILS,
     HOLDS,
@@ -23,13 +23,15 @@ from mha_viz.labs.statements import (
 )
 from mha_viz.labs.statements_measured import HARMED, of_loss, of_outputs, of_pattern, of_weights
 from mha_viz.plots.layers import layer_lines
-from mha_viz.ui import drawing, figures, look, memory, picking, reporting, state, words
+from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import said
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.widgets.messages import plain
 
 SPACES = {
     "W_Q": "W_Q: queries read",

@@ -9,12 +9,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mha_viz.capture.robustness import Robustness
 from mha_viz.core.record import AttentionRecord
+from mha_viz.interventions.robustness import Robustness
 from mha_viz.labs.statements import BY_KEY, HOLDS, Sides, Statement, judge
 from mha_viz.labs.statements_measured import HARMED, N_DRAWS
-from mha_viz.plots.theme import format_number as short
-from mha_viz.ui import words
+from mha_viz.ui.widgets import words
+from mha_viz.web.theme import format_number as short
 
 SIGNS = {"=": "=", "<=": "≤", ">=": "≥"}
 Numbers = Mapping[str, float]

@@ -7,18 +7,19 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from mha_viz.capture.model import AttentionModel
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.inside import Inside, inside
 from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
-from mha_viz.ui import memory, picking, state, words
-from mha_viz.ui.faults import guarded
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.step_tables import STEPS, shown_step
 from mha_viz.ui.learn.step_windows import one_step
-from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import picking, words
+from mha_viz.ui.widgets.messages import plain, shown
 
 SENTENCES = (
     ("write", "Queries from", "le chat dort"),

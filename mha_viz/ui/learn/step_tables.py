@@ -9,8 +9,8 @@ import torch
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.labs.step_by_step import Steps, project
-from mha_viz.plots.theme import format_number
 from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
+from mha_viz.web.theme import format_number
 
 STEPS = {
     "x": "X", "q": "Q", "k": "K", "v": "V", "scores": "Q Kᵀ", "scale": "scale", "mask": "mask",

@@ -7,14 +7,15 @@ import streamlit as st
 import torch
 
 from mha_viz.labs.step_by_step import Steps, cell
-from mha_viz.plots.labels import clean, head_name
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import state, views, words
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
-from mha_viz.ui.messages import plain
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import clean, head_name
+from mha_viz.web.theme import format_number
 
 WINDOW = 8  # rows and columns that are written out
 _WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well

@@ -8,10 +8,10 @@ import torch
 
 from mha_viz.labs import two_places as lab
 from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui import figures, look
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.training import trained
+from mha_viz.ui.widgets import figures, look
 
 STEPS = (100, 200, 400, 800, 1600)
 SEEDS = tuple(range(10))

@@ -6,9 +6,9 @@ import pandas as pd
 import streamlit as st
 import torch
 
-from mha_viz.capture.model import AttentionModel
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.inside import Inside, spread
 from mha_viz.labs.value_output import (
@@ -22,14 +22,15 @@ from mha_viz.labs.value_output import (
 )
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.curves import curves
-from mha_viz.plots.labels import head_name
-from mha_viz.plots.theme import format_number
-from mha_viz.ui import figures, look, memory, picking, state, words
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.step_by_step import inside_of
-from mha_viz.ui.messages import plain, shown
-from mha_viz.ui.scene import Scene
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
 WINDOW = 8  # rows and columns of a matrix that are written out
 LENGTHS = tuple(2**i for i in range(13))  # 1 to 4,096 tokens

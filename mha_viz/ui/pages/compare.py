@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui import controls, look, memory, picking, state
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.widgets import controls, look, picking
 
 
 def page() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui import controls, look, memory, picking, state
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.widgets import controls, look, picking
 
 
 def page() -> None:
     """The Explore page."""
     look.page_style()
     st.title("Every attention head, on your sentence", anchor=False)
-    scene = picking.picked(lambda scene: memory.late("mha_viz.ui.drawing").fit_grid(scene))
+    scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
-    memory.late("mha_viz.ui.drawing").heads(scene)
+    memory.late("mha_viz.ui.explore.drawing").heads(scene)
     state.publish()

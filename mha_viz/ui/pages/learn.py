@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui import look, memory, messages
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.ui.session import memory
+from mha_viz.ui.widgets import look, messages
 
 
 def index() -> None:

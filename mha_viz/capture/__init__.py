@@ -1,1 +1,0 @@
-"""Our attention inside pretrained models. The only room that imports transformers."""

@@ -1,0 +1,105 @@
+"""Config and tokenizer of a checkpoint, built by transformers from files of strangers.
+
+Knows transformers' loaders; must not know weights, texts or screens.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers.utils.logging import (
+    disable_progress_bar,
+    enable_progress_bar,
+    is_progress_bar_enabled,
+)
+
+from mha_viz.checkpoints.budget import first_line
+from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError, is_panic
+
+_BUILDING = threading.Lock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Networks are built in here: transformers sets torch's default dtype and its log level then.
+
+    Quietly, too: what it would tell about is told by a model's notes.
+    """
+    with _BUILDING, _quiet():
+        yield
+
+
+def config_of(folder: Path) -> PreTrainedConfig:
+    """What config.json says, as its family reads it.
+
+    Raises:
+        UnsafeCheckpointError: it needs code of its own.
+        BrokenCheckpointError: transformers cannot use it.
+    """
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        # It would name a file of weights to be read instead of those that were checked.
+        config.transformers_weights = None
+        config.get_text_config()  # every later step asks for it
+        return config
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a hostile config makes the library raise
+        message = str(error)
+        if "trust_remote_code" in message or "custom code" in message:
+            raise UnsafeCheckpointError(
+                f"{folder.name} needs code of its own to be run, which is never done. Only "
+                "families that transformers itself knows can be loaded."
+            ) from error
+        raise BrokenCheckpointError(
+            f"config.json of {folder.name} is not one that transformers can use: "
+            f"{first_line(message)}"
+        ) from error
+
+
+def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer, seen to read a plain text.
+
+    Raises:
+        BrokenCheckpointError: there is none, or it reads nothing.
+    """
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, config=config, local_files_only=True, trust_remote_code=False
+        )
+        # Where files are missing, transformers makes one that knows special tokens and no other.
+        if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
+            raise ValueError("its vocabulary is missing")
+        if not tokenizer("a test", add_special_tokens=False)["input_ids"]:
+            raise ValueError("it turns text into nothing")
+    except MemoryError:
+        raise
+    except BaseException as error:  # every broken file raises its own kind here
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise BrokenCheckpointError(
+            f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
+            "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "
+            "beside config.json."
+        ) from error
+    return tokenizer
+
+
+class _quiet:
+    """Transformers' warnings and bars kept off the terminal; the notes tell what matters."""
+
+    def __enter__(self) -> None:
+        self.logger = logging.getLogger("transformers")
+        self.level, self.bars = self.logger.level, is_progress_bar_enabled()
+        self.logger.setLevel(logging.ERROR)
+        disable_progress_bar()
+
+    def __exit__(self, *exc: object) -> None:
+        self.logger.setLevel(self.level)
+        if self.bars:
+            enable_progress_bar()

@@ -1,0 +1,145 @@
+"""Which models there are: shipped, in the machine's Hugging Face cache, or in a folder.
+
+Knows names, folders and config files. Imports neither torch nor transformers, so that a page can
+list models before the heavy libraries are loaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
+from mha_viz.checkpoints.config_file import read_config
+from mha_viz.checkpoints.files import entries, is_file, size
+from mha_viz.checkpoints.hub import fetch, online
+from mha_viz.checkpoints.hub_cache import HUB_ID, cached_models, repository
+from mha_viz.errors import (
+    ArgumentError,
+    LoadError,
+    ModelNotFoundError,
+)
+
+MAX_NAME = 4096  # the longest path of Linux
+
+Source = Literal["shipped", "cached", "folder"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One model that can be loaded without network.
+
+    Args:
+        name: what `load` takes.
+        source: where it comes from.
+        path: the folder with its files.
+        family: transformers' model_type ("bert", "gpt2" ...), "" where the config cannot be read.
+        n_layers, n_heads: from the config; 0 where it does not say.
+        n_bytes: size of its weights.
+    """
+
+    name: str
+    source: Source
+    path: Path
+    family: str
+    n_layers: int
+    n_heads: int
+    n_bytes: int
+
+
+def shipped_folder() -> Path:
+    """Where the shipped checkpoints lie: inside the package, or beside it in a source tree."""
+    inside = Path(__file__).parents[1] / "shipped_models"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "models"
+
+
+def list_models() -> list[ModelInfo]:
+    """Shipped models first, then those in the Hugging Face cache that are whole."""
+    shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
+    cached = sorted(cached_models().items())
+    return shipped + [_info(name, "cached", folder) for name, folder in cached]
+
+
+def find_model(name: str, *, download: bool = True) -> ModelInfo:
+    """The model of that name: shipped, a local folder, cached, or else fetched from the Hub.
+
+    Args:
+        name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name").
+        download: whether the network may be asked.
+
+    Raises:
+        ArgumentError: the name is empty or is neither a folder nor a possible Hub id.
+        ModelNotFoundError: it is nowhere, or the network cannot be reached (within a second) or
+            fails.
+        UnsafeCheckpointError: the Hub has it without safetensors weights, or far too large.
+    """
+    name = name.strip()
+    if not name or "\0" in name or len(name) > MAX_NAME:
+        raise ArgumentError("A model name must be a shipped name, a folder or a Hub id.")
+    if name in _shipped_names():
+        return _info(name, "shipped", shipped_folder() / name)
+    folder = _typed_folder(name)
+    if folder is not None:
+        return _info(name, "folder", folder)
+    if not HUB_ID.fullmatch(name) or ".." in name:
+        raise ModelNotFoundError(
+            f"There is no folder {_shown(name)}, and a Hub id looks like 'owner/name'. "
+            f"Shipped models: {', '.join(_shipped_names())}."
+        )
+    cached = cached_models().get(name)
+    if cached is None:
+        if not download or not online():
+            raise ModelNotFoundError(_nowhere(name))
+        cached = fetch(name)
+    return _info(name, "cached", cached)
+
+
+def _typed_folder(name: str) -> Path | None:
+    """The folder of that path, if there is one."""
+    try:
+        path = Path(name).expanduser()
+        return path if path.is_dir() else None
+    except PermissionError as error:
+        raise ModelNotFoundError(
+            f"The folder {_shown(name)} may not be read by the user that this program runs as: "
+            "change its permissions, or give another one."
+        ) from error
+    # No folder, for the system, are also names too long for it and homes of unknown users.
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else name[:79] + "…")
+
+
+def _nowhere(name: str) -> str:
+    there = "not in this machine's Hugging Face cache"
+    if entries(repository(name)):
+        there = "only in part in this machine's Hugging Face cache"
+    return (
+        f"{name!r} cannot be loaded without network. It is not among the shipped models "
+        f"({', '.join(_shipped_names())}), not a folder here, and {there}. Download it on a "
+        f"machine with network (`hf download {name}`), or give the path of a folder with its files."
+    )
+
+
+def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((config[key] for key in keys if isinstance(config.get(key), int)), 0)
+
+
+def _info(name: str, source: Source, folder: Path) -> ModelInfo:
+    try:
+        config = read_config(folder)
+    except (LoadError, OSError):
+        config = {}  # listed all the same: loading it then says what is wrong with it
+    return ModelInfo(
+        name, source, folder, str(config.get("model_type", "")),
+        _first(config, _LIMITS["layers"][0]), _first(config, _LIMITS["heads"][0]),
+        sum(size(file) for file in entries(folder) if file.suffix == ".safetensors"),
+    )  # fmt: skip
+
+
+def _shipped_names() -> list[str]:
+    return [folder.name for folder in entries(shipped_folder()) if is_file(folder / "config.json")]

@@ -1,0 +1,227 @@
+"""Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs.
+
+Knows checkpoint files and transformers' loaders; must not know text, pictures or screens.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+
+from mha_viz.checkpoints.budget import first_line
+from mha_viz.checkpoints.building import config_of, one_at_a_time, tokenizer_of
+from mha_viz.checkpoints.catalog import find_model
+from mha_viz.checkpoints.checkpoint_files import check_files
+from mha_viz.checkpoints.config_file import read_config, read_json
+from mha_viz.checkpoints.trial import check_on_trial
+from mha_viz.checkpoints.weight_files import check_weight_files
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, MhaVizError, is_panic
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+_HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
+    ("ForMaskedLM", AutoModelForMaskedLM),
+    ("ForPreTraining", AutoModelForMaskedLM),
+    ("ForCausalLM", AutoModelForCausalLM),
+    ("LMHeadModel", AutoModelForCausalLM),
+    ("ForConditionalGeneration", AutoModelForSeq2SeqLM),
+)
+
+
+def load(
+    name: str, *, device: Device | str = "auto", dtype: str = "float32", download: bool = True
+) -> AttentionModel:
+    """Load a model with our attention inside.
+
+    Args:
+        name: a shipped name ("tiny-bert", "tiny-gpt2"), a local folder, or a Hub id.
+        device: "auto" takes cuda, then mps, then cpu.
+        dtype: "float32", "bfloat16" or "float16", of the weights while running; records are
+            float32 always.
+        download: whether a Hub id that is not cached may be fetched.
+
+    Returns:
+        AttentionModel; its `notes` say what the user should be told.
+
+    Raises:
+        ModelNotFoundError: nowhere to be found, or no network.
+        UnsafeCheckpointError: would need pickle or foreign code, or claims absurd sizes.
+        BrokenCheckpointError: damaged weights, NaN in them, or no tokenizer.
+        AttentionUnavailableError: the family gives no attention weights.
+        ArgumentError: an unknown device or dtype.
+    """
+    if dtype not in DTYPES:
+        raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
+    target = _device(device)
+    info = find_model(name, download=download)
+    stamp = check_files(info.path)
+    family = read_config(info.path)["model_type"]
+    if (info.path / "generation_config.json").is_file():
+        read_json(info.path / "generation_config.json")
+    check_weight_files(info.path)
+    if info.source == "shipped":
+        return _model(info.path, info.name, target, dtype)
+    check_on_trial(info.path, stamp, family)
+    with _a_strangers(info.name):
+        return _model(info.path, info.name, target, dtype)
+
+
+def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
+    with one_at_a_time():
+        config = config_of(folder)
+        network, notes = _network(folder, config, DTYPES[dtype])
+        tokenizer = tokenizer_of(folder, config)
+    _check_stacks(network, name)
+    _check_finite(network, name)
+    network.eval().requires_grad_(False).to(device)
+    size = getattr(config.get_text_config(), "vocab_size", None)
+    if isinstance(size, int) and len(tokenizer) > size:
+        notes.append(
+            f"The tokenizer knows {len(tokenizer):,} tokens but the model only {size:,}: they do "
+            "not belong together. Text with an unknown token is refused."
+        )
+    return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
+
+
+@contextmanager
+def _a_strangers(name: str) -> Iterator[None]:
+    """Whatever its files make the libraries raise is told as what it is: a broken checkpoint."""
+    try:
+        yield
+    except (MhaVizError, MemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise BrokenCheckpointError(
+            f"{name} cannot be used: its config does not describe a model that works "
+            f"({type(error).__name__}: {first_line(str(error))})."
+        ) from error
+
+
+def auto_class(architecture: str) -> Any:
+    """Transformers' loader for a class of that name; the plain network where no head is known."""
+    return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
+
+
+def _device(device: str) -> torch.device:
+    present = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if device == "auto":
+        return torch.device(next(name for name, there in present.items() if there))
+    if device.split(":")[0] not in present:
+        raise ArgumentError(f"device must be auto, cpu, cuda or mps, got {device!r}.")
+    if not present[device.split(":")[0]]:
+        raise ArgumentError(f"This machine has no {device}: choose auto or cpu.")
+    return torch.device(device)
+
+
+def _network(
+    folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+) -> tuple[PreTrainedModel, list[str]]:
+    """The network with our attention, or with eager attention where the family has no interface."""
+    loader = auto_class((getattr(config, "architectures", None) or [""])[0])
+    try:
+        return _from_pretrained(loader, folder, config, dtype)
+    except BrokenCheckpointError:
+        raise
+    except ValueError as error:
+        if loader is AutoModel or "Unrecognized configuration class" not in str(error):
+            raise BrokenCheckpointError(f"{folder.name}: {first_line(str(error))}") from error
+        return _from_pretrained(AutoModel, folder, config, dtype)
+    except Exception as error:
+        raise BrokenCheckpointError(
+            f"The weights of {folder.name} do not fit its config: {first_line(str(error))}"
+        ) from error
+
+
+def _from_pretrained(
+    loader: Any, folder: Path, config: PreTrainedConfig, dtype: torch.dtype
+) -> tuple[PreTrainedModel, list[str]]:
+    options = {
+        "local_files_only": True,
+        "trust_remote_code": False,
+        "use_safetensors": True,
+        "dtype": dtype,
+        "output_loading_info": True,
+        "ignore_mismatched_sizes": True,  # it says which ones only so
+    }
+    try:
+        # A family outside the interface refuses the name before any weight is read.
+        network, info = loader.from_pretrained(
+            folder, config=copy.deepcopy(config), attn_implementation=IMPLEMENTATION, **options
+        )
+    except (ValueError, KeyError) as error:
+        # Some say so in words, some look the name up in a table of their own.
+        if IMPLEMENTATION not in str(error) and "attention" not in str(error).lower():
+            raise
+        network, info = loader.from_pretrained(
+            folder, config=copy.deepcopy(config), attn_implementation="eager", **options
+        )
+    for key, stored, expected in info["mismatched_keys"]:
+        raise BrokenCheckpointError(
+            f"The weights of {folder.name} do not fit its config: {key} has shape {tuple(stored)} "
+            f"in the file and {tuple(expected)} by the config."
+        )
+    return network, _loading_notes(network, set(info["missing_keys"]))
+
+
+def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
+    """What it means for someone who looks at attention that the file lacked these."""
+    parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
+    new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
+    prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
+    body = [name for name in new if name.startswith(prefix)]
+    head = [name for name in new if not name.startswith(prefix)]
+    notes = []
+    if body:
+        notes.append(
+            f"{len(body)} weight tensor(s) are missing from the checkpoint and were newly "
+            f"initialised at random (such as {body[0]}): heads that depend on them mean nothing."
+        )
+    if head:
+        notes.append(
+            f"The checkpoint has no weights for the layer that predicts tokens ({head[0]}): "
+            "its predictions mean nothing. Attention does not depend on them."
+        )
+    return notes
+
+
+def _check_stacks(network: PreTrainedModel, name: str) -> None:
+    """What is said to be an encoder-decoder has both."""
+    body = network.base_model
+    if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
+        raise BrokenCheckpointError(
+            f"config.json of {name} says that it is an encoder-decoder, but the "
+            f"{network.config.model_type} family is one stack: set is_encoder_decoder to false."
+        )
+
+
+def _check_finite(network: PreTrainedModel, name: str) -> None:
+    for key, weight in network.state_dict().items():
+        if weight.is_floating_point() and not torch.isfinite(weight).all():
+            raise BrokenCheckpointError(
+                f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
+                "meaningless. The training has diverged, or the file is damaged."
+            )
+
+
+__all__ = ["DTYPES", "load"]

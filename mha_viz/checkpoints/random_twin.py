@@ -1,0 +1,65 @@
+"""The same model before any training: the baseline for what is said to be learned.
+
+Knows transformers' ways to build a network; must not know files, text or screens.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+from mha_viz.checkpoints.budget import check_size
+from mha_viz.checkpoints.building import one_at_a_time
+from mha_viz.checkpoints.loading import auto_class
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+
+
+def random_twin(model: AttentionModel, seed: int = 0) -> AttentionModel:
+    """A model of the same architecture whose weights are drawn anew, as before its training.
+
+    What a head of it scores, it scores by architecture and chance alone (positions, the mask, the
+    token embeddings' inner products); what a trained head scores beyond that was learned.
+
+    Args:
+        model: any loaded model; it stays as it is.
+        seed: of the weights, 0 or more; torch's own random numbers go on as if nothing had been
+            drawn.
+
+    Returns:
+        An AttentionModel on the same device, in the same dtype, with the same tokenizer.
+
+    Raises:
+        UnsafeCheckpointError, BrokenCheckpointError: the config no longer fits the model.
+        ArgumentError: a negative seed, or a network that its config alone does not build.
+
+    Source: random weights as a control, Zhang and Bowman 2018. Each family's own initialisation is
+    taken, as training would have begun with.
+
+    >>> import mha_viz as mv
+    >>> random_twin(mv.load("tiny-gpt2")).name
+    'tiny-gpt2 (random weights)'
+    """
+    if seed < 0:
+        raise ArgumentError(f"seed must be 0 or more, got {seed}.")
+    network = model.network
+    config = copy.deepcopy(network.config)  # building writes to it
+    with one_at_a_time(), torch.random.fork_rng(devices=[]):
+        check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
+        torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
+        twin = auto_class(type(network).__name__).from_config(
+            config,
+            attn_implementation=network.config._attn_implementation,
+            dtype=model.dtype,
+            trust_remote_code=False,
+        )
+    shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, twin)]
+    if type(twin) is not type(network) or shapes[0] != shapes[1]:
+        raise ArgumentError(
+            f"{model.name} is a {type(network).__name__}, which its config alone does not build."
+        )
+    twin.eval().requires_grad_(False).to(model.device)
+    note = f"The weights are random (seed {seed}): what this model shows was not learned."
+    name = f"{model.name} (random weights)"
+    return AttentionModel(twin, model.tokenizer, name=name, notes=(note,))

@@ -1,0 +1,267 @@
+"""What the commands print and write: a record and its heads as tables, CSV, JSON and pictures.
+
+Knows records and, for pictures, plots; each is imported when it is needed. Prints nothing itself.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from mha_viz.core.record import AttentionRecord
+
+N_PAIRS = 20  # rows of the table of a head
+
+
+class Format(StrEnum):
+    """What `show` can write."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    html = "html"
+    png = "png"
+    svg = "svg"
+
+
+class TableFormat(StrEnum):
+    """What commands can write whose result is a table."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+
+
+class ReportFormat(StrEnum):
+    """What `report` can write."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
+    """For every metric that is a probability, the head that has most of it."""
+    from mha_viz.core.measure import measure
+    from mha_viz.core.metrics import METRICS
+
+    facts = []
+    for key, values in measure(record).items():
+        # A next token that no head may see has no strongest head.
+        if METRICS[key].unit == "probability" and bool(values.any()):
+            best = int(values.argmax())
+            layer, head = divmod(best, record.n_heads)
+            facts.append({
+                "metric": key, "title": METRICS[key].title, "layer": layer, "head": head,
+                "value": float(values[layer, head]),
+            })  # fmt: skip
+    return facts
+
+
+def headline(record: AttentionRecord) -> str:
+    """What ran, and how large it is."""
+    layers, heads, queries, keys = record.pattern.shape
+    return (
+        f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
+        f"{heads} heads, {queries} queries x {keys} keys"
+    )
+
+
+def described(record: AttentionRecord) -> dict[str, Any]:
+    """What programs want to know of a record besides its numbers."""
+    names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
+    axes = ("tokens", "key_tokens")
+    return {
+        **{name: getattr(record, name) for name in names},
+        "shape": dict(
+            zip(("layers", "heads", "queries", "keys"), record.pattern.shape, strict=True)
+        ),
+        **{axis: [asdict(token) for token in getattr(record, axis)] for axis in axes},
+    }
+
+
+def drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
+    from mha_viz.notebook import caption, record_payload
+    from mha_viz.plots.static import grid_image, head_image
+    from mha_viz.web.labels import head_name
+    from mha_viz.web.standalone import grid_html, head_html
+
+    if chosen is None:
+        if kind is Format.html:
+            return grid_html(record_payload(record), title=record.model, caption=caption(record))
+        pattern = record.pattern.numpy()
+        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
+    weights = record.head(*chosen).numpy()
+    drawn = (weights, record.labels, record.key_labels)
+    name = head_name(*chosen)
+    if kind is Format.html:
+        return head_html(*drawn, title=name, caption=caption(record, chosen))
+    return head_image(*drawn, format=kind.value, title=name, caption=caption(record, chosen))
+
+
+def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
+    """The strongest pairs, heaviest first."""
+    weights = record.head(layer, head)
+    top = weights.flatten().topk(min(N_PAIRS, weights.numel()))
+    rows = []
+    for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+        query, key = divmod(place, weights.shape[1])
+        rows.append([str(query), record.labels[query], str(key), record.key_labels[key],
+                     f"{weight:.4f}"])  # fmt: skip
+    title = (
+        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
+        "attention weights\n"
+    )
+    return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
+
+
+def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: bool = False) -> str:
+    """A table as text; columns from `first_number` on are numbers, set to the right.
+
+    With `tight`, columns stand close, and the last one is text again.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text as Plain
+
+    close: dict[str, Any] = {"padding": (0, 0), "collapse_padding": True, "pad_edge": False}
+    table = Table(box=box.SIMPLE_HEAD, **(close if tight else {}))
+    for i, name in enumerate(names):
+        text = i < first_number or (tight and i == len(names) - 1)
+        right = name == "#" or not text
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Plain, row))  # plain, because "[SEP]" would be read as markup
+    # A pipe or a file has no width of its own: as wide as it takes.
+    console = Console(file=io.StringIO(), width=None if sys.stdout.isatty() else 200)
+    console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n") + "\n"
+
+
+def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
+    """A row for each pair, since labels repeat and positions do not."""
+    import numpy as np
+    import pandas as pd
+
+    weights = record.head(layer, head).numpy()
+    queries, keys = np.indices(weights.shape).reshape(2, -1).tolist()
+    pairs = {
+        "query_position": queries,
+        "query": [record.labels[q] for q in queries],
+        "key_position": keys,
+        "key": [record.key_labels[k] for k in keys],
+        "weight": weights.ravel(),
+    }
+    return _csv(pd.DataFrame(pairs))
+
+
+def _csv(table: DataFrame) -> str:
+    from mha_viz.plots.csv_file import csv_text
+
+    return csv_text(table.reset_index(drop=True))  # a row's number says nothing here
+
+
+def head_json(record: AttentionRecord, layer: int, head: int) -> str:
+    removed = record.removed_mass
+    shown = {
+        **described(record),
+        "layer": layer,
+        "head": head,
+        "weights": record.head(layer, head).tolist(),
+        "removed_mass": None if removed is None else float(removed[layer, head]),
+    }
+    return json.dumps(shown, indent=2) + "\n"
+
+
+REPORT_COLUMNS = {  # of the table, with short names; the other formats hold everything
+    "entropy": "\nentropy", "distance": "\ndistance", "previous_token": "previous\ntoken",
+    "self_token": "same\nplace", "first_token": "first\ntoken", "induction": "\ninduction",
+    "output_share": "output\nshare",
+}  # fmt: skip
+BASELINE_NAMES = {
+    "uniform": "uniform attention",
+    "offset": "always the token before",
+    "random": "random weights, mean",
+}
+
+
+def report(record: AttentionRecord, table: DataFrame, kind: ReportFormat) -> str | bytes:
+    """The report of all heads: a table to read, or all of its columns for programs."""
+    if kind is ReportFormat.table:
+        return f"{headline(record)}\n\n{_report_table(table)}"
+    if kind is ReportFormat.csv:
+        return _csv(table)
+    if kind is ReportFormat.json:
+        rows = [
+            {str(key): value if _is_defined(value) else None for key, value in row.items()}
+            for row in table.to_dict("records")
+        ]
+        return json.dumps({"notes": table.attrs["notes"], "heads": rows}, indent=2) + "\n"
+    file = io.BytesIO()
+    table.to_parquet(file, index=False)
+    return file.getvalue()
+
+
+def _report_table(table: DataFrame) -> str:
+    """A line per head: its main scores, its nearest twin and its labels; baselines below."""
+    import pandas as pd
+
+    shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
+    rows = [
+        [f"L{row['layer']} H{row['head']}", *(_short(row[key]) for key in shown),
+         "–" if pd.isna(row["twin"]) else row["twin"], row["labels"]]
+        for row in table.to_dict("records")
+    ]  # fmt: skip
+    for name, title in BASELINE_NAMES.items():
+        known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
+        if known:
+            numbers = [_short(known[key]) if key in known else "" for key in shown]
+            rows.append(["", *numbers, "", f"({title})"])
+    drawn = grid(["\nhead", *shown.values(), "nearest\ntwin", "\nlabels"], rows, 1, tight=True)
+    return (
+        f"{drawn}\nEntropy in nats, distance in tokens, the rest are shares of 1. In brackets: "
+        "what heads that\nhave learned nothing score on this text. Twin: the smallest Hellinger "
+        "distance of weights.\nEvery metric and why a head has its label: --format csv\n"
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if _is_defined(value) else "–"
+
+
+def _is_defined(value: object) -> bool:
+    """Neither missing nor NaN, nor beyond what float32 holds."""
+    return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+def table(found: DataFrame, kind: TableFormat, title: str, **more: object) -> str:
+    """A table to read under its title, with single numbers above it; or CSV, or JSON with both."""
+    if kind is TableFormat.csv:
+        return _csv(found)
+    if kind is TableFormat.json:
+        rows = json.loads(found.to_json(orient="records", double_precision=12))
+        return json.dumps({"title": title, **more, "rows": rows}, indent=2) + "\n"
+    numbers = "".join(f"{key:<32} {_plain(value)}\n" for key, value in more.items())
+    names = [str(name) for name in found]
+    text = [name for name in names if found[name].dtype.kind not in "fiu"]
+    found = found[[*text, *(name for name in names if name not in text)]]
+    rows = [[_plain(value) for value in row] for row in found.itertuples(index=False)]
+    return f"{title}\n{numbers}\n" + grid([str(n) for n in found], rows, len(text))
+
+
+def _plain(value: object) -> str:
+    from mha_viz.web.theme import format_number
+
+    return format_number(value) if isinstance(value, float) else str(value)

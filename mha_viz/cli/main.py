@@ -1,0 +1,258 @@
+"""The command `mha-viz`: the same abilities without a browser.
+
+Knows every room below ui, and imports each one when a command needs it: --help must not wait for
+torch. What was asked for goes to stdout; notes and errors go to stderr.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mha_viz import __version__
+from mha_viz.cli import format as printed
+from mha_viz.cli import interventions as cli_interventions
+from mha_viz.cli import server as cli_server
+from mha_viz.cli import streams as cli_streams
+from mha_viz.cli.format import Format, ReportFormat
+from mha_viz.cli.options import AsJson, Model, Out, Pair, Part, Text, deliver, kind_of, read
+from mha_viz.errors import ArgumentError, MhaVizError
+
+if TYPE_CHECKING:
+    from mha_viz.core.record import AttentionRecord
+
+FAILED, INTERRUPTED = 2, 130
+
+
+class _Commands(TyperGroup):
+    """Errors that are meant for the user become one line, whichever command raises them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MhaVizError as error:
+            if isinstance(error.__cause__, BrokenPipeError):  # of --out /dev/stdout
+                raise error.__cause__ from None
+            _fail(str(error))
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # `| head` has read enough; typer ends it quietly
+                raise
+            _fail(cli_streams.said(error))
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(FAILED)
+
+
+app = typer.Typer(
+    cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    help="A microscope for attention heads.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+
+def _version(asked: bool) -> bool:
+    if asked:
+        typer.echo(f"mha-viz {__version__}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """A microscope for attention heads."""
+
+
+@app.command("app")
+def start_app(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on.", envvar="STREAMLIT_SERVER_ADDRESS")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(help="Port to listen on.", envvar="STREAMLIT_SERVER_PORT")
+    ] = 8501,
+) -> None:
+    """Start the web app."""
+    script = _app_script()
+    cli_server.check_free(host, port)
+    from streamlit.web import cli as streamlit
+
+    # Both are always given: a port that was not asked for Streamlit exchanges for another one.
+    command = ["run", str(script), "--server.address", host, "--server.port", str(port)]
+    with cli_server.announced(host, port):
+        streamlit.main(command)
+
+
+def _app_script() -> Path:
+    """The app: inside the package where it was installed, beside it in a source tree."""
+    package = Path(__file__).parents[1]
+    places = (package / "webapp" / "app.py", package.parent / "app.py")
+    script = next((place for place in places if place.is_file()), None)
+    if script is None:
+        raise MhaVizError("The web app is missing from this installation: install mha-viz again.")
+    return script
+
+
+@app.command()
+def trace(
+    text: Text,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a text through a model and say what its heads do."""
+    record = _trace(text, model, pair, part)
+    if out is not None:
+        record.save(out)
+        typer.echo(f"wrote {out}", err=True)
+    facts = printed.strongest_heads(record)
+    if as_json:
+        typer.echo(json.dumps({**printed.described(record), "facts": facts}, indent=2))
+        return
+    typer.echo(printed.headline(record))
+    typer.echo("tokens: " + " | ".join(record.labels))
+    if record.key_labels != record.labels:
+        typer.echo("key tokens: " + " | ".join(record.key_labels))
+    typer.echo("strongest head by")
+    for fact in facts:
+        place = f"L{fact['layer']} H{fact['head']}"
+        typer.echo(f"  {fact['title']:<22} {place:<8} {fact['value']:.3f}")
+
+
+@app.command()
+def show(
+    text: Text,
+    layer: Annotated[int | None, typer.Option("--layer", "-l", help="From 0; -1 is last.")] = None,
+    head: Annotated[int | None, typer.Option("--head", "-H", help="From 0; -1 is last.")] = None,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
+    ] = None,
+    out: Out = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    no_special: Annotated[
+        bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
+    ] = False,
+) -> None:
+    """Show one head's attention weights; without --layer and --head a picture of all heads."""
+    kind = kind_of(Format, format, out, Format.table)
+    chosen = None if layer is None or head is None else (layer, head)
+    if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
+        raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
+    record = _trace(text, model, pair, part)
+    record = record.merge_words() if words else record
+    record = record.without_special() if no_special else record
+    if chosen is not None:
+        record.head(*chosen)  # says which layers and heads there are
+        chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
+    if kind in (Format.html, Format.png, Format.svg):
+        deliver(printed.drawn(record, chosen, kind), out)
+        return
+    assert chosen is not None
+    written = {
+        Format.table: printed.pair_table,
+        Format.csv: printed.head_csv,
+        Format.json: printed.head_json,
+    }[kind]
+    deliver(written(record, *chosen), out)
+
+
+@app.command()
+def report(
+    text: Text,
+    model: Model = "tiny-bert",
+    pair: Pair = None,
+    part: Part = None,
+    format: Annotated[
+        ReportFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
+    ] = None,
+    out: Out = None,
+    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    baseline: Annotated[
+        bool,
+        typer.Option(help="Measure the same architecture with random weights, too."),
+    ] = True,
+) -> None:
+    """Measure every head: scores with baselines, labels, nearest twins."""
+    given = read(text, pair)  # before anything heavy is imported
+    from mha_viz.checkpoints.loading import load
+    from mha_viz.reports.report import KEEP
+    from mha_viz.reports.report import report as make
+
+    loaded = load(model)
+    keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
+    record = loaded.trace(given, pair, part=part, keep=keep)
+    record = record.merge_words() if words else record
+    made = make(record, loaded, untrained=baseline)
+    for note in made.notes:
+        typer.echo(f"note: {note}", err=True)
+    kind = kind_of(ReportFormat, format, out, ReportFormat.table)
+    deliver(printed.report(record, made.table(record), kind), out)
+
+
+@app.command()
+def models(as_json: AsJson = False) -> None:
+    """List the models that load without network: shipped, and in the Hugging Face cache."""
+    from mha_viz.checkpoints.catalog import list_models
+
+    found = list_models()
+    if as_json:
+        listed = [asdict(info) | {"path": str(info.path)} for info in found]
+        typer.echo(json.dumps(listed, indent=2))
+        return
+    rows = [
+        [info.name, info.source, info.family, str(info.n_layers), str(info.n_heads),
+         f"{info.n_bytes / 1e6:,.1f} MB"]
+        for info in found
+    ]  # fmt: skip
+    typer.echo(
+        printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
+    )
+
+
+cli_interventions.add_to(app)
+
+
+# -- what the commands share ---------------------------------------------------------------------
+
+
+def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
+    given = read(text, pair)  # before anything heavy is imported
+    from mha_viz.checkpoints.loading import load
+
+    record = load(model).trace(given, pair, part=part, keep=("pattern",))
+    for note in record.notes:
+        typer.echo(f"note: {note}", err=True)
+    return record
+
+
+def main() -> None:
+    """The entry point of the command."""
+    cli_streams.prepare()
+    try:
+        app()
+    except KeyboardInterrupt:  # before a command began
+        sys.exit(INTERRUPTED)
+    except OSError as error:  # of --help and --version, which are no commands
+        typer.echo(f"error: {cli_streams.said(error)}", err=True)
+        sys.exit(FAILED)
+    finally:
+        cli_streams.forget_output()

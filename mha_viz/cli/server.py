@@ -1,0 +1,72 @@
+"""Where the web app is served: whether the place is free, and when the app is there.
+
+Knows sockets and the terminal; must not know streamlit.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import typer
+
+from mha_viz.cli.streams import discard_output
+from mha_viz.errors import ArgumentError
+
+LAST_PORT = 65_535
+_EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses, and one of them to call
+_PAUSE = 0.1  # seconds between two calls
+
+
+def check_free(host: str, port: int) -> None:
+    """Refuse an address that the app could not be served at.
+
+    Raises:
+        ArgumentError: the port is taken or not ours to take, or the host is none of this machine.
+    """
+    if not host:  # a server takes it for all addresses
+        raise ArgumentError(
+            "Expected an address to listen on, such as 127.0.0.1, got an empty one."
+        )
+    if not 1 <= port <= LAST_PORT:
+        raise ArgumentError(f"A port lies in 1..{LAST_PORT}, got {port}.")
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            trial.bind((host, port))
+            trial.listen()
+    except (OSError, TypeError, ValueError) as error:  # the latter: such a name no host has
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise ArgumentError(
+            f"The app cannot be served at port {port} of {host}: {reason}. Choose another place "
+            "with --port or --host."
+        ) from error
+
+
+@contextmanager
+def announced(host: str, port: int) -> Iterator[None]:
+    """Say where the app is as soon as it answers there, while the block starts and serves it."""
+    ended = Event()
+    Thread(target=_announce, args=(host, port, ended), daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
+def _announce(host: str, port: int, ended: Event) -> None:
+    while not ended.wait(_PAUSE):
+        try:
+            socket.create_connection((_EVERY.get(host, host), port), timeout=1).close()
+        except OSError:
+            continue
+        shown = f"[{host}]" if ":" in host else host
+        try:
+            typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
+        except (
+            OSError
+        ):  # nobody reads it: the server serves all the same, and is stopped in silence
+            discard_output()
+        return

@@ -1,0 +1,1 @@
+"""One forward pass with our attention inside a pretrained model: keep, reduce, change."""

@@ -1,0 +1,270 @@
+"""An intervention or gates checked against a model and a text, and given the numbers they need.
+
+Knows our attention function, models and records; must not know predictions or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.attention_function import HeadsUnder
+from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
+from mha_viz.text.tokens import Encoded
+
+
+def prepare(
+    model: AttentionModel,
+    intervention: Intervention,
+    source: Encoded | None = None,
+    target: Encoded | None = None,
+) -> Change:
+    """The intervention checked against a model and a text, with the numbers it needs.
+
+    Args:
+        model: that will run the text.
+        intervention: what to do.
+        source, target: the text (and the decoder's of an encoder-decoder) that will run; None
+            where it grows, as in generation, which a mean over it or a patch cannot know.
+
+    Raises:
+        ArgumentError: no such head or part; a record of other sizes or another token count.
+        AttentionUnavailableError: the family computes its attention by itself.
+        NotKeptError: a source record without z.
+    """
+    part, n_layers, n_heads = part_size(model, intervention.part)
+    for layer, head in intervention.heads:
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise ArgumentError(
+                f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
+                f"0..{n_heads - 1}."
+            )
+    heads = {
+        layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
+        for layer in sorted({at for at, _ in intervention.heads})
+    }
+    values = None
+    if intervention.how == "mean":
+        values = _mean(model, intervention.reference, part, source)
+    if intervention.how.startswith("patch"):
+        values = _patch(model, intervention, part, source, target)
+    return Change(intervention.how, heads, float(intervention.factor), values)
+
+
+def check_gates(model: AttentionModel, gates: Any, part: str | None = None) -> Tensor:
+    """Gates as float32 (layer, head) on the model's device.
+
+    Args:
+        model: whose heads they are for.
+        gates: a tensor, an array or nested lists of finite numbers; 1 leaves a head, 0 takes it
+            away.
+        part: which stack of an encoder-decoder; the first one if not given.
+
+    Raises:
+        ShapeError: not (layer, head) of that part.
+        ArgumentError: not numbers, NaN or infinite.
+        AttentionUnavailableError: the family computes its attention by itself.
+    """
+    part, n_layers, n_heads = part_size(model, part)
+    try:
+        found = torch.as_tensor(gates).to(model.device, torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"gates must be numbers (layer, head), got {gates!r}.") from error
+    if tuple(found.shape) != (n_layers, n_heads):
+        raise ShapeError(
+            f"gates must have the shape (layer, head) = ({n_layers}, {n_heads}) for {model.name}"
+            f"{'' if part == 'self' else ' ' + part}, got {tuple(found.shape)}."
+        )
+    if not torch.isfinite(found).all():
+        layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
+        raise ArgumentError(
+            f"gates must be finite numbers, got {float(found[layer, head])} at L{layer} H{head}."
+        )
+    return found
+
+
+def reference_means(
+    model: AttentionModel, texts: Sequence[str], part: str | None = None
+) -> ReferenceMeans:
+    """Each head's mean z over all positions of all texts: what "mean" puts in its place.
+
+    Compute it once and hand it to every `Intervention` that uses the same texts.
+
+    Raises:
+        ArgumentError: no text.
+        TextError: a text that cannot be used.
+        AttentionUnavailableError: the family computes its attention by itself.
+
+    >>> import mha_viz as mv
+    >>> found = reference_means(mv.load("tiny-gpt2"), ["The cat sat", "A dog ran home"])
+    >>> tuple(found.means.shape), found.n_texts
+    ((4, 8, 32), 2)
+    """
+    part, _, _ = part_size(model, part)
+    if isinstance(texts, str) or not texts:
+        raise ArgumentError("reference must be a list of at least one text.")
+    total, n = torch.zeros(()), 0
+    for text in texts:
+        z = model.trace(text, part=part, keep=("pattern", "z")).kept("z")
+        total, n = total + z.double().sum(2), n + z.shape[2]
+    return ReferenceMeans((total / n).float(), len(texts), n, part)
+
+
+def averaged_over(intervention: Intervention, n_positions: int) -> str:
+    """Over what "mean" was taken, for a text of that many tokens; "" for every other way."""
+    if intervention.how != "mean":
+        return ""
+    reference = intervention.reference
+    if reference is None:
+        return f"the {n_positions} positions of this text"
+    if not isinstance(reference, ReferenceMeans):
+        return f"{len(reference)} reference text{'s' * (len(reference) > 1)}"
+    n = reference.n_texts
+    return f"the {reference.n_positions} positions of {n} reference text{'s' * (n > 1)}"
+
+
+def part_size(model: AttentionModel, part: str | None) -> tuple[str, int, int]:
+    """The part's name, its number of layers, and heads in a layer, where heads can be changed."""
+    if model.mechanism != "ours":
+        raise AttentionUnavailableError(
+            f"The {model.family} family computes attention in a way of its own: its weights are "
+            "shown, but its heads cannot be switched off here. Choose a BERT, GPT-2, Llama or T5."
+        )
+    part = model.parts[0] if part is None else part
+    layers = model.layers(part)
+    return part, len(layers), layers[0].n_heads
+
+
+def heads_of_part(
+    model: AttentionModel,
+    part: str,
+    gates: Any = None,
+    intervention: Intervention | None = None,
+    texts: tuple[Encoded | None, Encoded | None] = (None, None),
+) -> HeadsUnder | None:
+    """Both, checked, for runs to which no probe can be handed; None where there is nothing to do.
+
+    Raises:
+        ArgumentError: the intervention is of another part than the gates; and as `check_gates`
+            and `prepare`.
+    """
+    if intervention is not None:
+        own = intervention.part or model.parts[0]
+        if gates is not None and own != part:
+            raise ArgumentError(
+                f"gates are for {part} and the intervention for {own}: use one of them alone."
+            )
+        part = own
+    found = None if gates is None else check_gates(model, gates, part)
+    change = None if intervention is None else prepare(model, intervention, *texts)
+    if found is None and change is None:
+        return None
+    note = _note(found, intervention, part)
+    return HeadsUnder(found, change, [layer.module for layer in model.layers(part)], note)
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+
+def _note(gates: Tensor | None, intervention: Intervention | None, part: str) -> str:
+    """What a record says of a run with heads changed; "" where gates of ones change nothing."""
+    said = []
+    if gates is not None and bool((gates != 1).any()):
+        said.append(f"{int((gates != 1).sum())} of {gates.numel()} heads under a gate other than 1")
+    if intervention is not None:
+        names = [f"L{layer} H{head}" for layer, head in intervention.heads]
+        names = names if len(names) <= 8 else [*names[:8], f"and {len(names) - 8} more"]
+        by = f" by {intervention.factor:g}" if intervention.how == "scale" else ""
+        said.append(f"{intervention.how}{by} of {', '.join(names)}")
+    if not said:
+        return ""
+    return f"This run had heads changed{'' if part == 'self' else f' ({part})'}: {'; '.join(said)}."
+
+
+def _mean(
+    model: AttentionModel,
+    reference: Sequence[str] | ReferenceMeans | None,
+    part: str,
+    source: Encoded | None,
+) -> Tensor | None:
+    """The means to put in; None where our function takes them of the text as it goes."""
+    if reference is None:
+        if source is None:
+            raise ArgumentError(
+                "A text that is still being written has no mean of its own: give reference= texts."
+            )
+        return None
+    if not isinstance(reference, ReferenceMeans):
+        reference = reference_means(model, reference, part)
+    _, n_layers, n_heads = part_size(model, part)
+    expected = (n_layers, n_heads)
+    if reference.part != part or tuple(reference.means.shape[:2]) != expected:
+        raise ArgumentError(
+            f"reference has means of {reference.part}, (layer, head) = "
+            f"{tuple(reference.means.shape[:2])}; {model.name} needs those of {part}, {expected}."
+        )
+    return reference.means
+
+
+def _patch(
+    model: AttentionModel,
+    intervention: Intervention,
+    part: str,
+    source: Encoded | None,
+    target: Encoded | None,
+) -> Tensor:
+    """z or the pattern of the second text, of as many tokens as the first."""
+    if source is None:
+        raise ArgumentError(
+            "Patching needs two texts of as many tokens; a text that is still being written "
+            "grows. Patch a prediction instead."
+        )
+    record = intervention.source
+    if not isinstance(record, AttentionRecord):
+        assert record is not None  # the intervention itself was checked
+        record = model.trace(record, part=part)
+    if record.merged or record.removed is not None:
+        raise ArgumentError(
+            "The source record was merged to words or lost tokens: patch from the record as it "
+            "was traced."
+        )
+    queries, keys = _lengths(part, source, target)
+    if (len(record.tokens), len(record.key_tokens)) != (queries, keys):
+        raise ArgumentError(
+            f"Patching needs texts of as many tokens: this one has {queries}"
+            f"{'' if queries == keys else f' and {keys} keys'}, the source "
+            f"“{record.text}” has {len(record.tokens)}"
+            f"{'' if queries == keys else f' and {len(record.key_tokens)}'} "
+            f"({' · '.join(record.labels)}). Change a word in one of them."
+        )
+    own = (part, *part_size(model, part)[1:])
+    theirs = (record.part, record.n_layers, record.n_heads)
+    foreign = part == "self" and model.causal and not record.causal  # it would see the future
+    if theirs != own or foreign:
+        raise ArgumentError(
+            f"The source record ({record.model}: {theirs[0]}, {theirs[1]} layers of {theirs[2]} "
+            f"heads) does not fit {model.name} ({own[0]}, {own[1]} layers of {own[2]} heads)."
+        )
+    if intervention.how == "patch_pattern":
+        return record.pattern
+    z, W_O = record.kept("z"), model.layers(part)[0].output()
+    if W_O is not None and W_O.shape[1] != z.shape[-1]:
+        raise ArgumentError(
+            f"The source record's heads are {z.shape[-1]} wide, those of {model.name} "
+            f"{W_O.shape[1]}: patch z from a run of the same model."
+        )
+    return z
+
+
+def _lengths(part: str, source: Encoded, target: Encoded | None) -> tuple[int, int]:
+    """Queries and keys of that part."""
+    decoder = source if target is None else target
+    queries = decoder if part in ("decoder", "cross") else source
+    keys = decoder if part == "decoder" else source
+    return len(queries.tokens), len(keys.tokens)

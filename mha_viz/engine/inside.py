@@ -1,0 +1,100 @@
+"""What one layer's attention is given and what it gives, as the model itself has them.
+
+Knows models, where families keep their projections, and stand-ins; must not know records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mha_viz.core.checks import Anything
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.replay import StandIn, with_stand_ins
+from mha_viz.engine.run import run
+from mha_viz.text.encoding import encode_texts
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What one layer's attention was given and what it gave; float32 on the CPU, without a batch.
+
+    Args:
+        X: (query, d_model), what queries are made from; after the norm where that comes first.
+        Y: (key, d_in), what keys and values are made from: X, but in cross-attention.
+        output: (query, d_model), the layer's attention output, b_O included.
+    """
+
+    X: Anything
+    Y: Anything
+    output: Anything
+
+
+def layer_inside(
+    model: AttentionModel,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    layer: int,
+    part: str | None = None,
+) -> Inside:
+    """Run a text and listen at the projections of one layer.
+
+    Nothing is changed on the model: a copy of its module tree, with the same weights, is run.
+
+    Args:
+        model, text, text_pair: as for `trace`; the tokens are those of its record.
+        layer: from 0, within the part.
+        part: which stack of an encoder-decoder; the first one if not given.
+
+    Raises:
+        ArgumentError: no such layer or part.
+        NotKeptError, AttentionUnavailableError: this family's projections are not known.
+        TextError: as `trace`.
+
+    >>> import mha_viz as mv
+    >>> tuple(layer_inside(mv.load("tiny-gpt2"), "The cat sat.", layer=0).X.shape)
+    (4, 256)
+    """
+    model.attention_weights(layer, part)  # says what is wrong, where something is
+    layers = model.layers(part)
+    query, key, output = layers[layer].modules()
+    heard: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {query: [], key: [], output: []}
+    stand_ins = {
+        path: _Listening(module, heard[module])
+        for path, module in model.network.named_modules(remove_duplicate=False)
+        if module in heard
+    }
+    source, target = encode_texts(model, text, text_pair)
+    run(
+        with_stand_ins(model.network, stand_ins),
+        model.mechanism,
+        [source],
+        None if target is None else [target],
+        pad=model.tokenizer.pad_token_id or 0,
+    )
+    # A family may run one module again and again: the call that is this layer's.
+    turn = sum(other.module is layers[layer].module for other in layers[:layer])
+    found = (heard[query][turn][0], heard[key][turn][0], heard[output][turn][1])
+    return Inside(*(_plain(tensor.flatten(0, -2)) for tensor in found))
+
+
+class _Listening(StandIn):
+    """Keeps what a projection is given and what it makes of it."""
+
+    def __init__(self, original: nn.Module, heard: list[tuple[Tensor, Tensor]]) -> None:
+        super().__init__(original)
+        self.__dict__["heard"] = heard
+
+    def forward(self, tokens: Any) -> Any:
+        made = self.original(tokens)
+        self.heard.append((tokens, made))
+        return made
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """float32 on the CPU, and no longer of inference mode."""
+    return tensor.detach().to("cpu", torch.float32, copy=True)

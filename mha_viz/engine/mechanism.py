@@ -1,0 +1,109 @@
+"""Whose attention weights a model's are: ours, put into its network, or those it gives by itself.
+
+Knows transformers' switch between attentions, and runs. Must not know files, records or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from transformers import PreTrainedModel
+
+from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE, register
+from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.run import Mechanism, Run, check_own, forward, run
+from mha_viz.errors import AttentionUnavailableError, MhaVizError
+from mha_viz.text.tokens import Encoded
+
+Texts = Sequence[Encoded]
+
+register()
+
+
+def settle(
+    network: PreTrainedModel, source: Encoded, target: Encoded | None, d_vocab: int
+) -> tuple[Mechanism, dict[str, Run], str]:
+    """Run a short text both ways; leave our function in the network only where both agree.
+
+    The network may have been built with any attention: where its family takes another one, it is
+    given ours here. A network that is refused is left with the one that it had.
+
+    Returns:
+        (mechanism, what it left behind, why it is not ours or "").
+
+    Raises:
+        AttentionUnavailableError: neither way gives attention weights.
+    """
+    # Which tokens they are does not matter here, only that the model has them.
+    sources, targets = (
+        None if text is None else [replace(text, input_ids=[i % d_vocab for i in text.input_ids])]
+        for text in (source, target)
+    )
+    assert sources is not None
+    before = network.config._attn_implementation
+    try:
+        return _settled(network, sources, targets)
+    except MhaVizError:
+        _switch(network, before)
+        raise
+
+
+def _settled(
+    network: PreTrainedModel, sources: Texts, targets: Texts | None
+) -> tuple[Mechanism, dict[str, Run], str]:
+    ours, eager, reason = None, None, ""
+    if _switch(network, IMPLEMENTATION):
+        try:
+            ours = run(network, "ours", sources, targets, keep=KEEPABLE)
+        except Exception as error:  # what an unknown family raises on an argument it does not know
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    _switch(network, "eager")
+    try:
+        eager = forward(network, "eager", sources, targets)
+    except Exception as error:
+        if ours is None and isinstance(error, MhaVizError):
+            raise
+        if ours is None:
+            raise AttentionUnavailableError(
+                f"A plain text does not run through the {network.config.model_type} family: {error}"
+            ) from error
+    if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
+        _switch(network, IMPLEMENTATION)
+        return "ours", ours, ""
+    assert eager is not None
+    check_own(eager, sources, targets, network.config.model_type)
+    # A window can be as wide as one text is long, but not as two.
+    run(network, "eager", _shorter(sources), None if targets is None else _shorter(targets))
+    return "eager", eager, reason
+
+
+def _switch(network: PreTrainedModel, implementation: str) -> bool:
+    """Whether a network takes its attention there now; some families choose when they are built."""
+    if network._can_set_attn_implementation():
+        network.set_attn_implementation(implementation)
+    return bool(network.config._attn_implementation == implementation)
+
+
+def _shorter(texts: Texts) -> Texts:
+    """Texts without their last tokens, where they have more than one."""
+    return [replace(text, input_ids=text.input_ids[:-1] or text.input_ids, token_type_ids=None)
+            for text in texts]  # fmt: skip
+
+
+def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> bool:
+    """Both ways give the same weights and the same hidden state, up to the dtype's rounding."""
+    for part, theirs in eager.items():
+        mine = ours[part]
+        if len(mine.pattern) != len(theirs.pattern):
+            return False
+        pairs = list(zip(mine.pattern, theirs.pattern, strict=True))
+        if mine.hidden is not None and theirs.hidden is not None and part != "encoder":
+            # by our way the encoder has its own state, and not the decoder's
+            size = theirs.hidden.float().abs().max().clamp_min(1.0)
+            pairs.append((mine.hidden / size, theirs.hidden / size))
+        for a, b in pairs:
+            if a.shape != b.shape or not (a.float() - b.float()).abs().max() <= rounding(dtype):
+                return False
+    return True

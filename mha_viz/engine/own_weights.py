@@ -1,0 +1,93 @@
+"""The attention weights that a family gives by itself, taken only where they are by query and key.
+
+Knows what transformers hands out as attentions, and runs. Must not know files, records or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.errors import AttentionUnavailableError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel
+
+    from mha_viz.engine.attention_function import Layers
+    from mha_viz.text.tokens import Encoded
+
+_INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
+
+
+def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
+    """What a run left as attentions, a tensor with four axes for each layer.
+
+    Raises:
+        AttentionUnavailableError: it left nothing, or nothing of that kind.
+    """
+    if attentions and all(layer is not None and layer.ndim == 4 for layer in attentions):
+        return {"pattern": list(attentions)}
+    family, built = network.config.model_type, network.config._attn_implementation
+    if built not in ("eager", IMPLEMENTATION):
+        raise AttentionUnavailableError(
+            f"This {type(network).__name__} was built with {built!r} attention, which gives no "
+            "attention weights, and takes no other any more: build it with "
+            'attn_implementation="eager".'
+        )
+    raise AttentionUnavailableError(
+        f"The {family} family gives no attention weights (batch, head, query, key), neither "
+        f"through our attention function nor through output_attentions. {_INSTEAD}"
+    )
+
+
+def check_own_weights(
+    layers: Layers, queries: Sequence[Encoded], keys: Sequence[Encoded], family: str
+) -> None:
+    """Weights over each text's own tokens: an axis as long as it, and rows that sum to 1.
+
+    Longformer's last axis are offsets in a window, Funnel's and CANINE's texts grow shorter from
+    layer to layer, SqueezeBERT gives scores: drawn by query and key, all would be wrong pictures.
+
+    Args:
+        layers: (batch, head, query, key) of each layer.
+        queries, keys: the texts of the batch; what lies behind a shorter one is not looked at.
+        family: transformers' model_type.
+
+    Raises:
+        AttentionUnavailableError: they are something else.
+    """
+    n, m = (max(len(text.input_ids) for text in texts) for texts in (queries, keys))
+    expected = torch.Size((len(queries), layers[0].shape[1], n, m))
+    for layer in layers:
+        if layer.shape != expected:
+            raise AttentionUnavailableError(
+                f"The {family} family gives attention weights of shape {tuple(layer.shape)} where "
+                f"a weight for every query and key has shape {tuple(expected)} (batch, head, "
+                f"query, key): they cannot be shown over the text's tokens. {_INSTEAD}"
+            )
+        for row, (query, key) in enumerate(zip(queries, keys, strict=True)):
+            own = layer[row, :, : len(query.input_ids), : len(key.input_ids)].float()
+            _check_rows(own, rounding(layer.dtype), family)
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """How far apart two ways to compute the same weights may be in a precision."""
+    return 1e-4 if torch.finfo(dtype).bits >= 32 else 0.03
+
+
+def _check_rows(own: Tensor, tolerance: float, family: str) -> None:
+    sums = own.sum(-1)
+    wrong = ~((sums - 1).abs() <= tolerance)  # NaN, too
+    if bool(wrong.any()) or bool((own < -tolerance).any()):
+        found = (
+            f"sum to {float(sums[wrong][0]):.4g}, not to 1" if bool(wrong.any()) else
+            f"hold {float(own.min()):.4g}, which no weight is"
+        )  # fmt: skip
+        raise AttentionUnavailableError(
+            f"What the {family} family gives as attention weights are none by query and key: a "
+            f"row's weights over the text's tokens {found}. {_INSTEAD}"
+        )

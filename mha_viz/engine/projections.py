@@ -1,0 +1,188 @@
+"""Where each family keeps the W_Q, W_K, W_V and W_O of a layer, and how to read them as ours.
+
+Knows module names of model families; must not know files, text or screens.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.engine.attention_function import Layers
+from mha_viz.engine.run import Run
+from mha_viz.errors import NotKeptError
+
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+# Paths relative to the attention module that calls our function. A leading "^" is its parent,
+# where BERT and its relatives keep the output projection.
+_QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")
+_KEY = ("key", "k_proj", "k_lin", "k")
+_VALUE = ("value", "v_proj", "v_lin", "v")
+_FUSED = ("c_attn", "Wqkv", "query_key_value")
+_OUTPUT = ("o_proj", "out_proj", "out_lin", "c_proj", "Wo", "wo", "o", "dense", "^output.dense")
+
+
+class LayerProjections:
+    """The projections around one attention module, whatever its family calls them.
+
+    Args:
+        module, parent: the module that called our function, and the one above it.
+        n_heads, n_kv_heads: query heads and key heads.
+        scale: what the layer multiplies query . key with.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        parent: nn.Module | None,
+        *,
+        n_heads: int,
+        n_kv_heads: int,
+        scale: float,
+    ) -> None:
+        self.module, self.parent = module, parent
+        self.n_heads, self.n_kv_heads, self.scale = n_heads, n_kv_heads, scale
+
+    @classmethod
+    def of(cls, network: nn.Module, left: Run) -> list[LayerProjections]:
+        """Those of every layer that a run came through; none where our function did not run."""
+        above: dict[nn.Module, nn.Module] = {}
+        for parent in network.modules():
+            for child in parent.children():
+                above.setdefault(child, parent)  # the first one, where a module is shared
+        layers = enumerate(zip(left.modules, left.scale, strict=True))
+        return [
+            cls(
+                module,
+                above.get(module),
+                n_heads=left.pattern[i].shape[1],
+                n_kv_heads=left.kept["key"][i].shape[1],
+                scale=scale,
+            )
+            for i, (module, scale) in layers
+        ]
+
+    def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
+        for name in names:
+            root = self.parent if name.startswith("^") else self.module
+            found: object = root
+            for step in name.lstrip("^").split("."):
+                found = getattr(found, step, None)
+            if isinstance(found, nn.Linear | Conv1D):
+                return found
+        return None
+
+    def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
+        """What makes queries, keys and the output; one module makes the first two where they are
+        fused. Each takes (batch, token, d_in) and gives (batch, token, d_out).
+
+        Raises:
+            NotKeptError: the family's layout is not known here.
+        """
+        query, key, output = self.find(_QUERY), self.find(_KEY), self.find(_OUTPUT)
+        if query is None or key is None:
+            query = key = self.find(_FUSED)
+        if query is None or key is None or output is None:
+            raise self._unknown()
+        return query, key, output
+
+    def output(self) -> Tensor | None:
+        """W_O as (head, d_head, d_model), a view of the model's own weights."""
+        projection = self.find(_OUTPUT)
+        if projection is None:
+            return None
+        matrix = _in_out(projection)
+        if matrix.shape[0] % self.n_heads:
+            return None
+        return matrix.unflatten(0, (self.n_heads, -1))
+
+    def all(self) -> AttentionWeights:
+        """All four matrices and their biases, split by heads.
+
+        Raises:
+            NotKeptError: the family's layout is not known here.
+        """
+        query, key, value = self._query_key_value()
+        output = self.find(_OUTPUT)
+        if query is None or key is None or value is None or output is None:
+            raise self._unknown()
+
+        def split(matrix: Tensor, heads: int) -> Tensor:  # (d_model, heads * d_head)
+            return matrix.unflatten(1, (heads, -1)).transpose(0, 1)
+
+        def split_bias(bias: Tensor | None, heads: int) -> Tensor | None:
+            return None if bias is None else bias.unflatten(0, (heads, -1))
+
+        return AttentionWeights(
+            W_Q=split(query[0], self.n_heads),
+            W_K=split(key[0], self.n_kv_heads),
+            W_V=split(value[0], self.n_kv_heads),
+            W_O=_in_out(output).unflatten(0, (self.n_heads, -1)),
+            b_Q=split_bias(query[1], self.n_heads),
+            b_K=split_bias(key[1], self.n_kv_heads),
+            b_V=split_bias(value[1], self.n_kv_heads),
+            b_O=_bias(output),
+            scale=self.scale,
+        )
+
+    def for_query_heads(self, name: str) -> Tensor:
+        """One of `MATRICES` as (n_heads, in, out), float32 on the CPU; key heads are repeated.
+
+        Raises:
+            NotKeptError: as `all`.
+        """
+        weight: Tensor = getattr(self.all(), name).to("cpu", torch.float32)
+        return repeat_heads(weight[None], self.n_heads)[0]
+
+    def _unknown(self) -> NotKeptError:
+        return NotKeptError(
+            f"{type(self.module).__name__} keeps its projections under names that are not "
+            "known here; W_Q, W_K, W_V and W_O can be read from BERT, GPT-2, Llama and most "
+            "of their relatives."
+        )
+
+    def _query_key_value(self) -> tuple[tuple[Tensor, Tensor | None] | None, ...]:
+        separate = [self.find(names) for names in (_QUERY, _KEY, _VALUE)]
+        if all(projection is not None for projection in separate):
+            return tuple((_in_out(p), _bias(p)) for p in separate if p is not None)
+        fused = self.find(_FUSED)
+        # GPT-NeoX interleaves q, k and v by head; only the plain [q | k | v] layout is read here.
+        if fused is None or fused is self.find(("query_key_value",)):
+            return (None, None, None)
+        bias = _bias(fused)
+        biases = (None,) * 3 if bias is None else bias.chunk(3)
+        return tuple(zip(_in_out(fused).chunk(3, dim=1), biases, strict=True))
+
+
+def _in_out(projection: nn.Linear | Conv1D) -> Tensor:
+    """The weights as (d_in, d_out): Conv1D has them so, Linear transposed."""
+    weight: Tensor = projection.weight.detach()
+    return weight if isinstance(projection, Conv1D) else weight.T
+
+
+def _bias(projection: nn.Linear | Conv1D) -> Tensor | None:
+    bias: Tensor | None = projection.bias
+    return None if bias is None else bias.detach()
+
+
+def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
+    """Key heads (layer, n_kv_heads, ...) repeated for the query heads that share them."""
+    group = n_heads // tensor.shape[1]
+    return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
+
+
+def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
+    """One text of a batch, from all layers (batch, head, ...) cut to `rest`: (layer, head, ...).
+
+    float32 on the CPU, and contiguous; no copy of what is all that already.
+    """
+    index: tuple[Any, ...] = (row, slice(None), *rest)
+    if isinstance(layers, Tensor):
+        part = layers[(slice(None), *index)]
+    else:
+        part = torch.stack([layer[index] for layer in layers])
+    return part.to("cpu", torch.float32).contiguous()

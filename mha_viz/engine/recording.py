@@ -1,0 +1,85 @@
+"""From texts as tokens to records: one forward pass, and what it left behind of each text.
+
+Knows runs and records. Must not know how texts become tokens, files or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.projections import float32, repeat_heads
+from mha_viz.engine.run import OnLayer, Run, run
+from mha_viz.text.encoding import Texts, cut_notes
+from mha_viz.text.tokens import Encoded
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+
+
+def run_texts(
+    model: AttentionModel,
+    sources: Sequence[Encoded],
+    targets: Sequence[Encoded] | None,
+    keep: Sequence[str],
+    on_layer: OnLayer | None = None,
+) -> dict[str, Run]:
+    """One forward pass of a model over a batch, as `run` describes it: a run for each part.
+
+    One stack alone is run no further than its last attention: a record holds nothing from above.
+    """
+    return run(
+        *(model.network, model.mechanism, sources, targets),
+        pad=model.tokenizer.pad_token_id or 0,
+        keep=keep,
+        on_layer=on_layer,
+        n_layers=model.n_layers if targets is None else 0,
+    )
+
+
+def record_of(
+    model: AttentionModel,
+    part: str,
+    left: Run,
+    row: int,
+    texts: Texts,
+    notes: tuple[str, ...] = (),
+) -> AttentionRecord:
+    """One text of a batch as a record, without the padding behind it.
+
+    Args:
+        model: the one that was run.
+        part: which of its stacks.
+        left: what the batch left there; key and value heads are repeated for their query heads.
+        row: of the text in the batch.
+        texts: the text, and the decoder's.
+        notes: what to say besides the model's own notes and what was cut.
+    """
+    source, target = texts
+    queries = source if part in ("self", "encoder") or target is None else target
+    keys = target if part == "decoder" and target is not None else source
+    n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
+    kept, heads = left.kept, left.pattern[0].shape[1]
+    key, value = (
+        repeat_heads(float32(kept[name], row, m), heads) if name in kept else None
+        for name in ("key", "value")
+    )
+    return AttentionRecord(
+        pattern=float32(kept["pattern"], row, n, m),
+        tokens=queries.tokens,
+        key_tokens=keys.tokens,
+        z=float32(kept["z"], row, n) if "z" in kept else None,
+        query=float32(kept["query"], row, n) if "query" in kept else None,
+        key=key,
+        value=value,
+        scale=tuple(left.scale),
+        W_O=model.output_weights(part),
+        model=model.name,
+        family=model.family,
+        part=part,
+        text=source.text,
+        text_pair=source.text_pair if target is None else target.text_pair,
+        causal=model.causal if part == "self" else part == "decoder",
+        notes=model.notes + cut_notes(model, source, target) + notes,
+    )

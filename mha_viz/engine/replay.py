@@ -1,0 +1,214 @@
+"""Runs under gates that do not compute again what no gate has touched.
+
+Knows losses under gates and the lists of layers that networks are made of; must not know screens.
+
+Layers before the first head that a setting touches give what they gave without gates. They are
+recorded once, and a copy of the module tree has stand-ins for them that give it back (parameters
+are shared; the model itself is never written to, so that threads may share it). Where a family
+does not allow that (ALBERT runs one layer again and again), every layer is run.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.prediction.loss import (
+    Gates,
+    Prepared,
+    Questions,
+    Told,
+)
+
+MAX_RECORDED_BYTES = 2**29
+
+
+class Shortened(Prepared):
+    """As `Prepared`, but logits are computed where they are asked for alone, and layers only from
+    the first one that a setting touches."""
+
+    def __init__(self, model: AttentionModel, asked: Questions) -> None:
+        self.last = _only_path(model.network, model.network.get_output_embeddings())
+        super().__init__(model, asked)
+        self.stand_ins: dict[str, nn.Module] = {}
+        self.recorded: list[Any] = []
+        if self.last is not None:
+            linear = model.network.get_submodule(self.last)
+            self.stand_ins[self.last] = _Chosen(linear, len(asked.rows), self.row, self.place)
+
+    def bytes_each(self, n: int) -> int:
+        whole = super().bytes_each(n)
+        return whole if self.last is None else 4 * len(self.answer) * self.model.d_vocab
+
+    def first_layers(self, gates: Gates, told: Told) -> Int[Tensor, " setting"]:
+        touched = (gates != 1).any(-1)
+        nothing = touched.shape[1] - 1  # the last layer alone then
+        first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
+        return first if bool(first.any()) and self.record(told) else torch.zeros_like(first)
+
+    def log_p(
+        self, gates: Gates, start: int = 0, told: Told | None = None
+    ) -> Float[Tensor, "setting target"]:
+        batch = gates.to(self.model.device).repeat_interleave(len(self.asked.rows), 0)
+        return self.under(len(gates), batch[:, start:], start, told)
+
+    def under(
+        self,
+        n_settings: int,
+        gates: Float[Tensor, "batch layer head"] | None,
+        start: int = 0,
+        told: Told | None = None,
+    ) -> Float[Tensor, "setting target"]:
+        """ln p of every answer, with gates for each row of the batch and each layer run."""
+        stand_ins = dict(self.stand_ins)
+        if start:
+            path, layers = self.layers
+            known = [
+                _Replay(layer, output, n_settings)
+                for layer, output in zip(layers[:start], self.recorded, strict=False)
+            ]
+            stand_ins[path] = nn.ModuleList([*known, *layers[start:]])
+        return self._answers(n_settings, stand_ins, Probe((), told, gates=gates))
+
+    def record(self, told: Callable[[int], None]) -> bool:
+        """Run once without gates and keep what each layer gives; whether it can be given back."""
+        found = _layer_list(self.model)
+        n = max(len(row.input_ids) for row in self.asked.rows)
+        size = self.model.n_layers * len(self.asked.rows) * n * self.model.d_model
+        if found is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
+            return False
+        path, layers = self.layers = found
+        kept: list[list[Any]] = [[] for _ in layers]
+        listening = nn.ModuleList(_Recording(*both) for both in zip(layers, kept, strict=True))
+        plain = self._answers(1, self.stand_ins | {path: listening}, Probe((), told))
+        if any(len(outputs) != 1 for outputs in kept):
+            return False
+        self.recorded = [outputs[0] for outputs in kept]
+        if not all(map(_repeatable, self.recorded)):
+            return False
+        # Whether anything went from layer to layer by another way shows in the last one.
+        again = self.under(2, None, len(layers) - 1, told)
+        tolerance = 1e-3 if self.model.dtype in (torch.float32, torch.float64) else 0.1
+        return bool(torch.allclose(again, plain.expand_as(again), rtol=tolerance, atol=tolerance))
+
+    def _answers(
+        self, n_settings: int, stand_ins: Mapping[str, nn.Module], probe: Probe
+    ) -> Float[Tensor, "setting target"]:
+        logits = self.logits(with_stand_ins(self.model.network, stand_ins), n_settings, probe)
+        if self.last is None:
+            logits = logits.unflatten(0, (n_settings, -1))[:, self.row, self.place]
+        return self.right(logits)
+
+
+def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
+    """The list with one layer for each call of our function, in that order, and its path."""
+    attentions = [layer.module for layer in model.layers()]
+    for module in model.network.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == len(attentions):
+            inside = zip(attentions, module, strict=True)
+            if all(attention in set(layer.modules()) for attention, layer in inside):
+                path = _only_path(model.network, module)
+                return None if path is None else (path, module)
+    return None
+
+
+def _only_path(network: nn.Module, wanted: nn.Module | None) -> str | None:
+    """Where a matrix or a list of layers is, if that is one place."""
+    if type(wanted) not in (nn.Linear, nn.ModuleList):
+        return None
+    everywhere = network.named_modules(remove_duplicate=False)
+    paths = [path for path, module in everywhere if module is wanted]
+    return paths[0] if len(paths) == 1 else None
+
+
+def _repeatable(output: Any) -> bool:
+    if isinstance(output, tuple):
+        return all(map(_repeatable, output))
+    return output is None or isinstance(output, Tensor)
+
+
+def _repeated(output: Any, times: int) -> Any:
+    """One layer's output for so many settings of the same rows."""
+    if isinstance(output, tuple):
+        return tuple(_repeated(part, times) for part in output)
+    return None if output is None else output.expand(times, *output.shape).flatten(0, 1)
+
+
+# -- a network with other modules in it ----------------------------------------------------------
+
+
+class StandIn(nn.Module):
+    """A module in another's place; what it is asked about itself, that one answers."""
+
+    def __init__(self, original: nn.Module) -> None:
+        super().__init__()
+        self.__dict__["original"] = original  # not a child: its parameters are the model's
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["original"], name)
+
+
+class _Chosen(StandIn):
+    """The last matrix of a prediction head, for the places that are asked about and no others."""
+
+    def __init__(self, original: nn.Module, n_rows: int, row: Tensor, place: Tensor) -> None:
+        super().__init__(original)
+        self.__dict__.update(n_rows=n_rows, row=row, place=place)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, self.row, self.place])
+
+
+class _Recording(StandIn):
+    def __init__(self, original: nn.Module, kept: list[Any]) -> None:
+        super().__init__(original)
+        self.__dict__["kept"] = kept
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        output = self.original(*args, **kwargs)
+        self.kept.append(output)
+        return output
+
+
+class _Replay(StandIn):
+    def __init__(self, original: nn.Module, output: Any, times: int) -> None:
+        super().__init__(original)
+        self.__dict__.update(output=output, times=times)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return _repeated(self.output, self.times)
+
+
+def with_stand_ins(network: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.Module:
+    """A network that shares all but the modules named; the given one is not touched.
+
+    Args:
+        network: any.
+        stand_ins: path of a module -> what to call instead of it.
+    """
+    copies = {"": _twin(network)}
+    for path, stand_in in stand_ins.items():
+        *above, name = path.split(".")
+        parent = copies[""]
+        for depth, step in enumerate(above, 1):
+            here = ".".join(above[:depth])
+            if here not in copies:
+                child = parent._modules[step]
+                assert child is not None  # on the way to a module that is there
+                parent._modules[step] = copies[here] = _twin(child)
+            parent = copies[here]
+        parent._modules[name] = stand_in
+    return copies[""]
+
+
+def _twin(module: nn.Module) -> nn.Module:
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin

@@ -1,0 +1,1 @@
+"""Heads switched off or changed, and what that does: ablation, importance, pruning, robustness."""

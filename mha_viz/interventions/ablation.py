@@ -1,0 +1,254 @@
+"""What changes when heads are switched off, scaled or replaced: before, after, and the difference.
+
+Knows predictions and interventions; must not know pictures, files or screens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.core.checks import Number
+from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.head_changes import averaged_over, reference_means
+from mha_viz.engine.intervention import Intervention, ReferenceMeans
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.text.vocabulary import continuing, id_of, label_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Target:
+    """One token of the vocabulary before and after.
+
+    Args:
+        text, id: its label and its number.
+        before, after: its log-probability, nats.
+        continues: it goes on with the word before it.
+    """
+
+    text: str
+    id: int
+    before: float
+    after: float
+    continues: bool = False
+
+    @property
+    def change(self) -> float:
+        """after - before, nats: below 0 where the heads had made it likelier."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, eq=False)
+class Ablation:
+    """A prediction with all heads as they are, one with some changed, and how they differ.
+
+    Args:
+        before, after: the predictions.
+        intervention: what was done.
+        averaged: for how="mean", over what: "the 7 positions of this text"; "" otherwise.
+        kl: KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more.
+        target, against: the chosen tokens, or None.
+        loss_changes: after - before for each token of the text, nats; None where there is no loss.
+        candidates, continues: a label for every number in `ids`, and whether it goes on with a
+            word.
+        ids: the likeliest tokens before, then those that are among the likeliest only after.
+    """
+
+    before: Prediction
+    after: Prediction
+    intervention: Intervention
+    averaged: str
+    kl: float
+    target: Target | None
+    against: Target | None
+    loss_changes: tuple[float | None, ...]
+    candidates: tuple[str, ...]
+    ids: tuple[int, ...]
+    continues: tuple[bool, ...]
+
+    @property
+    def loss_change(self) -> float | None:
+        """The mean change in loss, nats per token; above 0 where the text became less likely."""
+        known = [change for change in self.loss_changes if change is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    @property
+    def logit_difference_before(self) -> float | None:
+        """logit(target) - logit(against), with all heads; None without both."""
+        if self.target is None or self.against is None:
+            return None
+        return self.target.before - self.against.before
+
+    @property
+    def logit_difference_after(self) -> float | None:
+        """logit(target) - logit(against), with the heads changed."""
+        if self.target is None or self.against is None:
+            return None
+        return self.target.after - self.against.after
+
+    def table(self) -> pd.DataFrame:
+        """A row for each of `ids`: probability before, after, their change, that of its log."""
+        import pandas as pd
+
+        logs = torch.stack([one.log_probs[list(self.ids)] for one in (self.before, self.after)])
+        before, after = logs.exp().tolist()
+        return pd.DataFrame(
+            {
+                "token": self.candidates,
+                "id": self.ids,
+                "before": before,
+                "after": after,
+                "change": [b - a for a, b in zip(before, after, strict=True)],
+                "log_change": (logs[1] - logs[0]).tolist(),
+                "continues_word": self.continues,
+            }
+        )
+
+    def loss_table(self) -> pd.DataFrame:
+        """A row for each token of the text: its loss before, after, and the change, nats."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "token": [token.text for token in self.before.tokens],
+                "before": self.before.losses,
+                "after": self.after.losses,
+                "change": self.loss_changes,
+            },
+        ).astype({"before": float, "after": float, "change": float})
+
+    def __repr__(self) -> str:
+        heads = ", ".join(f"L{layer} H{head}" for layer, head in self.intervention.heads)
+        return f"Ablation({self.intervention.how} {heads}, kl={self.kl:.4g})"
+
+
+def ablate(
+    model: AttentionModel,
+    text: str,
+    heads: Sequence[Sequence[int]],
+    how: str = "zero",
+    factor: Number = 0.0,
+    reference: Sequence[str] | ReferenceMeans | None = None,
+    source: AttentionRecord | str | None = None,
+    target: str | int | None = None,
+    against: str | int | None = None,
+    position: int | None = None,
+    top_k: int = 10,
+    temperature: Number = 1.0,
+    text_pair: str | None = None,
+    pseudo_loss: bool = False,
+) -> Ablation:
+    """What the model predicts with all heads, and with some changed.
+
+    Args:
+        model, text, position, top_k, temperature, text_pair, pseudo_loss: as in `predict`.
+        heads, how, factor, reference, source: as in `Intervention`.
+        target: a word, or a number in the vocabulary, whose log-probability is followed.
+        against: a second one: logit(target) - logit(against), as in "Mary" against "John".
+
+    Returns:
+        Ablation; KL, log-probabilities and losses in nats.
+
+    Raises:
+        ArgumentError: no such head, way, position or target; a target of several tokens.
+        AttentionUnavailableError: no prediction head, or heads that cannot be changed.
+        TextError: a masked model and no [MASK]; text that cannot be used.
+
+    Source: the difference of two logits as Wang et al. 2023; KL as Conmy et al. 2023.
+
+    >>> import mha_viz as mv
+    >>> found = ablate(mv.load("tiny-gpt2"), "Once upon a", [(0, 0), (3, 1)], target="time")
+    >>> found.kl > 0, found.target.text
+    (True, 'time')
+    """
+    intervention = Intervention(heads, how, factor, reference, source)
+    if reference is not None and not isinstance(reference, ReferenceMeans):
+        intervention = replace(intervention, reference=reference_means(model, reference))
+    options = (top_k, position, temperature, text_pair, pseudo_loss)
+    before = predict(model, text, None, None, *options)
+    ids = [
+        None if t is None else id_of(model.tokenizer, t, before.spaced) for t in (target, against)
+    ]
+    after = predict(model, text, None, intervention, *options)
+    return compare(model, before, after, intervention, target=ids[0], against=ids[1])
+
+
+def compare(
+    model: AttentionModel,
+    before: Prediction,
+    after: Prediction,
+    intervention: Intervention,
+    *,
+    target: str | int | None = None,
+    against: str | int | None = None,
+) -> Ablation:
+    """The same from two predictions at one place of one text: for a page that keeps `before`.
+
+    Raises:
+        ArgumentError: predictions of other texts or places; a target that is not one token.
+    """
+    if (before.text, before.text_pair, before.position) != (
+        after.text,
+        after.text_pair,
+        after.position,
+    ):
+        raise ArgumentError("before and after must be predictions at one place of one text.")
+    if target is None and against is not None:
+        raise ArgumentError("against needs a target: the token that it is compared with.")
+    ids = tuple(dict.fromkeys((*before.ids, *after.ids)))
+    return Ablation(
+        before=before,
+        after=after,
+        intervention=intervention,
+        averaged=averaged_over(intervention, len(before.tokens)),
+        kl=kl_divergence(before.log_probs, after.log_probs),
+        target=_target(model, target, before, after),
+        against=_target(model, against, before, after),
+        loss_changes=tuple(
+            None if a is None or b is None else b - a
+            for a, b in zip(before.losses, after.losses, strict=True)
+        ),
+        candidates=tuple(label_of(model.tokenizer, number) for number in ids),
+        ids=ids,
+        continues=continuing(model.tokenizer, ids),
+    )
+
+
+def kl_divergence(before: Float[Tensor, " d_vocab"], after: Float[Tensor, " d_vocab"]) -> float:
+    """KL(before || after) of two distributions given as natural logarithms, nats, 0 or more.
+
+    >>> kl_divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]).log())
+    0.1438
+    """
+    # Normalised again: float32 sums to 1 within 1e-7, which would be a distance of its own.
+    p, q = before.double().log_softmax(-1), after.double().log_softmax(-1)
+    terms = torch.where(p.isneginf(), 0.0, p.exp() * (p - q))
+    return max(0.0, float(terms.sum()))
+
+
+def _target(
+    model: AttentionModel, target: str | int | None, before: Prediction, after: Prediction
+) -> Target | None:
+    if target is None:
+        return None
+    number = id_of(model.tokenizer, target, before.spaced)
+    if number >= len(before.log_probs):
+        raise ArgumentError(f"{model.name} gives no probability to token {number}.")
+    return Target(
+        label_of(model.tokenizer, number),
+        number,
+        float(before.log_probs[number]),
+        float(after.log_probs[number]),
+        continuing(model.tokenizer, [number])[0],
+    )

@@ -1,0 +1,205 @@
+"""How much a model's loss depends on each head: by switching it off, and by the gradient.
+
+Knows losses under gates; must not know how a run is shortened, files or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from scipy import stats
+from torch import Tensor
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.replay import Shortened
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.prediction.loss import (
+    MASKED_SHARE,
+    OnProgress,
+    Progress,
+    Questions,
+    questions,
+    setting_losses,
+)
+
+Method = Literal["ablation", "gradient"]
+CONFIDENCE = 0.95
+ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
+GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept for the way back
+
+
+@dataclass(frozen=True, eq=False)
+class HeadImportance:
+    """How much the loss depends on each head, on one text or several.
+
+    Args:
+        method: "ablation" or "gradient", which say different things (`head_importance`).
+        mean: (layer, head), mean over the texts, nats per token.
+        low, high: (layer, head), its 95 % t-interval over the texts; NaN for one text.
+        values: (text, layer, head), of each text.
+        loss: (text,), the loss with all heads on, nats per token.
+        n_tokens: how many tokens were predicted for it, over all texts.
+        notes: what was cut off, and that one text has no interval.
+    """
+
+    method: Method
+    mean: Float[Tensor, "layer head"]
+    low: Float[Tensor, "layer head"]
+    high: Float[Tensor, "layer head"]
+    values: Float[Tensor, "text layer head"]
+    loss: Float[Tensor, " text"]
+    n_tokens: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.values)
+
+    def table(self) -> pd.DataFrame:
+        """A row per head: layer, head, importance, low, high."""
+        n_layers, n_heads = self.mean.shape
+        return pd.DataFrame({
+            "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
+            "head": torch.arange(n_heads).repeat(n_layers).numpy(),
+            "importance": self.mean.flatten().numpy(),
+            "low": self.low.flatten().numpy(),
+            "high": self.high.flatten().numpy(),
+        })  # fmt: skip
+
+
+class Agreement(NamedTuple):
+    """Spearman's rank correlation in [-1, 1], and of how many heads; NaN where undefined."""
+
+    rho: float
+    n_heads: int
+
+
+def head_importance(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    method: Method | str = "ablation",
+    on_progress: OnProgress | None = None,
+    *,
+    masked_share: float = MASKED_SHARE,
+) -> HeadImportance:
+    """What each head, alone, does for the loss of one text or several (see `losses`).
+
+    "ablation": loss with the head off (z times 0, its share of b_O stays) - loss with all on. Below
+    0 where the model predicts these texts better without it. "gradient": |dL / d gate| of each
+    text at gate 1, then the mean over texts: how steeply the loss answers to turning the head down
+    a little, whichever way; 0 or more.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        texts: each counts the same, however long it is.
+        method: "ablation" takes about half a forward pass for every head and text, in batches;
+            "gradient" one forward and one backward pass for every text.
+        on_progress: called with how much is done, and of how much; an exception it raises stops
+            the work.
+        masked_share: see `losses`.
+
+    Returns:
+        HeadImportance, (layer, head), nats per token, float64; the same at every call.
+
+    Raises:
+        ArgumentError: an unknown method; and what `losses` raises.
+
+    Source: Michel et al. 2019, eq. 2 (gradient) and section 3 (one head off). They divide each
+    layer's gradients by their norm; here they stay as they are, so that layers compare.
+
+    >>> import mha_viz as mv
+    >>> model, texts = mv.load("tiny-gpt2"), ["The cat sat on the mat.", "A dog ran."]
+    >>> found = head_importance(model, texts)
+    >>> found.mean.shape, found.n_texts, found.n_tokens > 8
+    (torch.Size([4, 8]), 2, True)
+    >>> agreement(found, head_importance(model, texts, "gradient")).n_heads
+    32
+    """
+    if method not in get_args(Method):
+        raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
+    asked = questions(model, texts, masked_share)
+    off = method == "ablation"
+    values, loss = (_ablations if off else _gradients)(model, asked, on_progress)
+    mean, low, high = t_interval(values)
+    return HeadImportance(
+        *("ablation" if off else "gradient", mean, low, high, values, loss),
+        n_tokens=int(asked.n_answers.sum()),
+        notes=asked.notes + (ONE_TEXT,) * (len(values) == 1),
+    )
+
+
+def agreement(
+    a: HeadImportance | Float[Tensor, "..."], b: HeadImportance | Float[Tensor, "..."]
+) -> Agreement:
+    """Whether two measures put the heads in the same order: Spearman's rank correlation.
+
+    Args:
+        a, b: importances, or (layer, head) of any measure; heads with a NaN are left out.
+
+    Raises:
+        ShapeError: of different models.
+
+    >>> agreement(torch.tensor([[1.0, 2, 3]]), torch.tensor([[5.0, 7, 90]]))
+    Agreement(rho=1.0, n_heads=3)
+    """
+    x, y = (one.mean if isinstance(one, HeadImportance) else one for one in (a, b))
+    if x.shape != y.shape:
+        raise ShapeError(
+            f"Both must be of the same heads, got {tuple(x.shape)} and {tuple(y.shape)}."
+        )
+    known = torch.isfinite(x) & torch.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < 2 or bool((x == x[0]).all() | (y == y[0]).all()):
+        return Agreement(float("nan"), len(x))
+    return Agreement(float(stats.spearmanr(x.numpy(), y.numpy()).statistic), len(x))
+
+
+def t_interval(values: Float[Tensor, "text *rest"]) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean over texts, and the ends of its 95 % t-interval; they are NaN for one text."""
+    n, mean = len(values), values.mean(0)
+    if n < 2:
+        return mean, torch.full_like(mean, torch.nan), torch.full_like(mean, torch.nan)
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * values.std(0) / n**0.5
+    return mean, mean - reach, mean + reach
+
+
+def _ablations(
+    model: AttentionModel, asked: Questions, on_progress: OnProgress | None
+) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
+    size = (model.n_layers, model.n_heads)
+    off = 1 - torch.eye(size[0] * size[1]).reshape(-1, *size)
+    gates = torch.cat([torch.ones(1, *size), off])
+    found = setting_losses(model, asked, gates, on_progress, Shortened)
+    return (found[1:] - found[0]).T.reshape(-1, *size), found[0]
+
+
+def _gradients(
+    model: AttentionModel, asked: Questions, on_progress: OnProgress | None
+) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
+    progress = Progress(on_progress, len(asked.rows))
+    progress.again()
+    with torch.inference_mode(False), torch.enable_grad():
+        values = torch.zeros(asked.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
+        loss = torch.zeros(asked.n_texts, dtype=torch.float64)
+        for part in asked.parts(GRADIENT_TOKENS):
+            prepared = Shortened(model, part)
+            # Each row has gates of its own, so that one way back serves all rows.
+            gates = torch.ones(
+                *(len(part.rows), model.n_layers, model.n_heads),
+                dtype=torch.promote_types(model.dtype, torch.float32),
+                device=model.device,
+                requires_grad=True,
+            )
+            found = part.of_texts(-prepared.under(1, gates, told=progress.again))[0]
+            # Only with respect to the gates: nothing is added to the parameters' own gradients.
+            (slope,) = torch.autograd.grad(found.sum(), gates)
+            values.index_add_(0, torch.tensor(part.text), slope.double().cpu())
+            loss += found.detach().double().cpu()
+            progress.add(len(part.rows))
+        n_answers = asked.n_answers
+        return (values / n_answers[:, None, None]).abs(), loss / n_answers

@@ -1,0 +1,238 @@
+"""What is left of a model when heads go one after the other.
+
+Knows losses under gates, importances and likenesses of heads; must not know screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.core.measure import head_similarity
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.replay import Shortened
+from mha_viz.errors import ArgumentError, TextError
+from mha_viz.interventions.importance import (
+    ONE_TEXT,
+    HeadImportance,
+    Method,
+    head_importance,
+    t_interval,
+)
+from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
+
+Order = Literal["ablation", "gradient", "redundancy", "random"]
+Heads = Sequence[tuple[int, int]]
+SAME_TEXTS = (
+    "The order was chosen on the texts that the loss is taken of, which flatters the curve: give "
+    "order_texts for a fair one."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PruningCurve:
+    """The loss of a model that keeps fewer and fewer of its heads.
+
+    Args:
+        order: how the heads were put in order; "given" where the caller did.
+        n_off: (point,), how many heads are off, from 0 to all of them.
+        values: (run, point, text), nats per token. A run is one order: random ones have several.
+        loss: (point,), mean over runs and texts.
+        low, high: (point,), its 95 % t-interval over the texts; NaN for one text.
+        lowest, highest: (point,), over the runs, of their means over the texts: the band of random
+            orders. One run: both are its loss.
+        removed: of each run all heads as (layer, head), the first to go first.
+        notes: what to know before reading it.
+    """
+
+    order: str
+    n_off: Int[Tensor, " point"]
+    values: Float[Tensor, "run point text"]
+    loss: Float[Tensor, " point"]
+    low: Float[Tensor, " point"]
+    high: Float[Tensor, " point"]
+    lowest: Float[Tensor, " point"]
+    highest: Float[Tensor, " point"]
+    removed: tuple[tuple[tuple[int, int], ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def share_left(self) -> Float[Tensor, " point"]:
+        """Of all heads, from 1 down to 0."""
+        return 1 - self.n_off.double() / len(self.removed[0])
+
+    @property
+    def n_texts(self) -> int:
+        return self.values.shape[2]
+
+    def table(self) -> pd.DataFrame:
+        """A row per point; `change` is against no head off, with its own interval over texts.
+
+        Texts differ more in their loss than in its change: the change has the narrower interval.
+        """
+        change, low, high = t_interval((self.values - self.values[:, :1]).mean(0).T)
+        columns = {
+            "heads_off": self.n_off, "share_left": self.share_left,
+            "loss": self.loss, "low": self.low, "high": self.high,
+            "lowest": self.lowest, "highest": self.highest,
+            "change": change, "change_low": low, "change_high": high,
+        }  # fmt: skip
+        return pd.DataFrame({name: column.numpy() for name, column in columns.items()}).assign(
+            order=self.order, runs=len(self.values), texts=self.n_texts
+        )
+
+
+def pruning_curve(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    order: Order | str | HeadImportance | Heads = "ablation",
+    *,
+    steps: int = 16,
+    n_seeds: int = 5,
+    order_texts: str | Sequence[str] | None = None,
+    masked_share: float = MASKED_SHARE,
+    on_progress: OnProgress | None = None,
+) -> PruningCurve:
+    """Take heads away one after the other, and the loss of texts on the way.
+
+    Orders: "ablation" and "gradient", the least important head (`head_importance`) first; it is
+    measured once, with all other heads there. "redundancy": of the two most alike heads that are
+    left (CKA of their outputs, mean over texts) the one that goes is the one with the nearer next
+    twin; and again. "random": `n_seeds` orders, drawn with seeds 0, 1, ...
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        texts: each counts the same, however long it is.
+        order: one of the above; or an importance measured before; or all heads as (layer, head),
+            the first to go first.
+        steps: how many points after the one with all heads on, 1 at least; spread evenly, the last
+            one without any head. There are no more than there are heads.
+        n_seeds: how many random orders.
+        order_texts: the texts from which the order is found; the same as `texts` if not given,
+            and a note says so.
+        masked_share: see `losses`.
+        on_progress: called with how much is done, and of how much, from 0 for the order and from 0
+            again for the curve; an exception it raises stops the work.
+
+    Raises:
+        ArgumentError: an unknown order, one that is not of all heads once, too few steps or seeds;
+            and what `losses` raises.
+
+    Source: Michel et al. 2019, figure 3 (orders by ablation and by gradient).
+
+    >>> import mha_viz as mv
+    >>> curve = pruning_curve(mv.load("tiny-gpt2"), "The cat sat on the mat.", "random", steps=4)
+    >>> curve.share_left.tolist(), curve.values.shape
+    ([1.0, 0.75, 0.5, 0.25, 0.0], torch.Size([5, 5, 1]))
+    """
+    if steps < 1 or n_seeds < 1:
+        raise ArgumentError(f"steps and n_seeds must be 1 or more, got {steps} and {n_seeds}.")
+    asked = questions(model, texts, masked_share)
+    known = texts if order_texts is None else order_texts
+    known = [known] if isinstance(known, str) else list(known)
+    name, runs = _orders(model, known, order, n_seeds, masked_share, on_progress)
+    total = model.n_layers * model.n_heads
+    n_off = torch.linspace(0, total, min(steps, total) + 1, dtype=torch.float64).round().long()
+    gates = torch.ones(len(runs), len(n_off), total)
+    for run, removed in enumerate(runs):
+        for point, n in enumerate(n_off.tolist()):
+            gates[run, point, removed[:n]] = 0.0
+    flat = gates.reshape(-1, model.n_layers, model.n_heads)
+    found = setting_losses(model, asked, flat, on_progress, Shortened)
+    values = found.reshape(len(runs), len(n_off), -1)
+    loss, low, high = t_interval(values.mean(0).T)
+    means = values.mean(2)
+    chosen = order in ("ablation", "gradient") and order_texts is None
+    return PruningCurve(
+        *(name, n_off, values, loss, low, high, means.amin(0), means.amax(0)),
+        removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),
+        notes=asked.notes + (ONE_TEXT,) * (values.shape[2] == 1) + (SAME_TEXTS,) * chosen,
+    )
+
+
+def _orders(
+    model: AttentionModel,
+    texts: Sequence[str],
+    order: str | HeadImportance | Heads,
+    n_seeds: int,
+    masked_share: float,
+    on_progress: OnProgress | None,
+) -> tuple[str, list[list[int]]]:
+    """What the order is called, and the orders themselves: every head's number once."""
+    total = model.n_layers * model.n_heads
+    if order == "random":
+        seeds = (torch.Generator().manual_seed(seed) for seed in range(n_seeds))
+        return order, [torch.randperm(total, generator=seed).tolist() for seed in seeds]
+    if order == "redundancy":
+        return order, [redundancy_order(mean_similarity(model, texts, on_progress))]
+    if order in get_args(Method):
+        method: Method = "ablation" if order == "ablation" else "gradient"
+        order = head_importance(model, texts, method, on_progress, masked_share=masked_share)
+    if isinstance(order, HeadImportance):
+        if tuple(order.mean.shape) != (model.n_layers, model.n_heads):
+            raise ArgumentError(
+                f"The importance is of {tuple(order.mean.shape)} layers and heads, {model.name} "
+                f"has {model.n_layers} and {model.n_heads}."
+            )
+        return order.method, [torch.argsort(order.mean.flatten(), stable=True).tolist()]
+    if isinstance(order, str):
+        known = ", ".join(get_args(Order))
+        raise ArgumentError(f"order must be one of {known}, or heads; got {order!r}.")
+    numbers = [layer * model.n_heads + head for layer, head in order]
+    inside = all(0 <= head < model.n_heads for _, head in order)
+    if not inside or sorted(numbers) != list(range(total)):
+        raise ArgumentError(
+            f"An order must hold each of the {total} heads as (layer, head) once, layers "
+            f"0..{model.n_layers - 1} and heads 0..{model.n_heads - 1}; got {len(order)} entries."
+        )
+    return "given", [numbers]
+
+
+def mean_similarity(
+    model: AttentionModel, texts: Sequence[str], on_progress: OnProgress | None = None
+) -> Float[Tensor, "head2 head2"]:
+    """CKA of any two heads' outputs, in [0, 1], the mean over texts; NaN where it is nowhere
+    defined."""
+    if not texts:
+        raise TextError("There is no text to find an order from: give at least one.")
+    found = []
+    for done, text in enumerate(texts):
+        if on_progress is not None:
+            on_progress(done, len(texts))
+        found.append(head_similarity(model.trace(text), "cka"))
+    return torch.stack(found).double().nanmean(0)
+
+
+def redundancy_order(similarity: Float[Tensor, "head2 head2"]) -> list[int]:
+    """Heads in the order in which they can best be spared, by who is still there to stand for them.
+
+    Again and again the two most alike heads that are left, of which the one goes whose next twin
+    is nearer (the later one of two equals). So a head never goes for a twin that went before it.
+
+    Args:
+        similarity: symmetric, 0 or more, higher is more alike; NaN: not known, the last to count.
+
+    >>> redundancy_order(torch.tensor([[1, 0.9, 0.8], [0.9, 1, 0.2], [0.8, 0.2, 1]]))
+    [0, 2, 1]
+    """
+    n = len(similarity)
+    alike = similarity.double().nan_to_num(nan=-1.0).clone()
+    gone = -2.0
+    alike.fill_diagonal_(gone)
+    order: list[int] = []
+    while len(order) < n - 1:
+        i, j = divmod(int(alike.argmax()), n)
+        i, j = min(i, j), max(i, j)
+        next_twin = alike[[i, j]].clone()
+        next_twin[:, [i, j]] = gone
+        nearest = next_twin.amax(1)
+        goes = i if nearest[0] > nearest[1] else j
+        order.append(goes)
+        alike[goes, :] = alike[:, goes] = gone
+    return order + sorted(set(range(n)) - set(order))

@@ -1,0 +1,171 @@
+"""What the loss does when one head fails, or two: do others make up for it?
+
+Knows losses under gates; must not know screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.replay import Shortened
+from mha_viz.errors import ArgumentError
+from mha_viz.interventions.importance import (
+    ONE_TEXT,
+    t_interval,
+)
+from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, eq=False)
+class Robustness:
+    """What the loss does when one random head is off, and whether two heads stand in for another.
+
+    Args:
+        loss: (text,), with all heads on, nats per token.
+        heads: (draw, 2), the (layer, head) that is off; no head twice.
+        change: (draw, text), the loss then, less `loss`.
+        pairs: (pair, 2, 2), two heads that are off together.
+        pair_change: (pair, text), the loss then, less `loss`.
+        apart: (pair, text), the sum of the changes when either is off alone.
+        tolerance: nats per token; a smaller change counts as none.
+        notes: what to know before reading it.
+    """
+
+    loss: Float[Tensor, " text"]
+    heads: Int[Tensor, "draw 2"]
+    change: Float[Tensor, "draw text"]
+    pairs: Int[Tensor, "pair 2 2"]
+    pair_change: Float[Tensor, "pair text"]
+    apart: Float[Tensor, "pair text"]
+    tolerance: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def extra(self) -> Float[Tensor, "pair text"]:
+        """What a pair costs beyond the sum of the two: above 0, each partly stood in for the
+        other; below 0, they did the same work one after the other, or harm alike."""
+        return self.pair_change - self.apart
+
+    def summary(self) -> dict[str, float]:
+        """The numbers to quote; nats per token, and shares in [0, 1] of draws or of pairs.
+
+        `mean`, `extra`: with `_low` and `_high`, their 95 % t-interval over texts (NaN for one).
+        `q05` ... `q95`: quantiles over heads of the change, each head's mean over texts.
+        `unharmed`: share of heads whose change is within the tolerance, either way; `worse`,
+        `better`: beyond it. `compensating`, `overlapping`: share of pairs whose `extra` is above or
+        below 0 by more than the tolerance.
+        """
+        mean, low, high = (float(x) for x in t_interval(self.change.mean(0)))
+        extra, extra_low, extra_high = (float(x) for x in t_interval(self.extra.mean(0)))
+        heads, pairs = self.change.mean(1), self.extra.mean(1)
+        points = torch.tensor(QUANTILES, dtype=heads.dtype)
+        quantiles = torch.quantile(heads, points).tolist()
+        limit = self.tolerance
+        return {
+            "mean": mean, "mean_low": low, "mean_high": high,
+            **{f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles, strict=True)},
+            "unharmed": float((heads.abs() <= limit).double().mean()),
+            "worse": float((heads > limit).double().mean()),
+            "better": float((heads < -limit).double().mean()),
+            "extra": extra, "extra_low": extra_low, "extra_high": extra_high,
+            "compensating": float((pairs > limit).double().mean()),
+            "overlapping": float((pairs < -limit).double().mean()),
+        }  # fmt: skip
+
+    def table(self) -> pd.DataFrame:
+        """A row per head that was off: layer, head, change (mean over texts)."""
+        layer, head = self.heads.T.numpy()
+        return pd.DataFrame({"layer": layer, "head": head, "change": self.change.mean(1).numpy()})
+
+    def pair_table(self) -> pd.DataFrame:
+        """A row per pair: both heads, and changes together, apart and extra (means over texts)."""
+        names = ("layer", "head", "other_layer", "other_head")
+        flat = self.pairs.flatten(1).T.numpy()
+        return pd.DataFrame(dict(zip(names, flat, strict=True))).assign(
+            change=self.pair_change.mean(1).numpy(),
+            apart=self.apart.mean(1).numpy(),
+            extra=self.extra.mean(1).numpy(),
+        )
+
+
+def robustness(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    n_draws: int = 100,
+    *,
+    tolerance: float = 0.01,
+    seed: int = 0,
+    masked_share: float = MASKED_SHARE,
+    on_progress: OnProgress | None = None,
+) -> Robustness:
+    """One random head off, many times: what happens to the loss, and do others make up for it?
+
+    "If one head fails, others compensate" cannot be read off a small change alone: the head may
+    never have mattered here. So pairs are switched off, too. If the second of two heads makes up
+    for the loss of the first, then losing both costs more than the sum of losing either: `extra`
+    above 0. That is what compensation would look like, not proof of it: any loss that bends
+    upwards gives the same, and a head far down may make up by more than one other.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        texts: each counts the same, however long it is.
+        n_draws: heads that are drawn, and pairs, none of them twice; all of them where there are
+            no more, which is exact.
+        tolerance: nats per token, 0 or more; a smaller change counts as none. 0.01 is a change of
+            1 % in perplexity.
+        seed: of the draws.
+        masked_share: see `losses`.
+        on_progress: see `losses`.
+
+    Raises:
+        ArgumentError: no draws, or a negative tolerance; and what `losses` raises.
+
+    Source: the idea of backup heads, Wang et al. 2023; the test is interaction of two factors.
+
+    >>> import mha_viz as mv
+    >>> found = robustness(mv.load("tiny-gpt2"), "The cat sat on the mat.", n_draws=6)
+    >>> found.change.shape, found.pairs.shape, sorted(found.summary())[:3]
+    (torch.Size([6, 1]), torch.Size([6, 2, 2]), ['better', 'compensating', 'extra'])
+    """
+    if n_draws < 1 or not tolerance >= 0:
+        raise ArgumentError(
+            f"n_draws must be 1 or more and tolerance 0 or more, got {n_draws} and {tolerance}."
+        )
+    asked = questions(model, texts, masked_share)
+    total = model.n_layers * model.n_heads
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randperm(total, generator=generator)[:n_draws].sort().values
+    both = torch.combinations(torch.arange(total), 2)
+    both = both[torch.randperm(len(both), generator=generator)[:n_draws].sort().values]
+    alone = torch.cat([drawn, both.flatten()]).unique()
+    gates = torch.ones(1 + len(alone) + len(both), total)
+    gates[1 : 1 + len(alone)].scatter_(1, alone[:, None], 0.0)
+    gates[1 + len(alone) :].scatter_(1, both, 0.0)
+    settings = gates.reshape(-1, model.n_layers, model.n_heads)
+    found = setting_losses(model, asked, settings, on_progress, Shortened)
+    change = found[1:] - found[0]
+    by_head = torch.full((total, asked.n_texts), torch.nan, dtype=change.dtype)
+    by_head[alone] = change[: len(alone)]
+    return Robustness(
+        loss=found[0],
+        heads=_layer_head(drawn, model.n_heads),
+        change=by_head[drawn],
+        pairs=_layer_head(both, model.n_heads),
+        pair_change=change[len(alone) :],
+        apart=by_head[both].sum(1),
+        tolerance=tolerance,
+        notes=asked.notes + (ONE_TEXT,) * (asked.n_texts == 1),
+    )
+
+
+def _layer_head(numbers: Int[Tensor, "*which"], n_heads: int) -> Int[Tensor, "*which 2"]:
+    return torch.stack([numbers // n_heads, numbers % n_heads], -1)

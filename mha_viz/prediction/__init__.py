@@ -1,0 +1,1 @@
+"""What a model says: logits, masks, predictions, generated text, loss."""

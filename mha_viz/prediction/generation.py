@@ -1,0 +1,183 @@
+"""How a causal model goes on with a text, with every head as it is or with some changed.
+
+Knows transformers' generation and our attention function; must not know pictures or screens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.engine.attention_function import heads_under
+from mha_viz.engine.head_changes import heads_of_part
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.prediction.logits import check_predicts
+from mha_viz.text.encoding import encode_texts
+from mha_viz.text.reading import reading
+from mha_viz.text.tokens import Encoded, encode
+from mha_viz.text.vocabulary import continuing, label_of
+
+MAX_BEAMS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A text and how a model went on with it.
+
+    Args:
+        text: both, as one text.
+        tokens: all of its tokens, the typed ones first.
+        n_prompt: how many of them were typed.
+        finished: the model ended the text itself, by its end token, which is not in `tokens`.
+        record: the attention of all tokens, under the same gates; the notes of the run with it.
+    """
+
+    text: str
+    tokens: tuple[Token, ...]
+    n_prompt: int
+    finished: bool
+    record: AttentionRecord
+
+    @property
+    def new_tokens(self) -> tuple[Token, ...]:
+        return self.tokens[self.n_prompt :]
+
+    def __repr__(self) -> str:
+        return f"Generated({self.text!r}, {len(self.new_tokens)} new tokens)"
+
+
+@torch.no_grad()
+def generate(
+    model: AttentionModel,
+    text: str,
+    gates: Any = None,
+    intervention: Intervention | None = None,
+    max_new_tokens: int = 20,
+    num_beams: int = 1,
+) -> Generated:
+    """Let a causal model go on with a text: the likeliest token each time, or the likeliest beam.
+
+    transformers' own `generate`, without sampling, with its key-value cache.
+
+    Args:
+        model: a causal language model.
+        text: what comes before.
+        gates: factors (layer, head) on each head's z, in every step.
+        intervention: what else happens to some heads in every step. Not "mean" over the text
+            itself nor a patch, which would have to know the text before it is written.
+        max_new_tokens: 1 or more; fewer where the model's n_ctx ends before.
+        num_beams: 1 (greedy) to 16.
+
+    Returns:
+        Generated, whose record traces the whole text under the same gates.
+
+    Raises:
+        ArgumentError: numbers out of range, no room for a token, such heads; no causal model.
+        AttentionUnavailableError: no prediction head, or heads that cannot be changed.
+        TextError: text that cannot be used.
+
+    >>> import mha_viz as mv
+    >>> generate(mv.load("tiny-gpt2"), "Once upon a", max_new_tokens=1).text
+    'Once upon a time'
+    """
+    if check_predicts(model.network) != "causal":
+        raise ArgumentError(
+            f"{model.name} is a masked model, which fills gaps and writes no text: use predict, or "
+            "load a causal model such as tiny-gpt2."
+        )
+    _check_range("max_new_tokens", max_new_tokens, 1, model.n_ctx)
+    _check_range("num_beams", num_beams, 1, MAX_BEAMS)
+    prompt, _ = encode_texts(model, text)
+    room = model.n_ctx - len(prompt.input_ids)
+    if room < 1 or prompt.n_truncated:
+        raise ArgumentError(
+            f"The text fills all {model.n_ctx} positions of {model.name}: shorten it, so that "
+            "there is room to go on."
+        )
+    under = heads_of_part(model, "self", gates, intervention)
+    with heads_under(under):
+        ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
+    ends = _end_ids(model)
+    finished = bool(ids) and ids[-1] in ends
+    whole = _extended(model, prompt, ids[:-1] if finished else ids)
+    if under is not None:
+        under = replace(under, calls=0)
+    record = model.trace_encoded(whole, under=under)["self"]
+    if not finished and len(ids) < max_new_tokens:
+        note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
+        record = replace(record, notes=(*record.notes, note))
+    return Generated(whole.text, whole.tokens, len(prompt.tokens), finished, record)
+
+
+def _check_range(name: str, number: int, low: int, high: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
+        raise ArgumentError(f"{name} must be a whole number in {low}..{high}, got {number!r}.")
+
+
+def _end_ids(model: AttentionModel) -> tuple[int, ...]:
+    """The tokens that end a text for transformers' generate."""
+    ends = model.network.generation_config.eos_token_id
+    ends = model.tokenizer.eos_token_id if ends is None else ends
+    return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
+
+
+def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> list[int]:
+    ids = torch.tensor([prompt.input_ids], device=model.device)
+    ends = list(_end_ids(model))
+    pad = model.tokenizer.pad_token_id
+    config = GenerationConfig(
+        max_new_tokens=n,
+        num_beams=num_beams,
+        do_sample=False,
+        use_cache=True,
+        eos_token_id=ends or None,
+        pad_token_id=pad if pad is not None else (ends[0] if ends else 0),
+        bos_token_id=model.tokenizer.bos_token_id,
+    )
+    found = model.network.generate(
+        ids, attention_mask=torch.ones_like(ids), generation_config=config
+    )
+    return found[0, ids.shape[1] :].tolist()
+
+
+def _extended(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded:
+    """The prompt with the new tokens, labelled.
+
+    Where the whole text reads back as the same tokens, its labels are those of any text; else a
+    new token is labelled by itself, without offsets.
+    """
+    ids = [*prompt.input_ids, *new]
+    typed = [token.id for token in prompt.tokens if not token.is_special]
+    with reading("what it wrote"):
+        said, before = (
+            str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
+            for part in ([*typed, *new], typed)
+        )
+    text = prompt.text + said[len(before) :] if said.startswith(before) else said
+    try:
+        again = encode(model.tokenizer, text, max_length=model.n_ctx)
+        if again.input_ids == ids:
+            return again
+    except MhaVizError:  # a text that cannot be typed, half a character
+        pass
+    return replace(
+        prompt, input_ids=ids, tokens=(*prompt.tokens, *_labelled(model, prompt, new)), text=text
+    )
+
+
+def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[Token]:
+    special = set(model.tokenizer.all_special_ids)
+    word = max((token.word for token in prompt.tokens if token.word is not None), default=-1)
+    tokens = []
+    for number, goes_on in zip(new, continuing(model.tokenizer, new), strict=True):
+        word += not goes_on
+        own = None if number in special else word
+        label = label_of(model.tokenizer, number)
+        tokens.append(Token(label, number, word=own, is_special=number in special))
+    return tokens

@@ -1,0 +1,78 @@
+"""What a model predicts: encoded texts in, a number for every word of the vocabulary out.
+
+Knows transformers' models with a prediction head and our probe; must not know text or screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.run import padded
+from mha_viz.errors import AttentionUnavailableError
+from mha_viz.text.tokens import Encoded
+
+Objective = Literal["causal", "masked"]
+
+
+def objective(network: PreTrainedModel) -> Objective | None:
+    """How the network predicts tokens: the "causal" next one, the "masked" one, or None: not."""
+    name = type(network).__name__
+    if name.endswith(("ForCausalLM", "LMHeadModel")):
+        return "causal"
+    if name == "ElectraForPreTraining":
+        return None  # it tells replaced tokens from true ones
+    return "masked" if name.endswith(("ForMaskedLM", "ForPreTraining")) else None
+
+
+def logits(
+    network: PreTrainedModel, texts: Sequence[Encoded], probe: Probe | None = None, *, pad: int = 0
+) -> Float[Tensor, "batch position d_vocab"]:
+    """One forward pass to its end; padded positions hold numbers that mean nothing.
+
+    Gradients flow where torch records them (to `probe.gates`); call it in inference mode else.
+
+    Raises:
+        AttentionUnavailableError: the checkpoint has no prediction head, or its family does not
+            hand a probe down to our attention function.
+    """
+    check_predicts(network)
+    inputs = padded(network, texts, pad)
+    if probe is not None:
+        inputs["mha_probe"] = probe
+    output = network(**inputs)
+    if probe is not None and not probe.modules:
+        raise AttentionUnavailableError(
+            f"{type(network).__name__} did not call our attention function: its heads cannot be "
+            "changed here."
+        )
+    found: Tensor | None = getattr(output, "prediction_logits", None)
+    return output.logits if found is None else found
+
+
+def check_predicts(network: PreTrainedModel) -> Objective:
+    """`objective`, where there is one.
+
+    Raises:
+        AttentionUnavailableError: none; says what can be done with the checkpoint instead.
+    """
+    found = objective(network)
+    if found is not None:
+        return found
+    name = type(network).__name__
+    if network.config.is_encoder_decoder:
+        raise AttentionUnavailableError(
+            f"This checkpoint is an encoder-decoder ({name}); predictions are for causal and "
+            "masked language models. Its attention can be traced under gates: "
+            "model.trace(text, text_pair, gates=...)."
+        )
+    raise AttentionUnavailableError(
+        f"This checkpoint is a {name}: it has no head that predicts tokens. Load one saved with "
+        "its language-model head (…ForCausalLM, …ForMaskedLM); of this one the attention can be "
+        "traced under gates: model.trace(text, gates=...)."
+    )

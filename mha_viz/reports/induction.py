@@ -1,0 +1,221 @@
+"""Induction scores: random texts of the model's own tokens, said twice, in one forward pass.
+
+Knows tokens, models and one metric; must not know files or screens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from scipy import stats
+from torch import Tensor
+
+from mha_viz.core.metrics import induction
+from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
+from mha_viz.engine.attention_function import Layers
+from mha_viz.engine.model import MAX_PATTERN_BYTES, AttentionModel
+from mha_viz.engine.run import run
+from mha_viz.errors import ArgumentError
+from mha_viz.text.cleaning import visible
+from mha_viz.text.encoding import decoder_text
+from mha_viz.text.reading import reading
+from mha_viz.text.tokens import Encoded, encode
+
+LONGEST_PERIOD = 25
+_TEXT = "A short text, for what stands around it."
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, eq=False)
+class InductionScores:
+    """How far each head is an induction head, with how sure that is.
+
+    Args:
+        mean: (layer, head), the mean score over the texts, a probability in [0, 1].
+        low, high: (layer, head), its 95 % t-interval over the texts, cut to [0, 1].
+        n_seeds: how many random texts.
+        period: tokens in one copy.
+        uniform, offset: what uniform attention, and a head that always looks at the token before,
+            score on such texts.
+    """
+
+    mean: Float[Tensor, "layer head"]
+    low: Float[Tensor, "layer head"]
+    high: Float[Tensor, "layer head"]
+    n_seeds: int
+    period: int
+    uniform: float
+    offset: float
+
+
+def induction_scores(
+    model: AttentionModel, n_seeds: int = 5, period: int | None = None, part: str | None = None
+) -> InductionScores:
+    """How much each head looks at what followed the same token before, on random repeated texts.
+
+    A text is `period` different tokens in random order, without special ones, said twice, inside
+    the special tokens that the model's tokenizer puts around any text. A head's score on it is
+    `core.metrics.induction`: the mean weight from a token of the second copy to the token after
+    its first occurrence. As the tokens are random, no other habit of a language explains it.
+
+    Args:
+        model: any model of self-attention.
+        n_seeds: texts, 2 at least; text number s is drawn with seed s.
+        period: tokens in one copy, 2 at least; as many as fit, and 25 at most, if not given.
+        part: "encoder" or "decoder" of an encoder-decoder (the encoder if not given). For the
+            decoder the encoder reads nothing but its special tokens.
+
+    Returns:
+        InductionScores, (layer, head) each, float32 in [0, 1]; the same at every call.
+
+    Raises:
+        ArgumentError: an unknown part or "cross", too few texts or too many for memory, or a
+            period that does not fit into the model's positions or its vocabulary.
+
+    Source: Olsson et al. 2022, the prefix-matching score on repeated random tokens; there a token
+    may occur twice in one copy, here none does, so that what followed it is one place.
+
+    >>> import mha_viz as mv
+    >>> scores = induction_scores(mv.load("tiny-gpt2"))
+    >>> scores.mean.shape, bool(scores.mean.max() > 0.8)
+    (torch.Size([4, 8]), True)
+    """
+    part = model.parts[0] if part is None else part
+    model.check_part(part)
+    if part == "cross":
+        raise ArgumentError(
+            'Induction looks back in one text: ask for part "encoder" or "decoder", not "cross".'
+        )
+    sample, vocabulary = _sample(model, part), _vocabulary(model)
+    own = _own(sample)
+    n_around = len(sample.tokens) - (own.stop - own.start)
+    period = _period(model, period, n_around, len(vocabulary))
+    length = n_around + 2 * period
+    _check_count(model, n_seeds, length)
+    texts = [
+        _instead(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
+    ]
+    # The metric takes any two axes before query and key: here texts take the place of layers.
+    scores = [
+        induction(layer.float().cpu(), period=period, start=own.start)
+        for layer in _patterns(model, part, texts)
+    ]
+    causal = part == "decoder" or model.causal
+    untaught = (
+        float(induction(weights, period=period, start=own.start))
+        for weights in (
+            uniform_pattern(length, length, causal=causal), offset_pattern(length, length, -1),
+        )
+    )  # fmt: skip
+    return InductionScores(*_summary(torch.stack(scores, dim=1)), n_seeds, period, *untaught)
+
+
+# -- the texts -----------------------------------------------------------------------------------
+
+
+def _sample(model: AttentionModel, part: str) -> Encoded:
+    """Any text as this part reads it, for the special tokens around it."""
+    if part == "decoder":
+        sample = decoder_text(model, _TEXT)
+    else:
+        sample = encode(model.tokenizer, _TEXT, max_length=model.n_ctx)
+    if any(token.id >= model.d_vocab for token in sample.tokens if token.is_special):
+        raise ArgumentError(
+            f"{model.name} does not know the special tokens of its tokenizer: they do not belong "
+            "together."
+        )
+    return sample
+
+
+def _own(sample: Encoded) -> slice:
+    """Where its own tokens stand, between special ones."""
+    own = [i for i, token in enumerate(sample.tokens) if not token.is_special]
+    return slice(own[0], own[-1] + 1)
+
+
+def _instead(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
+    """The sample with these tokens in place of its own, as a text of them would be encoded."""
+    own, types = _own(sample), sample.token_type_ids
+    with reading("its own tokens"):
+        labels = model.tokenizer.convert_ids_to_tokens(ids)
+    tokens = list(sample.tokens)
+    tokens[own] = [
+        replace(tokens[own.start], text=visible(label), id=i, start=None, end=None, word=n)
+        for n, (i, label) in enumerate(zip(ids, labels, strict=True))
+    ]
+    if types is not None:
+        types = [*types[: own.start], *[types[own.start]] * len(ids), *types[own.stop :]]
+    return Encoded([token.id for token in tokens], types, tuple(tokens))
+
+
+def _vocabulary(model: AttentionModel) -> list[int]:
+    """The tokens that a text may be made of: known to both, and not special."""
+    added = model.tokenizer.added_tokens_decoder  # Llama reserves hundreds that have no use yet
+    special = {*model.tokenizer.all_special_ids, *(i for i, t in added.items() if t.special)}
+    known = set(model.tokenizer.get_vocab().values()) - special
+    return sorted(number for number in known if 0 <= number < model.d_vocab)
+
+
+def _period(model: AttentionModel, asked: int | None, n_around: int, n_tokens: int) -> int:
+    most = min((model.n_ctx - n_around) // 2, n_tokens)
+    period = min(most, LONGEST_PERIOD) if asked is None else asked
+    if most < 2:
+        raise ArgumentError(
+            f"{model.name} takes {model.n_ctx} tokens and has {n_tokens:,} that are not special: "
+            f"two different ones, said twice, and {n_around} special ones do not fit."
+        )
+    if not 2 <= period <= most:
+        raise ArgumentError(
+            f"period must lie in 2..{most}: {model.name} takes {model.n_ctx} tokens and has "
+            f"{n_tokens:,} that are not special; got {period}."
+        )
+    return period
+
+
+def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
+    each = 4 * model.n_layers * model.n_heads * n_tokens**2
+    most = MAX_PATTERN_BYTES // each
+    if not 2 <= n_seeds <= most:
+        raise ArgumentError(
+            f"n_seeds must lie in 2..{most:,}: an interval takes two texts, and they are all run "
+            f"at once; got {n_seeds}."
+        )
+
+
+def _said_twice(vocabulary: list[int], period: int, seed: int) -> list[int]:
+    """Different tokens in random order, and the same again."""
+    order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed))
+    return [vocabulary[i] for i in order[:period].tolist()] * 2
+
+
+# -- the run and its numbers ---------------------------------------------------------------------
+
+
+def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
+    """Each layer's weights on all texts, which are of one length: (text, head, query, key)."""
+    sources, targets = texts, None
+    if part == "encoder":
+        targets = [decoder_text(model, None)] * len(texts)
+    elif part == "decoder":
+        sources, targets = [_nothing(model)] * len(texts), texts
+    n_layers = 0 if targets else model.n_layers
+    return run(model.network, model.mechanism, sources, targets, n_layers=n_layers)[part].pattern
+
+
+def _nothing(model: AttentionModel) -> Encoded:
+    """An encoder's special tokens without a text between them; a padding token if it has none."""
+    sample = _sample(model, "encoder")
+    special = any(token.is_special for token in sample.tokens)
+    return _instead(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
+
+
+def _summary(scores: Float[Tensor, "text layer head"]) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean, and both ends of its interval."""
+    n = len(scores)
+    wide = scores.double()
+    mean = wide.mean(0)
+    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * wide.std(0) / n**0.5
+    low, high = (bound.clamp(0.0, 1.0).float() for bound in (mean - reach, mean + reach))
+    return mean.float(), low, high

@@ -1,0 +1,206 @@
+"""The report card of every head: scores, baselines, labels and nearest twins, as one table.
+
+Knows records and, for random weights and the induction probe, models; must not know screens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+from torch import Tensor
+
+from mha_viz.core.measure import LIKENESS, PAIR_MEASURES, distances, measure, text_baselines
+from mha_viz.core.metrics import METRICS, Baseline, Found, head_labels
+from mha_viz.core.record import AttentionRecord
+from mha_viz.core.twins import nearest_twins
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+    from mha_viz.reports.induction import InductionScores
+
+TWIN_MEASURES = {"twin": "hellinger", "output_twin": "cka"}  # looks alike; does alike
+KEEP = ("pattern", "z", "value")  # what a record must hold for every number of the report
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is known of every head of one record; it does not hold the record.
+
+    Args:
+        scores: metric key -> (layer, head), "induction" among them where it was probed.
+        baselines: metric key -> what heads that learned nothing score on this text.
+        labels: [layer][head] -> the labels it has earned.
+        induction: the probe's mean and interval, where a model was at hand.
+        notes: what a reader should know about these numbers.
+    """
+
+    scores: Mapping[str, Tensor]
+    baselines: Mapping[str, Baseline]
+    labels: list[list[tuple[Found, ...]]]
+    induction: InductionScores | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def table(self, record: AttentionRecord) -> pd.DataFrame:
+        """A row for each head of the record; columns as `head_report` describes them."""
+        layers, heads = record.n_layers, record.n_heads
+        places = [(i, j) for i in range(layers) for j in range(heads)]
+        columns: dict[str, object] = {
+            "layer": [i for i, _ in places],
+            "head": [j for _, j in places],
+            "labels": ["; ".join(f.label.title for f in self.labels[i][j]) for i, j in places],
+            "why": ["; ".join(f.why for f in self.labels[i][j]) for i, j in places],
+        }
+        for key, values in self.scores.items():
+            columns[key] = values.flatten().numpy()
+        if self.induction is not None:
+            columns["induction_low"] = self.induction.low.flatten().numpy()
+            columns["induction_high"] = self.induction.high.flatten().numpy()
+        columns |= dict(_twins(record))
+        for key, baseline in self.baselines.items():
+            for name in ("uniform", "offset", "random"):
+                value = getattr(baseline, name)
+                if value is not None and key in self.scores:
+                    columns[f"{key}_{name}"] = [value] * len(places)
+        table = pd.DataFrame(columns)
+        table.attrs["notes"] = list(self.notes)
+        return table
+
+
+def report(
+    record: AttentionRecord,
+    model: AttentionModel | None = None,
+    *,
+    untrained: bool = True,
+    random: AttentionModel | None = None,
+    induction: InductionScores | None = None,
+    random_induction: InductionScores | None = None,
+) -> Report:
+    """Measure every head of a record.
+
+    Args:
+        record: traced with `keep=KEEP` for every number; what is missing is left out.
+        model: where the record comes from: adds the induction probe and, if `untrained`, the
+            baseline of the same architecture with random weights.
+        random: the model with random weights, where it is at hand already.
+        induction, random_induction: the probe's scores, where they are at hand already.
+    """
+    notes: list[str] = []
+    if model is not None and record.part != "cross":
+        from mha_viz.checkpoints.random_twin import random_twin
+
+        induction = induction or _probed(model, record.part, notes)
+        if untrained:
+            random = random_twin(model) if random is None else random
+            random_induction = random_induction or _probed(random, record.part, [])
+    scores = measure(record)
+    if induction is not None:
+        scores["induction"] = induction.mean
+    theirs = None if random is None else _random_scores(record, random)
+    if random is not None and theirs is None:
+        notes.append("No random-weights baseline: tokens were left out of this record.")
+    if theirs is not None and random_induction is not None:
+        theirs["induction"] = random_induction.mean
+    found = text_baselines(record, theirs)
+    if induction is not None:  # its texts are the probe's, not this one
+        found["induction"] = replace(
+            found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
+        )
+    scores = {key: scores[key] for key in METRICS if key in scores}
+    notes = [*record.notes, *_missing(record), *notes]
+    return Report(scores, found, head_labels(scores, found), induction, tuple(notes))
+
+
+def head_report(record: AttentionRecord, model: AttentionModel | None = None) -> pd.DataFrame:
+    """Every number about every head of a record, a row per head.
+
+    Args:
+        record: traced with `keep=("pattern", "z", "value")` for every number.
+        model: where it comes from; adds the induction probe (random repeated tokens, several
+            seeds) and the baseline of the same architecture with random weights.
+
+    Returns:
+        DataFrame with the columns layer, head; labels and why (score, threshold, baseline beaten);
+        one for each metric by its key; induction_low and _high (95 % interval over seeds); twin
+        and output_twin (the nearest head by Hellinger distance of patterns and by CKA of outputs)
+        with those numbers; and for each metric key_uniform, key_offset and key_random: what
+        uniform attention, a fixed offset of -1 and random weights score on this text. NaN is "not
+        defined". `attrs["notes"]` says what a reader should know.
+
+    >>> import mha_viz as mv
+    >>> table = mv.head_report(mv.load("tiny-bert").trace("The cat sat on the mat"))
+    >>> len(table), "entropy_uniform" in table
+    (32, True)
+    """
+    return report(record, model).table(record)
+
+
+def _missing(record: AttentionRecord) -> Iterator[str]:
+    """What a reader should know about the record, and why a number may not be there."""
+    mass = record.pattern.sum(-1)
+    nothing = mass == 0
+    if record.removed is not None:
+        scaled = bool(((mass > 0.99) | nothing).all())
+        kept = "rows scaled back to 1" if scaled else "rows not scaled back to 1"
+        yield f"Tokens were left out and {kept}: scores are of what is left."
+    if record.merged:
+        yield "Sub-words were merged first: scores are of words."
+    idle = int(nothing.all(-1).sum())
+    if idle:
+        yield (
+            f"Heads that attend to nothing on this text: {idle}. What is measured of their weights "
+            "is not defined."
+        )
+    if (nothing.any(-1) & ~nothing.all(-1)).any():
+        yield "Some queries attend to nothing: in a head's means their rows count as 0."
+    if record.is_cross:
+        yield (
+            "Cross attention reads another text: positions beside each other, induction and random "
+            "weights are not measured."
+        )
+    elif len(record.tokens) == 1:
+        yield "A single token has no neighbours, and its likeness of outputs is not defined."
+    if record.z is None:
+        yield "What heads write was not kept: no numbers are made of outputs."
+    elif not record.W_O:
+        yield (
+            "The model's output weights are not at hand (a record that was read from a file): how "
+            "much heads write is not measured."
+        )
+    if record.n_layers * record.n_heads == 1:
+        yield "There is one head only: it has no twin."
+
+
+def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:
+    """The induction probe, or a note on why it cannot be run on this model."""
+    from mha_viz.reports.induction import induction_scores
+
+    try:
+        return induction_scores(model, part=part)
+    except ArgumentError as error:
+        notes.append(f"Induction was not probed: {error}")
+        return None
+
+
+def _random_scores(record: AttentionRecord, random: AttentionModel) -> dict[str, Tensor] | None:
+    """The same text through random weights, seen as the record is; None where that cannot be."""
+    if record.removed is not None:
+        return None
+    keep = KEEP if random.mechanism == "ours" else ("pattern",)
+    theirs = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
+    return measure(theirs.merge_words() if record.merged else theirs)
+
+
+def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
+    """For each head the one that is most like it, by what it looks at and by what it does."""
+    for name, key in TWIN_MEASURES.items():
+        if getattr(record, PAIR_MEASURES[key]) is None:
+            continue
+        nearest = nearest_twins(distances(record, key), record.n_heads)
+        places = zip(nearest.twin_layer, nearest.twin_head, strict=True)
+        yield name, [None if pd.isna(i) else f"L{i} H{j}" for i, j in places]
+        found = nearest.distance.to_numpy()
+        yield f"{name}_{key}", 1 - found if key in LIKENESS else found

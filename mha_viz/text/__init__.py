@@ -1,0 +1,1 @@
+"""Texts to tokens: cleaning, encoding, labels of tokens, the vocabulary."""

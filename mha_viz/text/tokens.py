@@ -1,0 +1,269 @@
+"""Between a typed text and labelled tokens: cleaning, encoding, words, labels that read well.
+
+Knows tokenizers and Unicode. Must not know models, plotly or streamlit.
+
+What holds for every tokenizer:
+
+- `Token.start` and `Token.end` cut exactly the labelled characters out of the cleaned text; a
+  leading space is not part of them. A mark that a tokenizer puts before a word without any
+  character of its own (T5's lone "▁") is empty: start == end.
+- A label is the reader's own spelling, cut from the text, also where a model lower-cases. A
+  sub-word shows its piece alone; that it continues a word is told by `Token.word`.
+- A word is found in the text, not asked of the tokenizer, so that all models agree on it: a run of
+  letters, digits, marks and inner apostrophes; a single ideograph; a run of one repeated sign
+  ("..."); an emoji sequence. Spaces belong to the word after them. A token belongs to the word that
+  its first character lies in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, groupby
+
+from transformers import PreTrainedTokenizerBase
+
+from mha_viz.core.record import Token
+from mha_viz.errors import ArgumentError, TextError
+from mha_viz.text.cleaning import clean_text, visible, word_numbers
+from mha_viz.text.reading import reading
+
+_WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
+_MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text (or a pair) as a model wants it and as people read it.
+
+    Args:
+        input_ids: one number in the vocabulary per position.
+        token_type_ids: which segment each position belongs to; None where the tokenizer has none.
+        tokens: one label per position.
+        n_truncated: how many tokens did not fit; 0 where all did.
+        truncated_is_estimate: the text was so long that the rest of it was not even tokenised, and
+            `n_truncated` is drawn from the length of the rest.
+        text, text_pair: the cleaned texts, whole; the tokens' offsets count in them.
+    """
+
+    input_ids: list[int]
+    token_type_ids: list[int] | None
+    tokens: tuple[Token, ...]
+    n_truncated: int = 0
+    truncated_is_estimate: bool = False
+    text: str = ""
+    text_pair: str | None = None
+
+
+def encode(
+    tokenizer: PreTrainedTokenizerBase,
+    text: str,
+    text_pair: str | None = None,
+    *,
+    max_length: int,
+    add_special_tokens: bool = True,
+) -> Encoded:
+    """Tokenise a text, or a pair, to at most `max_length` labelled positions.
+
+    What does not fit is cut from the end, of the longer text first; special tokens stay. Of a very
+    long text only as much is tokenised as can be kept. The tokenizer is not changed: threads may
+    share it.
+
+    Args:
+        tokenizer: any of transformers; slow ones give tokens without offsets.
+        text, text_pair: typed text; cleaned here.
+        max_length: positions that the model has (n_ctx).
+        add_special_tokens: whether to add [CLS], [SEP], <s> ... as the model was trained with.
+
+    Raises:
+        TextError: text that cannot be used (`clean_text`), that leaves no token, or a pair for a
+            tokenizer that puts nothing between two texts.
+        ArgumentError: `max_length` leaves no room for the text.
+    """
+    texts = [clean_text(text)]
+    if text_pair is not None:
+        texts.append(clean_text(text_pair, "second text"))
+        with reading("two texts"):
+            added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
+        if added[0] >= added[1]:
+            raise TextError(
+                "This model takes one text: its tokenizer puts no special token between two."
+            )
+    tokens, types, totals, is_estimate = _read(tokenizer, texts, max_length, add_special_tokens)
+    room = max_length - sum(token.is_special for token in tokens)
+    if room < len(texts):
+        raise ArgumentError(f"max_length={max_length} leaves no room for the text.")
+    if 0 in totals:
+        unread = visible(texts[totals.index(0)], 30)
+        raise TextError(f"There is nothing that this model can read in “{unread}”.")
+    shares = _shares(totals, room)
+    kept = _fitting(tokens, shares)
+    seen = dict.fromkeys(token.word for token in kept.values() if token.word is not None)
+    words: dict[int | None, int] = {w: i for i, w in enumerate(seen)}  # no gap where text was cut
+    return Encoded(
+        input_ids=[token.id for token in kept.values()],
+        token_type_ids=[types[i] for i in kept] if types else None,
+        tokens=tuple(replace(token, word=words.get(token.word)) for token in kept.values()),
+        n_truncated=sum(totals) - sum(shares),
+        truncated_is_estimate=is_estimate,
+        text=texts[0],
+        text_pair=texts[1] if len(texts) > 1 else None,
+    )
+
+
+def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
+    """The tokens to keep, by their place: the first of each text, and what was added."""
+    left = list(shares)
+    kept: dict[int, Token] = {}
+    for i, token in enumerate(tokens):
+        if not token.is_special:
+            left[token.segment] -= 1
+        if token.is_special or left[token.segment] >= 0:
+            kept[i] = token
+    return kept
+
+
+def _shares(lengths: list[int], room: int) -> list[int]:
+    """How much of each text stays: the shorter whole if it fits in half of the room."""
+    if sum(lengths) <= room:
+        return lengths
+    if len(lengths) == 1:
+        return [room]
+    short = min(*lengths, room // 2)
+    return [short, room - short] if lengths[0] <= lengths[1] else [room - short, short]
+
+
+def _read(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int, special: bool
+) -> tuple[list[Token], list[int] | None, list[int], bool]:
+    """Tokens, at least as many as can be kept; their types; the number in each whole text; whether
+    that number is an estimate."""
+    window = _WINDOW[0] * max(max_length, 0) + _WINDOW[1]
+    read = _read_fast if tokenizer.is_fast else _read_slow
+    while True:
+        heads = [text[:window] for text in texts]
+        with reading():
+            tokens, types = read(tokenizer, heads, special)
+        counts = [sum(not t.is_special and t.segment == s for t in tokens) for s in (0, 1)]
+        cut = [len(text) > window for text in texts]
+        if all(n >= max_length + _MARGIN or not c for n, c in zip(counts, cut, strict=False)):
+            break
+        window *= 8
+    lengths = zip(counts, texts, heads, strict=False)
+    totals = [round(n * len(text) / len(head)) for n, text, head in lengths]
+    return tokens, types, totals, any(cut)
+
+
+def _read_fast(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], special: bool
+) -> tuple[list[Token], list[int] | None]:
+    # Without truncation and padding the call leaves the shared Rust tokenizer as it is.
+    batch = tokenizer(
+        *texts, add_special_tokens=special, return_offsets_mapping=True, verbose=False
+    )
+    ids: list[int] = batch["input_ids"]
+    names = tokenizer.convert_ids_to_tokens(ids)
+    tokens: list[Token] = []
+    segment, word, place, end_before, numbers = -1, -1, -1, 0, [0]
+    rows = zip(ids, names, batch.sequence_ids(), batch["offset_mapping"], strict=True)
+    for number, name, sequence, (start, end) in rows:
+        if sequence is None:
+            tokens.append(Token(visible(name), number, is_special=True, segment=max(segment, 0)))
+            continue
+        if sequence != segment:
+            segment, place, end_before = sequence, -1, 0
+            numbers = word_numbers(texts[segment])
+        start, end = _span(texts[segment], name, start, end, end_before)
+        here = numbers[min(start, len(numbers) - 1)]
+        word, place, end_before = word + (here > place), max(place, here), end
+        cut = texts[segment][start:end] or re.sub("[▁Ġ]", " ", name)
+        label = visible(cut)
+        if number == tokenizer.unk_token_id and cut != name:
+            label += f" {name}"
+        tokens.append(Token(label, number, start, end, word, segment=segment))
+    return _number_parts(tokens), batch.get("token_type_ids")
+
+
+def _read_slow(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], special: bool
+) -> tuple[list[Token], list[int] | None]:
+    contents: list[list[int]] = [
+        tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"] for text in texts
+    ]
+    # The template is laid around the content's tokens numbered -1, -2 ...: what is not negative
+    # was added, and a typed special token was not (ByT5 alone takes a typed </s> for its own).
+    flat: list[Token] = []
+    halves: list[list[int]] = []
+    for segment, ids in enumerate(contents):
+        halves.append([-1 - len(flat) - i for i in range(len(ids))])
+        names = tokenizer.convert_ids_to_tokens(ids)
+        words = accumulate(
+            _begins_by_marks(names, texts[segment]), initial=flat[-1].word if flat else -1
+        )
+        next(words)
+        for number, name, word in zip(ids, names, words, strict=True):
+            label = visible(spelled(tokenizer, name))
+            flat.append(Token(label, number, word=word, segment=segment))
+    row = tokenizer.build_inputs_with_special_tokens(*halves) if special else list(chain(*halves))
+    tokens: list[Token] = []
+    for number in row:
+        segment = tokens[-1].segment if tokens else 0
+        name = "" if number < 0 else tokenizer.convert_ids_to_tokens(number)
+        added = Token(visible(name), number, is_special=True, segment=segment)
+        tokens.append(flat[-1 - number] if number < 0 else added)
+    types = None
+    if special and "token_type_ids" in tokenizer.model_input_names:
+        types = tokenizer.create_token_type_ids_from_sequences(*halves)
+    return tokens, types
+
+
+def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[int, int]:
+    """The characters that a token stands for, without a leading or trailing space."""
+    cut = text[start:end]
+    if name and not name.strip("▁") and start >= end_before and not re.search(r"[\s▁]", cut):
+        return start, start  # the mark before a word, which shares the word's first character
+    if not cut and text[end_before:end].isspace():
+        return end_before, end  # a space that RoBERTa trimmed away
+    if inner := cut.strip(" "):
+        start += len(cut) - len(cut.lstrip(" "))
+        end = start + len(inner)
+    return start, end
+
+
+def _number_parts(tokens: list[Token]) -> list[Token]:
+    """Count the tokens that share one slice of the text: bytes of an emoji, "…" read as "..."."""
+    numbered: list[Token] = []
+    for (_, start, end), run in groupby(tokens, key=lambda t: (t.segment, t.start, t.end)):
+        same = list(run)
+        if start != end and len(same) > 1:
+            same = [replace(t, text=f"{t.text} {i}/{len(same)}") for i, t in enumerate(same, 1)]
+        numbered += same
+    return numbered
+
+
+def spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
+    """What a token of a tokenizer without offsets says, without the tokenizer's marks."""
+    text = str(tokenizer.convert_tokens_to_string([name])).strip(" ")
+    if not text and re.fullmatch("[\x80-\xff]", name):
+        return f"⟨{ord(name):02X}⟩"  # a byte of ByT5
+    if not text or "\ufffd" in text:
+        text = re.sub("[▁Ġ]", " ", name)
+    return re.sub("^##(?=.)|(?<=.)(</w>|@@)$", "", text)
+
+
+def _begins_by_marks(names: list[str], text: str) -> list[bool]:
+    """Where words begin, by the tokenizer's marks, for those without offsets."""
+    after = ["", *names[:-1]]
+    for mark in "▁Ġ":
+        if any(mark in name for name in names):
+            return [i == 0 or name.startswith(mark) for i, name in enumerate(names)]
+    if any(name.endswith("</w>") for name in names):
+        return [not name or name.endswith("</w>") for name in after]
+    if any(name.endswith("@@") for name in names):
+        return [not name.endswith("@@") for name in after]
+    if any(name.isspace() for name in names) or len(names) >= len(text):
+        # A character or a byte each: a byte beyond ASCII counts as a letter, "</s>" as a sign.
+        signs = ["\ufffc" if len(name) > 1 else re.sub("[\x80-\xff]", "a", name) for name in names]
+        numbers = word_numbers("".join(signs))
+        return [i == 0 or numbers[i] > numbers[i - 1] for i in range(len(names))]
+    return [i == 0 or not name.startswith("##") for i, name in enumerate(names)]

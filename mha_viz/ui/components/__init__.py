@@ -1,1 +1,0 @@
-"""Browser components of our own: plain ES modules, no CDN, no build step."""

@@ -1,0 +1,1 @@
+"""The Explore page's parts: all heads, one head's pictures, its card."""

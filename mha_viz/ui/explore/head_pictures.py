@@ -1,0 +1,245 @@
+"""The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs.
+
+Knows records, plots and components; draws what the view says and writes what is clicked back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+import torch
+
+from mha_viz.core.metrics import value_weighted
+from mha_viz.core.record import AttentionRecord
+from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.plots.pair import score_products
+from mha_viz.ui.session import state, views
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import exports, look
+from mha_viz.ui.widgets.token_lines import token_lines
+from mha_viz.web.labels import head_name
+from mha_viz.web.payload import lines_payload, names_of
+from mha_viz.web.theme import format_weight
+
+TOP_PAIRS = 40
+
+
+def _heatmap(scene: Scene, record: AttentionRecord) -> None:
+    view = state.current()
+    figure = head_heatmap(
+        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
+        title=head_name(view.layer, view.head), scale=view.scale, dark=look.dark(),
+        **look.square(620),
+    )  # fmt: skip
+    name = exports.file_name(scene)
+    st.plotly_chart(
+        figure, theme=None, key="heatmap", alt=in_words(record),
+        config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": name}},
+    )  # fmt: skip
+    st.caption(
+        "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
+        "says where the head looks, not whether that matters for the prediction."
+    )
+
+
+def _carried(scene: Scene, record: AttentionRecord) -> None:
+    """Weights times the length of what they carry, as shares of each row."""
+    view, whole = state.current(), scene.record
+    if whole.value is None or not whole.W_O:
+        st.info("This family does not show its values, only its attention weights.")
+        return
+    layer, head = view.layer, view.head
+    place = (slice(layer, layer + 1), slice(head, head + 1))
+    carried = value_weighted(
+        whole.pattern[place], whole.value[place], [whole.W_O[layer][head : head + 1]]
+    )[0, 0]
+    total = carried.sum(-1, keepdim=True)
+    shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
+    figure = head_heatmap(
+        shares.numpy(), whole.labels, whole.key_labels, scale=view.scale, dark=look.dark(),
+        title=f"{head_name(layer, head)}: weight × length of the value", **look.square(620),
+    )  # fmt: skip
+    st.plotly_chart(
+        figure, theme=None, key="carried", config={"displaylogo": False},
+        alt=f"Shares of what {head_name(layer, head)} carries to each token.",
+    )  # fmt: skip
+    st.caption(
+        "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
+        "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
+        "so at [SEP] and the first token (Kobayashi et al. 2020). Shown for all tokens."
+    )
+
+
+def _lines(scene: Scene, record: AttentionRecord) -> None:
+    view = state.current()
+    chosen = view.heads or ((view.layer, view.head),)
+    every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    state.control(
+        "ask_heads", st.multiselect, "Heads drawn together", every, value=list(chosen),
+        take=lambda heads: state.change(heads=tuple(heads)),
+        max_selections=views.MAX_HEADS, format_func=lambda head: head_name(*head),
+    )  # fmt: skip
+    index = ([i for i, _ in chosen], [j for _, j in chosen])
+    payload = lines_payload(
+        record.pattern[index].numpy(), names_of(chosen), record.labels, record.key_labels,
+        is_special=[t.is_special for t in record.tokens],
+        key_is_special=[t.is_special for t in record.key_tokens],
+        segments=[t.segment for t in record.tokens],
+        key_segments=[t.segment for t in record.key_tokens],
+        threshold=state.current().mass, title=f"{record.model} on “{record.text[:80]}”",
+    )  # fmt: skip
+    event = token_lines(payload, key="lines")
+    if event.share is not None:
+        state.change(mass=event.share)
+    if event.pair is not None:
+        query, key = _original(scene, record, *event.pair)
+        state.change(query=query, key=key)
+    st.caption(
+        "Left: the token that looks. Right: what it looks at. Point at a token for its weights; "
+        "the thinner the line, the smaller the weight."
+    )
+
+
+def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tuple[int, int]:
+    """Where a pair of shown tokens stands in the unmerged, complete record (its first tokens)."""
+    whole = scene.record
+
+    def find(tokens: tuple[object, ...], token: object) -> int:
+        start = (token.start, token.segment, token.is_special, token.word)  # type: ignore[attr-defined]
+        return next(
+            (i for i, t in enumerate(tokens)
+             if t is token or (t.start, t.segment, t.is_special, t.word) == start), -1,  # type: ignore[attr-defined]
+        )  # fmt: skip
+
+    return (
+        find(whole.tokens, record.tokens[query]),
+        find(whole.key_tokens, record.key_tokens[key]),
+    )
+
+
+def _pair(scene: Scene, record: AttentionRecord) -> None:
+    view, whole = state.current(), scene.record
+    pattern = whole.head(view.layer, view.head).numpy()
+    best = _strongest_pair(whole, view.layer, view.head)
+    query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
+    key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
+    state.change(query=query, key=key)
+    columns = st.columns(2)
+    for column, name, labels in (
+        (columns[0], "query", whole.labels), (columns[1], "key", whole.key_labels)
+    ):  # fmt: skip
+        with column:
+            state.bound(
+                name, st.selectbox, "Looks (query)" if name == "query" else "Looked at (key)",
+                list(range(len(labels))), format_func=lambda i, x=labels: f"{i} · {x[i]}",
+            )  # fmt: skip
+    if whole.query is None or whole.key is None:
+        st.info("This family does not expose queries and keys, only its attention weights.")
+        return
+    q = whole.query[view.layer, view.head, query].numpy()
+    k = whole.key[view.layer, view.head, key].numpy()
+    weight = float(pattern[query, key])
+    figure = score_products(
+        q, k, scale=whole.scale[view.layer], weight=weight, dark=look.dark(),
+        query_label=whole.labels[query], key_label=whole.key_labels[key],
+    )  # fmt: skip
+    alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
+    st.plotly_chart(figure, theme=None, key="pair", alt=alt, config={"displaylogo": False})
+    product = float(q.astype(np.float64) @ k)
+    st.caption(
+        f"{len(q)} products sum to {product:.4f}; times the scale {whole.scale[view.layer]:.4f} "
+        f"is the score {product * whole.scale[view.layer]:.4f}; softmax over the row makes it the "
+        f"weight {format_weight(weight)}. {_row_check(whole, query)}"
+    )
+
+
+def _row_check(record: AttentionRecord, query: int) -> str:
+    """Whether the products alone explain the row, or the model adds something of its own."""
+    view = state.current()
+    assert record.query is not None and record.key is not None
+    row = record.pattern[view.layer, view.head, query]
+    scores = record.scale[view.layer] * (
+        record.key[view.layer, view.head] @ record.query[view.layer, view.head, query]
+    )
+    scores = scores.masked_fill(row == 0, float("-inf"))
+    gap = float((scores.softmax(-1) - row).abs().max())
+    if gap < 1e-3:
+        return f"(The softmax of this row’s scores gives its weights to within {gap:.0e}.)"
+    return (
+        "This model changes the scores before softmax (a position bias or a cap), so the products "
+        f"alone do not give the weights: they miss them by up to {gap:.2f}."
+    )
+
+
+def _table(scene: Scene, record: AttentionRecord) -> None:
+    view = state.current()
+    st.dataframe(
+        strongest_pairs(record, view.layer, view.head, TOP_PAIRS), hide_index=True,
+        column_config={"Weight": st.column_config.ProgressColumn(
+            format="%.4f", min_value=0.0, max_value=1.0)},
+    )  # fmt: skip
+    lone = f"The {_first(record)} sees only itself: its weight is 1 in every head. "
+    st.caption(
+        f"The {TOP_PAIRS} largest weights of this head. {lone * _lone(record)}The export has all "
+        "of them."
+    )
+
+
+def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> pd.DataFrame:
+    """The n largest weights of a head with their tokens and positions, largest first."""
+    pattern = record.head(layer, head)
+    weights, flat = pattern.flatten().topk(min(n, pattern.numel()))
+    queries, keys = (flat // pattern.shape[1]).tolist(), (flat % pattern.shape[1]).tolist()
+    return pd.DataFrame(
+        {
+            "Looks": [f"{record.labels[q]}" for q in queries],
+            "at": [f"{record.key_labels[k]}" for k in keys],
+            "Weight": weights.tolist(),
+            "Query": queries,
+            "Key": keys,
+        }
+    )
+
+
+def in_words(record: AttentionRecord) -> str:
+    """The picture of the chosen head as a sentence."""
+    view = state.current()
+    name = head_name(view.layer, view.head)
+    query, key = _strongest_pair(record, view.layer, view.head)
+    weight = float(record.head(view.layer, view.head)[query, key])
+    if weight == 0:
+        return f"{name} attends to nothing on this text."
+    lone = f"; the {_first(record)}, which sees only itself, is left out" * _lone(record)
+    return (
+        f"In {name} the largest weight is {format_weight(weight)}, from “{record.labels[query]}” "
+        f"to “{record.key_labels[key]}”{lone}."
+    )
+
+
+def _strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
+    """The query and key with the largest weight of a head that another one need not have."""
+    lone = _lone(record)
+    query, key = divmod(int(record.head(layer, head)[lone:].argmax()), len(record.key_tokens))
+    return query + lone, key
+
+
+def _lone(record: AttentionRecord) -> int:
+    """How many rows hold a weight of 1 in every head: of the first token that a causal model sees.
+
+    Where that token is the whole text, there is nothing else to name.
+    """
+    return int(record.causal and not record.is_cross and len(record.tokens) > 1)
+
+
+def _first(record: AttentionRecord) -> str:
+    return "first word" if record.merged else "first token"
+
+
+PICTURES = {
+    "heatmap": _heatmap,
+    "carried": _carried,
+    "lines": _lines,
+    "pair": _pair,
+    "table": _table,
+}

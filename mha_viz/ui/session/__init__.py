@@ -1,0 +1,1 @@
+"""What a visitor has chosen, and what outlives one run of a page."""

@@ -1,0 +1,110 @@
+"""What the pages say about heads beyond the text's own scores: baselines, labels, likenesses.
+
+Knows scenes, reports and the cache; draws nothing but the offer to compute what takes long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.core.measure import head_similarity
+from mha_viz.errors import AttentionUnavailableError, NotKeptError
+from mha_viz.reports.parameters import parameter_similarity
+from mha_viz.reports.report import Report
+from mha_viz.reports.report import report as make_report
+from mha_viz.ui.session import memory
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import View
+
+T = TypeVar("T")
+AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
+
+
+def report(scene: Scene, view: View) -> Report:
+    """Scores, baselines and labels of all heads; with random weights where that is quick or asked.
+
+    Computed once for a text; a click on another head finds it here.
+    """
+    which = (view.model, view.device, view.dtype)
+    wanted = small(view) or which in st.session_state.get("random_wanted", ())
+
+    def make() -> Report:
+        if scene.record.part == "cross":
+            return make_report(scene.record)
+        part = scene.record.part
+        random = memory.random_twin(*which) if wanted else None
+        return make_report(
+            scene.record,
+            random=random,
+            induction=memory.induction(*which, part, False),
+            random_induction=memory.induction(*which, part, True) if wanted else None,
+        )
+
+    return remembered(scene, "report", wanted, make=make)
+
+
+def small(view: View) -> bool:
+    """Random weights of this model are made without asking."""
+    model = memory.model(view.model, view.device, view.dtype)
+    return sum(p.numel() for p in model.network.parameters()) <= AT_ONCE
+
+
+def offer_random(view: View) -> None:
+    """A button for the baseline of random weights, where it has not been made at once."""
+    which = (view.model, view.device, view.dtype)
+    if small(view) or which in st.session_state.get("random_wanted", ()):
+        return
+
+    @guarded
+    def want() -> None:
+        st.session_state.setdefault("random_wanted", set()).add(which)
+
+    st.button(
+        "Add random weights as a baseline", on_click=want, icon=":material/casino:",
+        help="Makes the same architecture with random weights and runs this text through it. For "
+        "a model of this size that takes some seconds and as much memory again.",
+    )  # fmt: skip
+
+
+def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
+    """What follows from the scene alone, made once; a click on another head finds it here.
+
+    Args:
+        what: tells it from all else that is made of this scene.
+        size: about how many bytes it has.
+    """
+
+    def wait() -> T:
+        with st.spinner("Comparing heads …"):
+            return make()
+
+    return memory.cache().get((scene.key, *what), wait, lambda made: size)
+
+
+def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
+    """`head_similarity` of the scene's record: (layer * head, layer * head)."""
+    return remembered(
+        scene, "pairs", measure, size=4 * scene.head_count**2,
+        make=lambda: head_similarity(scene.record, measure).numpy(),
+    )  # fmt: skip
+
+
+def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
+    """`parameter_similarity` of the view's model, once for all texts; None where not known."""
+    model = memory.model(view.model, view.device, view.dtype)
+    key = (view.model, view.device, view.dtype, view.part, "parameters", space)
+
+    def make() -> NDArray[np.float32] | None:
+        try:
+            with st.spinner("Comparing weights …"):
+                return parameter_similarity(model, space, part=view.part).cpu().numpy()
+        except (NotKeptError, AttentionUnavailableError):
+            return None
+
+    return memory.cache().get(key, make, lambda found: 0 if found is None else int(found.nbytes))

@@ -1,0 +1,197 @@
+"""What the Explore page shows: one run of one text, measured, and the views derived from it.
+
+Knows models, records, metrics and the cache; must not draw anything but progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.core.measure import measure
+from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import TextError
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.views import View
+
+Facts = dict[str, NDArray[np.float32]]
+PATIENCE = 0.4  # seconds before a bar appears; what is faster needs none
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a text left behind; the cache holds it.
+
+    Args:
+        record: as the model left it, nothing merged and nothing removed.
+        facts: metric -> (layer, head), measured on that record.
+        seconds: how long the forward pass took.
+    """
+
+    record: AttentionRecord
+    facts: Facts
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One traced text, by its name. Pages may keep it: it holds next to nothing.
+
+    What the run left is asked of the cache, and computed anew where that has let it go.
+
+    Args:
+        model, device, dtype, part, text, pair: what was run.
+    """
+
+    model: str
+    device: str
+    dtype: str
+    part: str
+    text: str
+    pair: str | None
+
+    @property
+    def key(self) -> Hashable:
+        """Tells this run from all others."""
+        return self
+
+    @property
+    def record(self) -> AttentionRecord:
+        return self._run.record
+
+    @property
+    def facts(self) -> Facts:
+        return self._run.facts
+
+    @property
+    def seconds(self) -> float:
+        return self._run.seconds
+
+    @property
+    def has_special(self) -> bool:
+        return any(token.is_special for token in self.record.key_tokens)
+
+    @property
+    def head_count(self) -> int:
+        """Heads of all layers together."""
+        return self.record.n_layers * self.record.n_heads
+
+    @property
+    def _run(self) -> Run:
+        found: Run | None = memory.cache().find(self)
+        return found or self.run(memory.model(self.model, self.device, self.dtype))
+
+    def run(self, model: AttentionModel) -> Run:
+        """What the run left, found or made; whose page asks looks at it from then on."""
+        return memory.cache().get(
+            self,
+            lambda: _trace(self, model, self.text, self.pair, self.part),
+            lambda run: size(run.record),
+        )
+
+
+def compute(view: View, model: AttentionModel) -> Scene:
+    """Run the view's text, or find it among the recent ones."""
+    if not view.text.strip():
+        raise TextError("Type a sentence above and press Enter, or take one of the examples.")
+    scene = _of(view)
+    memory.cache().turn_to(scene)
+    if st.session_state.get("scene") != scene and st.session_state.get("stopped") == scene:
+        _offer_again()
+    scene.run(model)
+    st.session_state.scene = scene
+    return scene
+
+
+def other(view: View, model: AttentionModel) -> Scene:
+    """As `compute`, for a second text or model beside the first."""
+    scene = _of(view)
+    if st.session_state.get("other_scene") != scene and st.session_state.get("stopped") == scene:
+        _offer_again()
+    scene.run(model)
+    st.session_state.other_scene = scene
+    return scene
+
+
+def _of(view: View) -> Scene:
+    pair = view.pair if view.pair.strip() else None
+    return Scene(view.model, view.device, view.dtype, view.part, view.text, pair)
+
+
+def shown(scene: Scene, view: View) -> AttentionRecord:
+    """The record as the view wants it: sub-words merged, tokens left out."""
+    options = (view.words, view.no_special, view.no_first)
+    if not any(options):
+        return scene.record
+
+    def derive() -> AttentionRecord:
+        record = scene.record.merge_words() if view.words else scene.record
+        if view.no_first:
+            record = record.without_first()
+        return record.without_special() if view.no_special else record
+
+    return memory.cache().get((scene, options), derive, size)
+
+
+def fit_head(scene: Scene) -> tuple[int, int]:
+    """The view's head, brought back to one that this model has."""
+    view, record = state.current(), scene.record
+    layer, head = view.layer, view.head
+    if layer >= record.n_layers or head >= record.n_heads:
+        state.tell(
+            f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
+            f"heads 0–{record.n_heads - 1}. Showing L0 H0."
+        )
+        layer, head = 0, 0
+    heads = tuple(
+        (i, j) for i, j in view.heads if i < record.n_layers and j < record.n_heads
+    )  # fmt: skip
+    state.change(layer=layer, head=head, heads=heads)
+    return layer, head
+
+
+def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
+    bar, button, start = st.empty(), st.empty(), time.perf_counter()
+    offered = False
+
+    def on_layer(done: int) -> None:
+        # Drawing is also where Streamlit ends a run that a click or a newer text has overtaken.
+        nonlocal offered
+        if time.perf_counter() - start > PATIENCE:
+            bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")
+            if not offered:
+                button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{hash(key)}")
+            offered = True
+
+    keep = ("pattern", "z", "query", "key", "value") if model.mechanism == "ours" else ("pattern",)
+    record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
+    seconds = time.perf_counter() - start
+    bar.empty()
+    button.empty()
+    facts = {name: values.numpy() for name, values in measure(record).items()}
+    return Run(record, facts, seconds)
+
+
+@guarded
+def _stop(key: Hashable) -> None:
+    st.session_state.stopped = key
+
+
+def _offer_again() -> None:
+    """End this run of the page; the text stays, and waits to be run again or changed."""
+    st.info("Stopped. Change the text, or run it again.", icon=":material/stop_circle:")
+    st.button("Run again", on_click=_stop, args=(None,), key="again")
+    st.stop()
+
+
+def size(record: AttentionRecord) -> int:
+    """Bytes that the record holds."""
+    tensors = (record.pattern, record.z, record.query, record.key, record.value)
+    return sum(t.numel() * t.element_size() for t in tensors if t is not None)

@@ -1,0 +1,1 @@
+"""What pages are made of: controls, components, figures with their files, messages."""

@@ -1,0 +1,147 @@
+"""The head switches in Streamlit: a grid of all heads, each of them on or off.
+
+Knows Streamlit and the theme's tables. What is drawn is decided in head_switches.js.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Num
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.frame import as_numbers, check_head
+from mha_viz.ui.session.faults import guarded
+from mha_viz.web import theme
+from mha_viz.web.browser import script, style
+
+Head = tuple[int, int]  # layer, head
+_NAME_LETTERS = 60
+
+
+_switches = st.components.v2.component(
+    "mha_viz.head_switches", css=style("head_switches"), js=script("head_switches")
+)
+
+
+def head_switches(
+    n_layers: int,
+    n_heads: int,
+    *,
+    off: Sequence[Head],
+    value: Num[NDArray | Tensor, "layer head"] | None = None,  # type: ignore[type-arg]
+    value_name: str = "",
+    selected: Head | None = None,
+    key: str,
+) -> tuple[Head, ...] | None:
+    """Draw all heads as switches; return the heads that are off if the user just changed them.
+
+    A row per layer, a column per head. A click switches a head, a drag all heads that it touches,
+    a click on the name of a layer or on the number of a head the whole row or column. Keyboard:
+    arrows, Space or Enter, Shift+Space for the layer, Home and End. A head that is off is crossed
+    out. The browser shows a change at once and sends changes that follow each other within a
+    moment together.
+
+    The change is a trigger: the set comes back in exactly one run, the one that it caused, and
+    inside a fragment reruns only that fragment. Keep it and pass it as `off` from the next run on.
+    A run that passes any other set changes the switches; where that falls together with a change
+    in the browser, the passed set wins and None is returned.
+
+    Args:
+        n_layers, n_heads: size of the model, both at least 1.
+        off: (layer, head) of the heads that are off, in any order.
+        value: (layer, head), shown as colour: from 0 up on a sequential scale or, where one is
+            below 0, on a diverging scale around 0. NaN: not defined, drawn grey.
+        value_name: what the value is, with its unit; any text.
+        selected: (layer, head) of a head with a frame.
+        key: unique in the app; `{key}-heard` in the session's state belongs to it.
+
+    Returns:
+        The heads that are off, ordered by layer and head; None in runs without a change.
+
+    Raises:
+        ArgumentError: no head at all, a head that does not exist.
+        ShapeError: a value that is not (n_layers, n_heads).
+    """
+    if n_layers < 1 or n_heads < 1:
+        raise ArgumentError(f"There is no head among {n_layers} layers with {n_heads} heads.")
+    drawn = sorted({check_head(head, n_layers, n_heads) for head in off})
+    heard = st.session_state.setdefault(f"{key}-heard", {"id": None, "now": False, "known": []})
+    # Whoever keeps what is returned has passed an old set in the run that returns the new one. A
+    # set that was neither drawn nor returned is news of its own, and goes before the browser's.
+    changed, news = heard["now"], drawn not in heard["known"]
+    heard.update(now=False, known=[drawn])
+    settings: dict[str, Any] = {
+        "layers": n_layers, "heads": n_heads, "off": [list(head) for head in drawn],
+        "value": None if value is None else _coloured(value, (n_layers, n_heads)),
+        "name": value_name[:_NAME_LETTERS], "heard": heard["id"],
+        "stale": changed and not news,
+        "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
+    }  # fmt: skip
+    result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
+    if changed and news:
+        return None
+    switched = _switched(result.get("switch"), n_layers, n_heads)
+    if switched is not None:
+        heard["known"].append(list(switched))
+    return switched
+
+
+def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
+    """The numbers, row by row, the ends of their scale and its colours in both themes."""
+    numbers = as_numbers(value, 2, "value (layer, head)")
+    if numbers.shape != shape:
+        raise ShapeError(f"value must have shape {shape}, layers and heads; got {numbers.shape}.")
+    known = numbers[np.isfinite(numbers)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
+    signed = low < 0
+    reach = max(-low, high) or 1.0
+    scale = theme.diverging if signed else theme.sequential
+    return {
+        # Six digits: more than the page ever shows.
+        "numbers": [float(f"{v:.6g}") if math.isfinite(v) else None for v in numbers.ravel()],
+        "low": -reach if signed else 0.0, "high": reach,
+        "light": list(scale(False)), "dark": list(scale(True)),
+        "missing": {"light": theme.missing(False), "dark": theme.missing(True)},
+    }  # fmt: skip
+
+
+def _hear(key: str) -> None:
+    """Called before the run that a change causes: notes which change the server knows of."""
+    sent = st.session_state.get(key)
+    sent = sent.get("switch") if isinstance(sent, Mapping) else None
+    name = sent.get("id") if isinstance(sent, Mapping) else None
+    heard = st.session_state.get(f"{key}-heard")
+    if heard is not None:
+        heard.update(id=name[:40] if isinstance(name, str) else None, now=True)
+
+
+def _switched(sent: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
+    """What the browser sent, if it is a set of this model's heads: anyone can send anything.
+
+    >>> _switched({"of": [2, 3], "off": [[1, 2], [0, 1], [1, 2]]}, 2, 3)
+    ((0, 1), (1, 2))
+    >>> _switched({"of": [2, 3], "off": [[2, 0]]}, 2, 3) is None
+    True
+    """
+    if not isinstance(sent, Mapping) or sent.get("of") != [n_layers, n_heads]:
+        return None  # also where the page has gone on to another model meanwhile
+    off = sent.get("off")
+    if not isinstance(off, list) or len(off) > n_layers * n_heads:
+        return None
+    heads = set()
+    for pair in off:
+        if not isinstance(pair, list) or len(pair) != 2 or {type(i) for i in pair} != {int}:
+            return None
+        layer, head = pair
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            return None
+        heads.add((layer, head))
+    return tuple(sorted(heads))

@@ -1,0 +1,55 @@
+"""Errors as people should meet them: a sentence on the page, never a traceback.
+
+Knows streamlit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from mha_viz.ui.session import faults, state
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Show an error inside as a message and end this run of the page; what was typed stays."""
+    for told in st.session_state.pop("faults", ()):  # of callbacks, which have no place to draw
+        st.error(plain(told), icon=":material/error:")
+    try:
+        yield
+        return
+    except BaseException as error:
+        if not faults.is_fault(error):
+            raise
+        message = faults.sentence(error)
+    st.error(plain(message), icon=":material/error:")
+    st.stop()
+
+
+def problems(said: Iterable[str] = ()) -> list[str]:
+    """Say what a link asked for in vain, but for what is said already; returns all of it."""
+    every = state.problems()
+    for problem in every:
+        if problem not in said:
+            st.warning(plain(problem), icon=":material/link_off:")
+    return every
+
+
+def plain(text: str) -> str:
+    """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons.
+
+    Addresses, :names: and arrows are looked for when the backslashes are gone: a word joiner,
+    which nobody sees, keeps those apart.
+    """
+    parted = _READ_LATE.sub("\\g<0>\u2060", text)
+    return "".join("\\" + char if char in _MARKDOWN else char for char in parted)
+
+
+_READ_LATE = re.compile(
+    r"https?:(?=/)|www(?=\.)|\w(?=@\w)|:(?=\w[^\s:]*:)|[<>~-](?=[-=>])", re.IGNORECASE
+)
+_MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|$~:&")

@@ -1,0 +1,49 @@
+"""What every page begins with: a model and a text picked, and the text run through the model.
+
+Knows the controls and the scene; must not import torch before the page is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.widgets import controls, messages
+
+if TYPE_CHECKING:
+    from mha_viz.ui.session.scene import Scene
+
+
+def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
+    """The controls of a page's top, and the text run through the model; ends the run on errors.
+
+    `fit` brings the rest of the view back to what there is, before it is said what is not.
+
+    What comes and goes has a place of its own, so that what follows stands at the same place in
+    every run: a fragment that Streamlit looks for elsewhere leaves the whole page blank.
+    """
+    state.follow()
+    with st.sidebar:
+        st.header("mha_viz", anchor=False)
+        controls.model_picker()
+        controls.hardware()
+    second = controls.text_box()
+    warnings, work = st.container(), st.container()
+    with messages.shown(), work:
+        drawing = memory.late("mha_viz.ui.explore.drawing")
+        model = drawing.load_model(state.current())
+        with second:
+            controls.pair_box(model.parts, model.accepts_pair)
+        controls.part_picker(model.parts)
+        with st.sidebar:
+            drawing.model_facts(model)
+        scene: Scene = drawing.compute(state.current(), model)
+        drawing.fit_head(scene)
+        if fit is not None:
+            fit(scene)
+    with warnings:
+        st.session_state.said = messages.problems()
+    return scene

@@ -1,0 +1,135 @@
+"""Sentences and tables that several sections share: who a head is, and under which settings.
+
+Knows scenes, reports and streamlit's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.core.metrics import METRICS, Baseline
+from mha_viz.core.record import AttentionRecord
+from mha_viz.ui.session import state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
+
+BASELINE_NAMES = {
+    "uniform": "uniform attention",
+    "offset": "always the token before",
+    "random": "random weights",
+}
+UNDEFINED = "not defined"  # what tables show for NaN
+CUT = "The text was cut"  # how a record's note on that begins
+INDUCTION = "Induction is of random texts said twice: it does not depend on the text typed."
+ONE_HEAD = "There is one head only: it has nothing to be compared with."
+
+
+def names(scene: Scene) -> list[str]:
+    """All heads by name, in order of layer."""
+    record = scene.record
+    return [head_name(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+
+
+def place(index: int, scene: Scene) -> tuple[int, int]:
+    """(layer, head) of a head by its number."""
+    return divmod(int(index), scene.record.n_heads)
+
+
+def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
+    """What a link asked for in vain."""
+    return (
+        f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
+        f"heads 0–{record.n_heads - 1}. Showing another one."
+    )
+
+
+def count(number: int, thing: str) -> str:
+    """How many of them there are.
+
+    >>> count(1, "head"), count(0, "head"), count(8, "head")
+    ('1 head', '0 heads', '8 heads')
+    """
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def settings(scene: Scene, *more: str) -> str:
+    """Where a figure comes from: model, text and settings, in one line."""
+    record = scene.record
+    text = record.text if len(record.text) <= 200 else record.text[:199] + "…"
+    pair = f" | {record.text_pair[:200]}" if record.text_pair else ""
+    part = "" if record.part == "self" else f" {record.part}"
+    return " · ".join((f"{record.model}{part}", text + pair, *more))
+
+
+def baseline_values(baseline: Baseline | None) -> dict[str, float]:
+    """A baseline's numbers by the names they have on screen."""
+    if baseline is None:
+        return {}
+    values = {name: getattr(baseline, key) for key, name in BASELINE_NAMES.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def head_values(scene: Scene, columns: Mapping[str, NDArray[np.floating]]) -> pd.DataFrame:
+    """A row per head, a column for each (layer, head) array."""
+    return pd.DataFrame({"Head": names(scene), **{k: np.ravel(v) for k, v in columns.items()}})
+
+
+def unit_of(key: str) -> str:
+    """The unit behind a metric's title; "" for shares and plain numbers."""
+    unit = METRICS[key].unit
+    return unit if unit in ("nats", "tokens", "keys") else ""
+
+
+def cut_off(record: AttentionRecord) -> None:
+    """Says where only the beginning of a text is measured."""
+    for note in record.notes:
+        if note.startswith(CUT):
+            st.warning(plain(note), icon=":material/content_cut:")
+
+
+def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
+    """A table with a pair of heads in each row; to choose a row is to choose the pair."""
+
+    @guarded
+    def take() -> None:
+        rows = st.session_state[key]["selection"]["rows"]
+        if rows and 0 <= rows[0] < len(pairs):
+            choose_pair(pairs[rows[0]].tolist(), scene)
+
+    st.dataframe(
+        table, hide_index=True, width="stretch", placeholder=UNDEFINED, key=key,
+        on_select=take, selection_mode="single-row",
+        column_config={
+            str(name): st.column_config.NumberColumn(format="%.4f")
+            for name in table
+            if pd.api.types.is_float_dtype(table[name])
+        },
+    )  # fmt: skip
+
+
+def choose(found: Any) -> None:
+    """A click on a head's point makes it the chosen one; other points say nothing."""
+    if isinstance(found, list | tuple) and len(found) == 2:
+        state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
+
+
+def choose_pair(found: Any, scene: Scene) -> None:
+    """A click on a pair's point makes its heads the chosen ones."""
+    if isinstance(found, list) and len(found) == 2:
+        (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
+        state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
+
+
+def choose_on_both_sides(found: Any) -> None:
+    """A click on a head's point chooses the head of that number in both runs."""
+    if isinstance(found, list) and len(found) == 2:
+        layer, head = int(found[0]), int(found[1])
+        state.change(layer=layer, head=head, layer_b=layer, head_b=head, query=-1, key=-1)

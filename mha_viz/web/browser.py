@@ -1,0 +1,50 @@
+"""The browser components' source, joined into one script: for the app and for standalone pages.
+
+Reads the files beside it, in components/; knows no screen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
+from mha_viz.web.theme import palette
+
+# In the order in which they need each other. Each is an ES module of its own; joined, they share
+# one scope, so that their imports and exports go and no name may be used twice.
+_SCRIPTS = {
+    "figure_download": ("figure_download",),
+    "head_grid": (
+        "shared", "grid_layout", "grid_paint", "grid_values", "grid_parts", "head_grid",
+    ),
+    "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
+    "number_table": ("shared", "number_parts", "number_table"),
+    "payload_carrier": ("shared", "payload_carrier"),
+    "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
+}  # fmt: skip
+_DRAWN = ("head_grid", "head_switches", "number_table", "token_lines")
+_STYLES = {
+    "figure_download": ("figure_download",),
+    **{name: ("shared", name) for name in _DRAWN},
+}
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
+
+
+@cache
+def script(name: str) -> str:
+    """The ES module of a component; its default export takes what a Streamlit component takes."""
+    parts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{part}.js"))) for part in _SCRIPTS[name]]
+    return "\n".join([f"const PALETTE = {json.dumps(palette())};", *parts])
+
+
+@cache
+def style(name: str) -> str:
+    """The style sheet of a component."""
+    return "\n".join(_read(f"{part}.css") for part in _STYLES[name])
+
+
+def _read(name: str) -> str:
+    return files("mha_viz").joinpath("web", "components", name).read_text(encoding="utf-8")

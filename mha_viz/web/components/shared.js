@@ -1,0 +1,147 @@
+// What every component needs: colours, numbers, text, bytes. Knows no picture.
+// Tokens are untrusted: they reach the page as textContent only.
+/* global PALETTE: the tables of mha_viz/web/theme.py, put in front of these files by Python */
+
+const VERSION = 1;
+
+// -- payloads -------------------------------------------------------------------------------------
+
+/** Header and body of what mha_viz/web/payload.py packed; throws an Error with a plain message. */
+export function unpack(bytes) {
+  if (!(bytes instanceof Uint8Array) || bytes.length < 4) throw new Error("The picture's data is missing.");
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const length = view.getUint32(0, true);
+  if (length > bytes.length - 4) throw new Error("The picture's data is cut short.");
+  let header;
+  try {
+    header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  } catch {
+    throw new Error("The picture's data cannot be read.");
+  }
+  if (!header || header.v !== VERSION) throw new Error("The picture's data is of another version.");
+  return { header, body: bytes.subarray(4 + length) };
+}
+
+/** Payloads by id. One store per page: a component brings the bytes, another one draws them. */
+export function payloadStore() {
+  const name = Symbol.for("mha_viz.payloads");
+  globalThis[name] ??= { byId: new Map(), listeners: new Set() };
+  return globalThis[name];
+}
+
+/** Keeps a payload for who draws it; the oldest ones go. Returns its id. */
+export function putPayload(bytes) {
+  const store = payloadStore();
+  const payload = unpack(bytes);
+  const { id } = payload.header;
+  if (!store.byId.has(id)) store.byId.set(id, payload);
+  while (store.byId.size > 8) store.byId.delete(store.byId.keys().next().value);
+  for (const listener of store.listeners) listener(id);
+  return id;
+}
+
+// -- colours --------------------------------------------------------------------------------------
+
+/** The three numbers of "#rrggbb". */
+export const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+/** The theme around an element: "dark" or "light", from its background or the system's wish. */
+export function themeOf(element) {
+  const paper = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
+  if (!paper) return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const context = document.createElement("canvas").getContext("2d");
+  context.fillStyle = paper; // the canvas reads every notation and gives back #rrggbb
+  if (!context.fillStyle.startsWith("#")) return "light";
+  const [red, green, blue] = rgbOf(context.fillStyle);
+  return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+}
+
+/** Where a weight lies on the colour scale, in [0, 1]. */
+export function scaleWeight(weight, scale) {
+  if (scale === "linear") return weight;
+  if (scale === "log") return Math.log1p(PALETTE.logGain * weight) / Math.log1p(PALETTE.logGain);
+  return Math.sqrt(weight);
+}
+
+/** The colour at a position in [0, 1] of a scale ("#rrggbb" each), as three numbers. */
+export function colourAt(position, stops) {
+  const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
+  const low = Math.min(Math.floor(place), stops.length - 2);
+  const [from, to] = [rgbOf(stops[low]), rgbOf(stops[low + 1])];
+  return from.map((value, i) => Math.round(value + (to[i] - value) * (place - low)));
+}
+
+/** Colours of the 256 codes, as pixels for a Uint32Array over ImageData (little-endian ABGR). */
+export function colourTable(scale, theme) {
+  const table = new Uint32Array(256);
+  for (let code = 0; code < 256; code++) {
+    const [red, green, blue] = colourAt(scaleWeight((code / 255) ** 2, scale), PALETTE.sequential[theme]);
+    table[code] = (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
+  }
+  return table;
+}
+
+// -- numbers --------------------------------------------------------------------------------------
+
+/** A weight with four significant digits, as format_weight in Python writes it. */
+export function formatWeight(weight) {
+  if (weight === 0) return "0";
+  if (Math.abs(weight) >= 1e-4) return weight.toPrecision(4);
+  const [digits, power] = weight.toExponential(3).split("e-");
+  return `${digits}e-${power.padStart(2, "0")}`;
+}
+
+/** A weight that only its code is known of: no more digits than the code carries. */
+export function formatCode(code) {
+  if (code === 0) return "≈ 0";
+  const weight = (code / 255) ** 2;
+  const step = (2 * code) / 65025; // distance to the next code's weight
+  const decimals = Math.max(0, Math.floor(-Math.log10(step)));
+  const text = weight.toFixed(decimals);
+  return Number(text) === 0 ? "< 0.0001" : `≈ ${text}`;
+}
+
+/** Any quantity, short. */
+export function formatNumber(value) {
+  if (value === null || !Number.isFinite(value)) return "not defined";
+  const text = value.toPrecision(4);
+  return text.includes("e") || !text.includes(".") ? text : text.replace(/\.?0+$/, "");
+}
+
+// -- elements -------------------------------------------------------------------------------------
+
+/** An element with a class and, where given, text. */
+export function make(tag, name, text) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+/** A token's label, kept from turning the direction of its surroundings. */
+export function tokenElement(text, special) {
+  return make("bdi", special ? "token special" : "token", text);
+}
+
+/** What a component draws with: the same view at every call with the same parent. */
+export function viewOf(parent, name, create) {
+  parent.mhaViews ??= {};
+  const view = (parent.mhaViews[name] ??= create());
+  view.calls = (view.calls ?? 0) + 1;
+  return view;
+}
+
+/**
+ * What a component returns to be called at its end. Streamlit also calls it, late, for a call that
+ * newer data have overtaken: then the view belongs to the newer call, and stays.
+ */
+export function endOf(parent, name) {
+  const view = parent.mhaViews[name];
+  const { calls } = view;
+  return () => {
+    if (view.calls !== calls) return;
+    view.close();
+    view.root.remove();
+    delete parent.mhaViews[name];
+  };
+}

@@ -1,0 +1,32 @@
+"""What every HTML document that we write has around its body.
+
+Knows strings only. Must not know what stands in the document.
+"""
+
+from __future__ import annotations
+
+from mha_viz.web.labels import html_text
+
+
+def document(title: str, style: str, body: str, *, policy: str) -> str:
+    """One HTML document that asks the network for nothing.
+
+    Args:
+        title: any text, for the browser's tab; escaped here.
+        style: CSS. body: HTML, safe already.
+        policy: its Content-Security-Policy, which holds the browser to that.
+    """
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{html_text(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""

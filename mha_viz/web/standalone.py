@@ -1,0 +1,141 @@
+"""Pictures as HTML that needs neither a server nor the network: for export and for notebooks.
+
+Knows the components' source (`browser`) and plotly's own script. Must not know a screen.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.web import theme
+from mha_viz.web.browser import script, style
+from mha_viz.web.document import document
+from mha_viz.web.labels import html_text
+from mha_viz.web.payload import unpack
+
+# The document may run its own inline script and show its own pictures, and ask the network for
+# nothing: a token could otherwise only be text, but a promise that the browser keeps is better.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+
+
+def grid_html(
+    payload: bytes,
+    *,
+    selected: tuple[int, int] = (0, 0),
+    scale: str = "sqrt",
+    fact: str | None = None,
+    title: str = "",
+    caption: str = "",
+    dark: bool | None = None,
+) -> str:
+    """The head grid as one HTML document, with the same script as in the app.
+
+    Args:
+        payload: what `grid_payload` made. Without a server there are no exact weights: the
+            tooltip shows as many digits as the codes carry.
+        title, caption: text above and below.
+        dark: the theme; None follows the reader's system.
+
+    Raises:
+        ArgumentError: bytes that are no payload, an unknown scale.
+    """
+    settings = {
+        "payload": unpack(payload)[0]["id"], "selected": list(selected), "order": None,
+        "scale": theme.check_scale(scale), "fact": fact,
+    }  # fmt: skip
+    # Base64 has no "<", and the settings escape it: nothing can end the script element early.
+    body = f"""<div id="grid"></div>
+<script type="module">
+{script("head_grid").replace("export default ", "")}
+const bytes = Uint8Array.from(atob("{base64.b64encode(payload).decode()}"), (c) => c.charCodeAt(0));
+const parentElement = document.getElementById("grid");
+try {{ putPayload(bytes); }} catch {{ /* the grid says so */ }}
+headGrid({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
+</script>"""
+    return _document(body, style("head_grid"), title, caption, dark)
+
+
+def head_html(
+    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    title: str = "",
+    caption: str = "",
+    scale: str = "sqrt",
+    dark: bool = False,
+) -> str:
+    """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB)."""
+    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, dark=dark)
+    return figure_html(figure, title=title, caption=caption, dark=dark)
+
+
+def figure_html(
+    figure: go.Figure, *, title: str = "", caption: str = "", dark: bool = False
+) -> str:
+    """Any figure of this package as one HTML document that needs no network."""
+    drawn = figure.to_html(
+        full_html=False, include_plotlyjs=True, include_mathjax=False,
+        config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
+    )  # fmt: skip
+    return _document(drawn, "", title, caption, dark)
+
+
+def fragment(document: str, *, height: int = 480, title: str = "Attention heads") -> str:
+    """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it."""
+    return (
+        f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
+        f'sandbox="allow-scripts allow-downloads" loading="lazy" '
+        f'style="width:100%;height:{int(height)}px;border:0"></iframe>'
+    )
+
+
+def _document(body: str, css: str, title: str, caption: str, dark: bool | None) -> str:
+    heading = f"<h1>{html_text(title)}</h1>" if title else ""
+    below = f"<p>{html_text(caption)}</p>" if caption else ""
+    look = f"""
+{_variables(dark)}
+body {{ margin: 16px; color: var(--st-text-color); background: var(--st-background-color);
+  font: 14px/1.5 var(--st-font); }}
+h1 {{ font-size: 17px; margin: 0 0 12px; }}
+p {{ white-space: pre-wrap; opacity: 0.8; }}
+{css}
+"""
+    around = f"{heading}\n{body}\n{below}"
+    return document(title or "Attention heads", look, around, policy=_POLICY)
+
+
+def _variables(dark: bool | None) -> str:
+    """The theme variables that the components know from the app."""
+    light, night = (_rule(value) for value in (False, True))
+    if dark is None:
+        return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {night} }} }}"
+    return f":root {{ {night if dark else light} }}"
+
+
+def _rule(dark: bool) -> str:
+    values = {
+        "background-color": theme.paper(dark), "text-color": theme.ink(dark),
+        "secondary-background-color": "#1f2331" if dark else "#eef0f6",
+        "border-color": theme.gridline(dark), "primary-color": theme.qualitative(dark)[0],
+        "font": theme.FONT,
+    }  # fmt: skip
+    text = " ".join(f"--st-{name}: {value};" for name, value in values.items())
+    return f"color-scheme: {'dark' if dark else 'light'}; {text}"
+
+
+def _json(value: Any) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(value).replace("<", "\\u003c")

@@ -1,0 +1,175 @@
+"""Which models there are: names, the Hub and its cache, and configs that cannot be read."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from huggingface_hub import constants
+
+import mha_viz as mv
+from mha_viz.checkpoints import hub
+from mha_viz.checkpoints.catalog import find_model, list_models
+from mha_viz.errors import (
+    ArgumentError,
+    BrokenCheckpointError,
+    ModelNotFoundError,
+    UnsafeCheckpointError,
+)
+from tests.making.checkpoints import TEXT, bounded, copy
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\0b", "x" * 5000])
+def test_names_that_are_none(name):
+    with pytest.raises(ArgumentError, match="model name"):
+        find_model(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/passwd", "/etc/passwd", "a/b/c", "-x", "a b", "name?", "~nobody-here/x", "\ud800",
+     "x" * 300, "x/" * 1000, "..", "a..b/c", "<script>alert(1)</script>", "https://x.org/a"],
+    ids=lambda name: ascii(name)[:30],
+)  # fmt: skip
+def test_names_that_lead_nowhere(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        bounded(1),
+        pytest.raises((ModelNotFoundError, BrokenCheckpointError)) as caught,
+    ):
+        mv.load(name)
+    assert len(str(caught.value)) < 600
+
+
+# -- configs -------------------------------------------------------------------------------------
+
+
+def test_no_config(folder, tmp_path):
+    bad = copy(folder, tmp_path / "bad")
+    (bad / "config.json").unlink()
+    with pytest.raises(BrokenCheckpointError, match=r"no config\.json"):
+        mv.load(str(bad))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", '"bert"', "{}", '{"model_type": 7}', "[" * 100_000, '{"a":' * 50_000,
+     '{"model_type": "bert", "hidden_size": ' + "9" * 5000 + "}", "\ufeff{}", "\0"],
+    ids=["empty", "open", "list", "string", "no type", "type no string", "deep list", "deep object",
+         "huge number", "byte order mark", "NUL"],
+)  # fmt: skip
+def test_config_that_is_none(folder, tmp_path, text):
+    bad = copy(folder, tmp_path / "bad")
+    (bad / "config.json").write_text(text, "utf-8")
+    with bounded(2), pytest.raises(BrokenCheckpointError, match=r"config\.json of bad"):
+        mv.load(str(bad))
+
+
+def test_config_that_is_not_utf8_or_far_too_long(folder, tmp_path):
+    bad = copy(folder, tmp_path / "bad")
+    (bad / "config.json").write_bytes(b'{"model_type": "b\xff"}')
+    with pytest.raises(BrokenCheckpointError, match="not JSON"):
+        mv.load(str(bad))
+    (bad / "config.json").write_text('{"model_type": "bert"}' + " " * 2**20)
+    with pytest.raises(UnsafeCheckpointError, match="larger than 1 MB"):
+        mv.load(str(bad))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [{"architectures": [5]}, {"architectures": {"a": 1}}, {"architectures": "BertModel"},
+     {"text_config": 5}, {"text_config": [1]}, {"is_encoder_decoder": "yes"},
+     {"eos_token_id": 10**30}, {"eos_token_id": [1, -(10**30)]}, {"a": {"b": 10**30}}],
+    ids=str,
+)  # fmt: skip
+def test_config_in_which_something_else_stands_than_in_any_model(folder, tmp_path, claim):
+    with pytest.raises(BrokenCheckpointError, match=r"config\.json of bad"):
+        mv.load(str(copy(folder, tmp_path / "bad", **claim)))
+
+
+# -- the Hub and its cache -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def online(monkeypatch, tmp_path):
+    """The environment of a user: nothing cached, and the library may ask the network."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "https://huggingface.example")
+
+
+GIVEN_UP = threading.Event()  # until then a host that hangs does not answer
+
+
+def hang(*args, **kwargs):
+    GIVEN_UP.wait()
+    raise OSError("no route")
+
+
+def refuse(*args, **kwargs):
+    raise OSError("no route")
+
+
+@pytest.mark.parametrize("network", [hang, refuse])
+def test_a_hub_id_without_network_waits_for_no_answer(online, monkeypatch, network):
+    assert hub.NETWORK_TIMEOUT < 1  # seconds
+    monkeypatch.setattr(hub.socket, "create_connection", network)
+    GIVEN_UP.clear()
+    with pytest.raises(ModelNotFoundError, match="without network") as caught:
+        mv.load("somebody/no-such-model")
+    GIVEN_UP.set()
+    assert "tiny-bert" in str(caught.value)
+
+
+def test_offline_never_touches_the_network(online, monkeypatch):
+    monkeypatch.setattr(hub.socket, "create_connection", lambda *a, **k: pytest.fail("asked"))
+    with pytest.raises(ModelNotFoundError):
+        mv.load("somebody/no-such-model", download=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelNotFoundError):
+        mv.load("somebody/no-such-model")
+
+
+@pytest.fixture
+def cache(folder, tmp_path, monkeypatch) -> Path:
+    """A cache as huggingface_hub lays it out: blobs, and links to them in a snapshot."""
+    root = tmp_path / "hub"
+    repo = root / "models--some-lab--small-bert"
+    snapshot = repo / "snapshots" / ("0123456789abcdef" * 3)[:40]
+    snapshot.mkdir(parents=True)
+    (repo / "blobs").mkdir()
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(snapshot.name)
+    for number, file in enumerate(sorted(folder.iterdir())):
+        (repo / "blobs" / str(number)).write_bytes(file.read_bytes())
+        (snapshot / file.name).symlink_to(Path("../../blobs") / str(number))
+    monkeypatch.setenv("HF_HUB_CACHE", str(root))
+    return root
+
+
+def test_a_cached_model_is_listed_and_loads_by_its_id(cache, folder):
+    listed = {info.name: info for info in list_models()}
+    info = listed["some-lab/small-bert"]
+    assert (info.source, info.family, info.n_layers, info.n_heads) == ("cached", "bert", 3, 5)
+    assert info.n_bytes == (folder / "model.safetensors").stat().st_size
+    record = mv.load("some-lab/small-bert").trace(TEXT)
+    assert record.model == "some-lab/small-bert"
+    assert torch.equal(record.pattern, mv.load(str(folder)).trace(TEXT).pattern)
+
+
+def test_listing_survives_whatever_lies_in_the_cache(cache):
+    for name, config in (("models--a--broken", "{"), ("models--a--huge", '{"vocab_size": 1e99}')):
+        snapshot = cache / name / "snapshots" / "1"
+        snapshot.mkdir(parents=True)
+        (snapshot / "config.json").write_text(config)
+        (snapshot / "model.safetensors").write_bytes(b"")
+        (snapshot / "tokenizer.json").write_text("{}")
+    (cache / "models--a--empty").mkdir()
+    (cache / "models--a--pickle" / "snapshots" / "1").mkdir(parents=True)
+    (cache / "datasets--a--b").mkdir()
+    names = [info.name for info in list_models()]
+    assert names == ["tiny-bert", "tiny-gpt2", "a/broken", "a/huge", "some-lab/small-bert"]
+    with pytest.raises(BrokenCheckpointError):
+        mv.load("a/broken")

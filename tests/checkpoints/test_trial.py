@@ -1,0 +1,155 @@
+"""Hostile checkpoints hang, crash or eat memory in another process; here one sentence is left."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.checkpoints import trial
+from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
+from tests.making.checkpoints import LAYERS, bounded, copy
+
+
+@pytest.fixture
+def builder(monkeypatch):
+    """A process of this test's own, which nothing has passed yet."""
+    own = trial._Builder()
+    monkeypatch.setattr(trial, "_builder", own)
+    monkeypatch.setattr(trial, "_passed", set())
+    yield own
+    own.let_go()
+    assert own._process is None
+
+
+def limit(monkeypatch, **limits: int) -> None:
+    monkeypatch.setattr(trial, "LIMITS", trial.LIMITS | limits)
+
+
+def endless(folder: Path, to: Path) -> Path:
+    """GPT-Neo writes out a list of all layers while its config is read: here, of a trillion."""
+    return copy(
+        folder, to, model_type="gpt_neo", attention_types=[[["global"], 10**12]],
+        num_layers=3, num_heads=5, classifier_dropout=0.1,
+    )  # fmt: skip
+
+
+def test_memory_without_end_is_stopped(folder, tmp_path, monkeypatch):
+    limit(monkeypatch, bytes=100 * 2**20)
+    with bounded(4), pytest.raises(UnsafeCheckpointError, match="takes more than 0 GiB of memory"):
+        mv.load(str(endless(folder, tmp_path / "bad")))
+
+
+def test_time_without_end_is_stopped(folder, tmp_path, monkeypatch):
+    limit(monkeypatch, cpu_seconds=1, bytes=2**40)
+    with bounded(4), pytest.raises(UnsafeCheckpointError, match="took more than 1 s"):
+        mv.load(str(endless(folder, tmp_path / "bad")))
+    limit(monkeypatch, cpu_seconds=100, seconds=1, bytes=2**40)
+    with bounded(4), pytest.raises(UnsafeCheckpointError, match="took more than"):
+        mv.load(str(endless(folder, tmp_path / "worse")))
+    assert mv.load(str(copy(folder, tmp_path / "good"))).n_layers == LAYERS
+
+
+def test_a_pattern_that_panics_is_a_broken_checkpoint(folder, tmp_path):
+    path = copy(folder, tmp_path / "bad") / "tokenizer.json"
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated",
+             "invert": False}  # fmt: skip
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pre_tokenizer": split}))
+    with pytest.raises(BrokenCheckpointError, match=r"crashes the libraries.*retry-limit"):
+        mv.load(str(path.parent))
+
+
+def test_a_process_that_is_killed_is_told_and_replaced(folder, builder, monkeypatch):
+    mv.load(str(folder))
+    first = builder._process
+    request = {"folder": str(folder), "stored": 0, "family": "bert", **trial.LIMITS}
+    said = trial._said
+    monkeypatch.setattr(trial, "_said", lambda process, _: (process.kill(), said(process, {}))[1])
+    assert builder.ask(request) == {"died": "crash"}
+    assert first.returncode is not None  # waited for: no zombie
+    monkeypatch.setattr(trial, "_said", said)
+    assert "error" in builder.ask(request | {"folder": "/no/such"})
+    assert builder._process.pid != first.pid
+
+
+def test_a_folder_that_passed_is_not_built_again_until_it_changes(folder, tmp_path, monkeypatch):
+    good = copy(folder, tmp_path / "good")
+    mv.load(str(good))
+    asked = []
+
+    def ask(request):
+        asked.append(request["folder"])
+        return {"error": "BrokenCheckpointError", "message": "no"}
+
+    monkeypatch.setattr(trial._builder, "ask", ask)
+    assert mv.load(str(good)).n_layers == LAYERS and not asked
+    assert mv.load("tiny-bert").n_layers == 4 and not asked  # nor is what is shipped
+    with (good / "tokenizer_config.json").open("a") as file:
+        file.write("\n")
+    with pytest.raises(BrokenCheckpointError, match=r"^no$"):
+        mv.load(str(good))
+    assert asked == [str(good)]
+
+
+def test_the_process_gets_no_secrets_and_ends_when_it_is_let_go(folder, builder, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    mv.load(str(folder))
+    process = builder._process
+    environment = Path(f"/proc/{process.pid}/environ")
+    if environment.exists():
+        assert b"secret" not in environment.read_bytes()
+        assert b"HF_HUB_OFFLINE=1" in environment.read_bytes()
+    builder.let_go()
+    assert process.returncode is not None
+    mv.load(str(folder))  # has passed: no other is started
+    assert builder._process is None
+
+
+def test_where_no_process_can_be_started_it_is_said(folder, builder, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(LoadError, match=r"none can be started here: .*no/such/python"):
+        mv.load(str(folder))
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(LoadError, match=r"started here: it ended before it was ready\."):
+        mv.load(str(folder))
+
+
+def test_threads_may_ask_at_once(folder, tmp_path):
+    folders = [copy(folder, tmp_path / str(i)) for i in range(3)]
+    loaded: list[int] = []
+    threads = [
+        threading.Thread(target=lambda f=f: loaded.append(mv.load(str(f)).n_layers))
+        for f in folders
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert loaded == [LAYERS] * 3
+
+
+SCRIPT = """
+import os, sys
+for stream in (0, 1, 2):
+    os.close(stream)
+import mha_viz
+os._exit(40 + mha_viz.load(sys.argv[1]).n_layers)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="streams are not numbers there")
+def test_it_works_without_standard_streams_and_from_a_script_without_a_guard(folder, tmp_path):
+    # In a folder that would be imported from if anything were.
+    (tmp_path / "torch.py").write_text("raise SystemExit('imported')")
+    package = str(Path(mv.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", SCRIPT, str(folder)],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": package}, timeout=110, check=False,
+    )  # fmt: skip
+    assert done.returncode == 40 + LAYERS

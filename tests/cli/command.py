@@ -1,0 +1,16 @@
+"""The command, called in this process."""
+
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from mha_viz.cli import main as cli
+
+TEXT = "The walking cat sat"
+
+
+def call(*arguments: str, code: int = 0, **options: Any) -> Result:
+    """What came of these arguments; the exit status is `code`."""
+    done = CliRunner().invoke(cli.app, arguments, **options)
+    assert done.exit_code == code, done.output
+    return done

@@ -1,0 +1,126 @@
+"""The commands that change heads: what they print is the library's own, and errors are one line."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import mha_viz as mv
+from mha_viz.cli import app
+from mha_viz.cli.interventions import parse_heads
+from mha_viz.errors import ArgumentError
+from mha_viz.interventions.pruning import pruning_curve
+
+TEXT = "When Mary and John went to the store, John gave a drink to"
+TEXTS = ["The cat sat on the mat.", "A small dog ran after the ball in the park."]
+
+
+def run(*arguments: str, stdin: str = ""):
+    return CliRunner().invoke(app, list(arguments), input=stdin)
+
+
+@pytest.fixture(scope="module")
+def model() -> mv.AttentionModel:
+    return mv.load("tiny-gpt2")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n\n".join(TEXTS) + "\n", "utf-8")
+    return path
+
+
+def test_ablate_prints_what_the_library_finds(model) -> None:
+    done = run("ablate", TEXT, "--heads", "3.7,2.1", "--target", "Mary", "--against", "John",
+               "--format", "json")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    shown = json.loads(done.stdout)
+    found = model.ablate(TEXT, [(3, 7), (2, 1)], target="Mary", against="John")
+    assert shown["kl_nats"] == pytest.approx(found.kl)
+    assert shown["target"] == "Mary"
+    assert shown["logit_difference_after"] == pytest.approx(found.logit_difference_after)
+    assert [row["id"] for row in shown["rows"]] == list(found.ids)
+    assert shown["rows"][0]["after"] == pytest.approx(found.table()["after"][0], abs=1e-9)
+    table = run("ablate", TEXT, "--heads", "3.7,2.1")
+    assert "tiny-gpt2, zero: L3 H7, L2 H1" in table.stdout and "kl_nats" in table.stdout
+
+
+@pytest.mark.parametrize(
+    "options", [("--how", "scale", "--factor", "0.5"), ("--how", "uniform"), ("--how", "mean"),
+                ("--how", "patch_z", "--source", TEXT), ("--position", "3", "--top", "2")],
+)  # fmt: skip
+def test_every_way_of_changing_a_head(options) -> None:
+    done = run("ablate", TEXT, "--heads", "0.0", *options)
+    assert done.exit_code == 0 and "kl_nats" in done.stdout, done.output
+
+
+def test_a_masked_model_needs_a_gap() -> None:
+    text = "The cat [MASK] on the mat."
+    done = run("ablate", text, "--heads", "0.3", "--model", "tiny-bert", "--format", "csv")
+    assert done.exit_code == 0
+    table = pd.read_csv(io.StringIO(done.stdout), keep_default_na=False)
+    want = mv.load("tiny-bert").ablate(text, [(0, 3)]).table()
+    assert table["before"].to_numpy() == pytest.approx(want["before"].to_numpy())
+    done = run("ablate", "no gap here", "--heads", "0.3", "--model", "tiny-bert")
+    assert done.exit_code == 2 and "[MASK]" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_importance_of_texts_in_a_file(model, file) -> None:
+    done = run("importance", str(file), "--method", "gradient", "--format", "csv")
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(io.StringIO(done.stdout)).sort_values(["layer", "head"])
+    want = model.head_importance(TEXTS, "gradient")
+    assert table.importance.to_numpy() == pytest.approx(want.mean.flatten().numpy(), rel=1e-6)
+    piped = run("importance", "-", "--method", "gradient", "-f", "csv", stdin="\n".join(TEXTS))
+    assert piped.stdout == done.stdout
+
+
+def test_prune_follows_the_loss(model, file, tmp_path) -> None:
+    out = tmp_path / "curve.csv"
+    done = run("prune", str(file), "--order", "random", "--order", "ablation", "--steps", "2",
+               "--seeds", "2", "--out", str(out))  # fmt: skip
+    assert done.exit_code == 0 and "wrote" in done.stderr, done.output
+    table = pd.read_csv(out)
+    want = pruning_curve(model, TEXTS, "ablation", steps=2).loss.tolist()
+    got = table[table.order == "ablation"].sort_values("heads_off").loss.tolist()
+    assert got == pytest.approx(want) and len(table) == 6
+
+
+@pytest.mark.parametrize("given", ["", "3", "3.", ".7", "a.b", "3.7,", "-1.2", "3.7.1", "1" * 40])
+def test_heads_that_are_none(given) -> None:
+    with pytest.raises(ArgumentError, match=r"such as 3\.7,2\.1"):
+        parse_heads(given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ablate", TEXT, "--heads", "9.9"), "0..3"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "explode"), "zero, scale"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z"), "source"),
+        (("ablate", TEXT, "--heads", "0.0", "--how", "patch_z", "--source", "x"), "token"),
+        (("ablate", TEXT, "--heads", "0.0", "--target", "extraordinarily"), "token"),
+        (("ablate", "  ", "--heads", "0.0"), "text"),
+        (("importance", TEXT, "--method", "magic"), "ablation"),
+        (("importance", "-"), "no text"),
+        (("prune", TEXT, "--order", "magic"), "order"),
+        (("prune", TEXT, "--steps", "0"), "steps"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_exit_code_2(arguments, message) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("error: ") and message in done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout
+
+
+def test_files_that_hold_no_text(tmp_path) -> None:
+    binary = tmp_path / "picture"
+    binary.write_bytes(b"\x89PNG\xff\xfe")
+    assert "UTF-8" in run("importance", str(binary)).stderr
+    large = tmp_path / "large.txt"
+    large.write_bytes(b"word " * 300_000)
+    assert "larger than" in run("prune", str(large)).stderr

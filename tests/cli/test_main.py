@@ -1,0 +1,271 @@
+"""The command: what it prints, what it writes, and how it fails."""
+
+import csv
+import functools
+import io
+import json
+import socket
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import torch
+from streamlit.web import cli as streamlit
+from typer.testing import CliRunner
+
+import mha_viz as mv
+from mha_viz.checkpoints import loading
+from mha_viz.cli import main as cli
+from mha_viz.cli import options as cli_common
+from mha_viz.cli import server as cli_server
+from tests.cli.command import TEXT, call
+
+
+@pytest.fixture(scope="module")
+def record() -> mv.AttentionRecord:
+    return mv.load("tiny-bert").trace(TEXT)
+
+
+@pytest.fixture(autouse=True)
+def _loaded_once(monkeypatch):
+    """Every call is a process of its own in real life; here the models may stay."""
+    monkeypatch.setattr(loading, "load", functools.cache(loading.load))
+
+
+# -- trace ---------------------------------------------------------------------------------------
+
+
+def test_trace_tells_tokens_sizes_and_what_heads_do(record):
+    out = call("trace", TEXT).stdout
+    assert "4 layers x 8 heads" in out and " | ".join(record.labels) in out
+    (line,) = [line for line in out.splitlines() if "Previous token" in line]
+    values = torch.diagonal(record.pattern, -1, 2, 3).mean(-1)
+    layer, head = divmod(int(values.argmax()), 8)
+    assert line.split()[-3:] == [f"L{layer}", f"H{head}", f"{float(values.max()):.3f}"]
+
+
+def test_trace_names_no_strongest_head_where_all_have_nothing():
+    out = call("trace", TEXT, "--model", "tiny-gpt2").stdout
+    assert "Previous token" in out and "Next token" not in out and "Special tokens" not in out
+
+
+def test_trace_json_is_for_programs(record):
+    shown = json.loads(call("trace", TEXT, "--pair", "A dog ran", "--json").stdout)
+    pair = mv.load("tiny-bert").trace(TEXT, "A dog ran")
+    n = len(pair.tokens)
+    assert shown["shape"] == {"layers": 4, "heads": 8, "queries": n, "keys": n}
+    assert [token["text"] for token in shown["tokens"]] == list(pair.labels)
+    assert {token["segment"] for token in shown["tokens"]} == {0, 1}
+    assert (shown["model"], shown["text_pair"]) == ("tiny-bert", "A dog ran")
+    assert {fact["metric"] for fact in shown["facts"]} >= {"previous_token", "confidence"}
+
+
+def test_trace_writes_a_record(record, tmp_path):
+    out = tmp_path / "new" / "r.safetensors"
+    done = call("trace", TEXT, "--out", str(out))
+    assert f"wrote {out}" in done.stderr
+    assert torch.equal(mv.AttentionRecord.load(out).pattern, record.pattern)
+
+
+def test_text_comes_from_standard_input_too(record):
+    assert "walk" in call("trace", "-", input=TEXT).stdout
+
+
+def test_notes_go_to_the_other_stream():
+    done = call("trace", "cat " * 300, "--json")
+    assert "cut to 128 tokens" in json.loads(done.stdout)["notes"][0]
+    assert done.stderr.startswith("note: The text was cut")
+
+
+# -- show ----------------------------------------------------------------------------------------
+
+
+def test_show_prints_the_strongest_pairs_first(record):
+    out = call("show", TEXT, "--layer", "1", "--head", "5").stdout
+    rows = [line.split() for line in out.splitlines()[3:]]
+    weights = [float(row[-1]) for row in rows]
+    assert len(rows) == 20 and weights == sorted(weights, reverse=True)
+    assert weights[0] == pytest.approx(float(record.pattern[1, 5].max()), abs=1e-4)
+    query, key = divmod(int(record.pattern[1, 5].argmax()), len(record.tokens))
+    shown = [str(query), record.labels[query], str(key), record.key_labels[key]]
+    assert rows[0][:-1] == shown
+    assert "[CLS]" in out  # which a terminal library would take for markup
+
+
+def test_show_csv_holds_every_weight_exactly(record):
+    out = call("show", TEXT, "-l", "1", "-H", "5", "-f", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(out)))
+    n = len(record.tokens)
+    weights = torch.tensor([float(row["weight"]) for row in rows]).reshape(n, n)
+    assert torch.equal(weights, record.pattern[1, 5])
+    assert [row["key"] for row in rows[:n]] == list(record.labels)
+    assert [int(row["query_position"]) for row in rows[::n]] == list(range(n))
+
+
+def test_show_json_of_merged_words_without_special_tokens(record):
+    out = call("show", TEXT, "-l", "-1", "-H", "-8", "-f", "json", "--words", "--no-special").stdout
+    shown, expected = json.loads(out), record.merge_words().without_special()
+    assert (shown["layer"], shown["head"], shown["merged"]) == (3, 0, True)
+    assert [token["text"] for token in shown["tokens"]] == TEXT.split()
+    assert torch.equal(torch.tensor(shown["weights"]), expected.pattern[3, 0])
+    assert shown["removed_mass"] == pytest.approx(float(expected.removed_mass[3, 0]))
+
+
+@pytest.mark.parametrize("head", [("--layer", "2", "--head", "3"), ()], ids=["a head", "all heads"])
+def test_show_draws_pictures(tmp_path, head):
+    png, svg, page = (tmp_path / f"p.{ending}" for ending in ("PNG", "svg", "html"))
+    for file in (png, svg, page):  # the ending says the format
+        call("show", TEXT, *head, "--out", str(file))
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert ET.parse(svg).getroot().tag.endswith("svg")
+    assert page.read_text("utf-8").startswith("<!DOCTYPE html>") and "tiny-bert" in page.read_text()
+    assert call("show", TEXT, *head, "-f", "png").stdout_bytes.startswith(b"\x89PNG")
+
+
+def test_a_picture_does_not_go_to_a_terminal(monkeypatch):
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal(io.BytesIO())
+    monkeypatch.setattr(cli.sys, "stdout", screen)
+    with pytest.raises(mv.errors.ArgumentError, match="--out"):
+        cli_common.deliver(b"\x89PNG", None)
+    assert screen.buffer.getvalue() == b""
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-f", "table"), ("-f", "csv"), ("-l", "1", "-f", "png"), ()]
+)
+def test_a_table_needs_a_head(arguments):
+    assert "--layer and --head" in call("show", TEXT, *arguments, code=2).stderr
+
+
+# -- models and the app --------------------------------------------------------------------------
+
+
+def test_models_lists_what_loads_offline():
+    out = call("models").stdout
+    assert [line.split()[:2] for line in out.splitlines()[2:]] == [
+        ["tiny-bert", "shipped"],
+        ["tiny-gpt2", "shipped"],
+    ]
+    listed = json.loads(call("models", "--json").stdout)
+    assert [(model["name"], model["n_heads"]) for model in listed] == [
+        ("tiny-bert", 8),
+        ("tiny-gpt2", 8),
+    ]
+    assert all(Path(model["path"], "config.json").is_file() for model in listed)
+
+
+def test_the_app_is_started_with_what_was_given(monkeypatch, tmp_path):
+    started: list[list[str]] = []
+    monkeypatch.setattr(streamlit, "main", started.append)
+    monkeypatch.setattr(cli, "_app_script", lambda: tmp_path / "app.py")
+    checked: list[tuple[str, int]] = []
+    monkeypatch.setattr(cli_server, "check_free", lambda *place: checked.append(place))
+    call("app")
+    call("app", "--host", "0.0.0.0", "--port", "8123")
+    call("app", "--host", "::1", env={"STREAMLIT_SERVER_PORT": "8124"})
+    assert checked == [("127.0.0.1", 8501), ("0.0.0.0", 8123), ("::1", 8124)]
+    run = ["run", str(tmp_path / "app.py")]
+    assert started == [
+        [*run, "--server.address", host, "--server.port", str(port)] for host, port in checked
+    ]
+
+
+def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
+    monkeypatch.setattr(streamlit, "main", lambda command: pytest.fail("it was started"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refusals = {
+            ("--port", port): "Address already in use",
+            ("--port", "99999"): "1..65535, got 99999",
+            ("--port", "0"): "1..65535, got 0",
+            ("--port", "-1"): "1..65535, got -1",
+            ("--host", "192.0.2.1"): "Cannot assign requested address",  # of nobody (RFC 5737)
+            ("--host", "ü..x"): "hostname",  # not a name that could be asked for
+            ("--host", ""): "got an empty one",
+        }
+        for arguments, message in refusals.items():
+            done = call("app", *arguments, code=2)
+            assert message in done.stderr and done.stdout == ""
+            assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+
+
+def test_the_app_is_found_inside_and_beside_the_package(monkeypatch, tmp_path):
+    package = tmp_path / "mha_viz"
+    package.mkdir()
+    monkeypatch.setattr(cli, "__file__", str(package / "cli" / "main.py"))
+    assert "install mha-viz again" in call("app", code=2).stderr
+    (tmp_path / "app.py").touch()
+    assert cli._app_script() == tmp_path / "app.py"
+    (package / "webapp").mkdir()
+    (package / "webapp" / "app.py").touch()
+    assert cli._app_script() == package / "webapp" / "app.py"
+
+
+# -- how it fails --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("trace", " "), "text is empty"),
+        (("trace", "-"), "text is empty"),
+        (("trace", TEXT, "--model", "no/such"), "cannot be loaded without network"),
+        (("trace", TEXT, "--model", "tiny-gpt2", "--pair", "x"), "takes one text"),
+        (("trace", TEXT, "--part", "cross"), "has the part(s) self"),
+        (("trace", "half \udce4"), "not valid Unicode"),
+        (("report", ""), "text is empty"),
+        (("report", TEXT, "--model", "no/such"), "cannot be loaded without network"),
+        (("report", TEXT, "--part", "cross"), "has the part(s) self"),
+        (("report", TEXT, "-o", "/no/such/folder/x.csv"), "No such file"),
+        (("trace", TEXT, "-o", ""), "got nothing"),
+        (("trace", TEXT, "-o", "/"), "the name of a file"),
+        (("trace", TEXT, "-o", "/dev/null/x"), "Not a directory"),
+        (("trace", TEXT, "--pair", " "), "second text is empty"),
+        (("show", TEXT, "-l", "4", "-H", "0"), "layer must lie in 0..3, got 4"),
+        (("show", TEXT, "-l", "0", "-H", "0", "-o", "/no/such/folder/x.csv"), "No such file"),
+    ],
+)
+def test_errors_are_one_line(arguments, message):
+    done = call(*arguments, code=2)
+    assert done.stderr.startswith("error: ") and message in done.stderr
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", TEXT, "-l", "x"),
+        ("show", TEXT, "-f", "pdf"),
+        ("report", TEXT, "-f", "png"),
+        ("no",),
+    ],
+)
+def test_misuse_is_explained(arguments):
+    assert "Usage" in call(*arguments, code=2).stderr
+
+
+def test_a_bug_is_not_dressed_up(monkeypatch):
+    def broken(name):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(loading, "load", broken)
+    assert isinstance(CliRunner().invoke(cli.app, ["trace", TEXT]).exception, ZeroDivisionError)
+
+
+def test_interrupting_ends_with_130(monkeypatch):
+    def slow(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loading, "load", slow)
+    call("trace", TEXT, code=130)
+
+
+def test_version_and_help():
+    assert call("--version").stdout == f"mha-viz {mv.__version__}\n"
+    out = call("--help").stdout
+    assert all(name in out for name in ("app", "trace", "show", "report", "models"))
+    assert "Usage" in CliRunner().invoke(cli.app, []).output

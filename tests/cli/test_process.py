@@ -1,0 +1,174 @@
+"""The command as a process of its own: its start, its streams and its end."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def process(*arguments: str, **options) -> subprocess.Popen:
+    command = [sys.executable, "-m", "mha_viz", *arguments]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, cwd=ROOT, **pipes, **options)
+
+
+def test_help_and_version_do_not_wait_for_torch():
+    code = (
+        "import sys; from mha_viz.cli import main; sys.argv = ['mha-viz', 'HOW']\n"
+        "try: main()\nexcept SystemExit as end: assert not end.code, end\n"
+        "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
+    )
+    for how in ("--help", "--version"):
+        subprocess.run([sys.executable, "-c", code.replace("HOW", how)], check=True, timeout=300,
+                       stdout=subprocess.DEVNULL, cwd=ROOT)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("trace", ""),
+        ("show", " ", "-l", "0", "-H", "0"),
+        ("report", "\t"),
+        ("ablate", "", "--heads", "0.0"),
+        ("ablate", "x", "--heads", "0"),
+        ("importance", ""),
+        ("prune", ""),
+        ("trace", "x", "--out", "."),
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_run_is_refused_before_torch_is_loaded(arguments):
+    code = (
+        "import sys; from mha_viz.cli import main; sys.argv[0] = 'mha-viz'\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 2, end\n"
+        "assert not {'torch', 'transformers', 'pandas', 'plotly'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True,
+                          timeout=50, cwd=ROOT, text=True)  # fmt: skip
+    assert done.returncode == 0 and done.stderr.startswith("error: "), done.stderr
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+def test_a_real_process_writes_utf8_and_nothing_else():
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    arguments = ("show", "-", "-l", "0", "-H", "0", "-f", "csv")
+    shown = process(*arguments, env=env, stdin=subprocess.PIPE)
+    out, err = shown.communicate("naïve 👍 <b>".encode(), timeout=300)
+    assert (shown.returncode, err) == (0, b"")
+    assert "👍" in out.decode("utf-8")
+
+
+def test_a_real_interrupt():
+    code = """
+import os, signal, sys, time
+from mha_viz.cli import main
+# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Waiting:
+    def read(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(600)
+sys.stdin, sys.argv = Waiting(), ["mha-viz", "trace", "-"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=300)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_reader_that_has_enough():
+    shown = process("models", "--json")
+    shown.stdout.close()
+    err = shown.stderr.read()
+    shown.stderr.close()
+    shown.wait(timeout=300)
+    assert b"Traceback" not in err
+
+
+CLOSED = b"error: Standard input or output is closed, and this command needs it: leave it open.\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "complaint"),
+    [
+        ("--version >&-", 2, CLOSED),
+        ("--help >&-", 2, CLOSED),
+        ("models >&-", 2, CLOSED),
+        ("models --json >/dev/full", 2, b"error: No space left on device.\n"),
+        ("trace - <&-", 2, CLOSED),
+        ("models <&- >/dev/null", 0, b""),
+        ("models 2>&- >/dev/null", 0, b""),
+        ("trace '' 2>&-", 2, b""),
+        ("trace '' <&- >&- 2>&-", 2, b""),
+    ],
+)
+def test_streams_that_the_caller_closed(command, code, complaint):
+    # Python's own buffer, too, must not complain once more when it ends.
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = ["sh", "-c", f'exec "$0" -m mha_viz {command}', sys.executable]
+    done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, timeout=90)
+    assert (done.returncode, done.stderr) == (code, complaint)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
+def has_given_up_talking(pid: int) -> bool:
+    """Standard output goes nowhere, where before it was held closed (open for reading only)."""
+    flags = Path(f"/proc/{pid}/fdinfo/1")
+    found = re.search(r"flags:\s*(\d+)", flags.read_text() if flags.exists() else "")
+    return found is not None and int(found[1], 8) & os.O_ACCMODE == os.O_WRONLY
+
+
+def ended(app: subprocess.Popen) -> bytes:
+    """What the app said on standard error until it was asked to end."""
+    app.send_signal(signal.SIGTERM)
+    try:
+        return app.communicate(timeout=40)[1]
+    finally:
+        app.kill()
+
+
+def test_the_app_says_where_it_is_once_it_is_there(port):
+    app = process("app", "--port", str(port))
+    try:
+        line = app.stdout.readline().decode()
+        assert line == f"mha_viz opens at http://127.0.0.1:{port} (Ctrl-C stops it)\n"
+        assert answers(port)
+        second = process("app", "--port", str(port))
+        out, err = second.communicate(timeout=60)
+        assert (second.returncode, out) == (2, b"")
+        assert err.startswith(b"error: ") and b"Address already in use" in err
+    finally:
+        said = ended(app)
+    assert b"Traceback" not in said
+
+
+def test_the_app_serves_where_nobody_reads_what_it_says(port):
+    line = ["sh", "-c", 'exec "$0" -m mha_viz app --port "$1" >&-', sys.executable, str(port)]
+    app = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE)
+    try:
+        while app.poll() is None and not has_given_up_talking(app.pid):
+            time.sleep(0.1)
+        assert answers(port)
+    finally:
+        said = ended(app)
+    assert b"Traceback" not in said and app.returncode == 0

@@ -1,0 +1,138 @@
+"""The command's report: every cell is what the library says, in every format."""
+
+import functools
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.checkpoints import loading
+from mha_viz.cli import format as printed
+from mha_viz.cli import main as cli
+from mha_viz.reports.report import KEEP
+from tests.cli.command import TEXT, call
+from tests.making.families import build
+
+
+@pytest.fixture(autouse=True)
+def _loaded_once(monkeypatch):
+    """Every call is a process of its own in real life; here the models may stay."""
+    monkeypatch.setattr(loading, "load", functools.cache(loading.load))
+
+
+def reported(model: str = "tiny-bert", *texts: str, baseline: bool = True) -> pd.DataFrame:
+    """What the library says of the same text."""
+    loaded = loading.load(model)
+    record = loaded.trace(*(texts or (TEXT,)), keep=KEEP)
+    return mv.head_report(record, loaded if baseline else None)
+
+
+def assert_same(read: pd.DataFrame, table: pd.DataFrame) -> None:
+    """Every cell, to the last bit of its float32; a text that is not there may be None or NaN."""
+    assert list(read) == list(table) and len(read) == len(table)
+    for name in table:
+        if pd.api.types.is_float_dtype(table[name]):
+            a, b = (frame[name].to_numpy(np.float32) for frame in (read, table))
+            np.testing.assert_array_equal(a, b, err_msg=name)
+        else:
+            assert read[name].fillna("").tolist() == table[name].fillna("").tolist(), name
+
+
+def read(content: bytes, form: str) -> pd.DataFrame:
+    if form == "json":
+        return pd.DataFrame(json.loads(content)["heads"])
+    return {"csv": pd.read_csv, "parquet": pd.read_parquet}[form](io.BytesIO(content))
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_report_holds_what_the_library_says(form, tmp_path):
+    table = reported()
+    assert_same(read(call("report", TEXT, "-f", form).stdout_bytes, form), table)
+    out = tmp_path / f"r.{form.upper()}"  # the ending says the format
+    done = call("report", TEXT, "--out", str(out))
+    assert done.stdout == "" and f"wrote {out}" in done.stderr
+    assert_same(read(out.read_bytes(), form), table)
+
+
+def test_report_prints_a_line_for_each_head():
+    out = call("report", TEXT, "--model", "tiny-gpt2").stdout
+    table = reported("tiny-gpt2")
+    assert out.startswith("tiny-gpt2 (gpt2), self attention: 4 layers x 8 heads")
+    lines = [line for line in out.splitlines() if line.startswith(" L")]
+    assert [line.split()[:2] for line in lines] == [
+        [f"L{i}", f"H{j}"] for i in range(4) for j in range(8)
+    ]
+    for line, row in zip(lines, table.to_dict("records"), strict=True):
+        assert line.split()[2:9] == [f"{row[key]:.3f}" for key in cli.printed.REPORT_COLUMNS]
+        assert " ".join(line.split()[9:11]) == row["twin"]
+        assert line.endswith(row["labels"])
+        assert len(line.removesuffix(row["labels"])) <= 71  # leaves 100 columns room for two labels
+    assert any("; " in line for line in lines)  # a head with two labels stays on its line
+    (uniform,) = [line for line in out.splitlines() if "(uniform attention)" in line]
+    assert uniform.split()[0] == f"{table.entropy_uniform[0]:.3f}"
+    assert "(random weights, mean)" in out and "nan" not in out
+
+
+def test_report_of_words_of_a_pair_and_without_baseline():
+    pair = (TEXT, "A dog ran")
+    words = mv.load("tiny-bert").trace(*pair, keep=KEEP).merge_words()
+    done = call("report", TEXT, "--pair", pair[1], "--words", "-f", "csv")
+    assert_same(read(done.stdout_bytes, "csv"), mv.head_report(words, loading.load("tiny-bert")))
+    assert "note: Sub-words were merged first" in done.stderr
+    bare = read(call("report", TEXT, "--no-baseline", "-f", "csv").stdout_bytes, "csv")
+    assert not [name for name in bare if name.endswith("_random")]
+    own = {
+        "labels",
+        "why",
+        *(name for name in bare if name.startswith("induction")),
+    }  # by the probe
+    assert len(own) == 7 and own < set(bare)
+    rest = reported(baseline=False)
+    assert_same(
+        bare[[name for name in bare if name not in own]], rest.drop(columns=["labels", "why"])
+    )
+    assert "random weights" not in call("report", TEXT, "--no-baseline").stdout
+
+
+def test_report_of_cross_attention(monkeypatch):
+    model = build("t5")
+    monkeypatch.setattr(loading, "load", lambda name: model)
+    texts = ("the cat sat on a mat", "a mat sat")
+    arguments = ("report", texts[0], "--pair", texts[1], "--part", "cross")
+    record = model.trace(*texts, part="cross", keep=KEEP)
+    for more in ((), ("--no-baseline",)):  # neither has a random model here
+        table = read(call(*arguments, "-f", "csv", *more).stdout_bytes, "csv")
+        assert_same(table, mv.head_report(record, model))
+        assert not {"induction", "distance", "self_token", "entropy_random"} & set(table)
+    shown = call(*arguments).stdout
+    assert "cross attention: 3 layers x 5 heads, 4 queries x 6 keys" in shown
+    assert "induction" not in shown and "nan" not in shown
+
+
+def test_report_says_what_is_not_defined(monkeypatch):
+    table = reported(baseline=False).assign(twin=None)
+    table["entropy"] = np.nan
+    record = loading.load("tiny-bert").trace(TEXT)
+    drawn = cli.printed.report(record, table, cli.ReportFormat.table)
+    line = next(line for line in drawn.splitlines() if line.startswith(" L0 H0"))
+    assert line.split()[2] == "–" and "nan" not in drawn and "None" not in drawn
+    heads = json.loads(cli.printed.report(record, table, cli.ReportFormat.json))["heads"]
+    assert heads[0]["entropy"] is None and heads[0]["twin"] is None
+
+
+def test_a_model_too_short_for_the_probe_is_reported_with_and_without_baseline(monkeypatch) -> None:
+    model = mv.load("tiny-gpt2")
+    monkeypatch.setattr(model, "n_ctx", 3)
+    monkeypatch.setattr(loading, "load", lambda name: model)
+    for option in ("--baseline", "--no-baseline"):
+        done = call("report", "a b", option)
+        assert done.exit_code == 0 and "note: Induction was not probed" in done.stderr
+
+
+def test_what_no_float_holds_is_null_in_json() -> None:
+    table = pd.DataFrame({"layer": [0], "head": [0], "twin": [None], "entropy": [np.inf]})
+    table.attrs["notes"] = []
+    assert '"entropy": null' in printed.report(None, table, printed.ReportFormat.json)

@@ -1,0 +1,253 @@
+"""Every family against its own eager attention: tiny random models, single texts and batches."""
+
+import copy
+
+import pytest
+import torch
+import transformers as tf
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import IMPLEMENTATION, register
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import NotKeptError
+
+register()
+WORDS = "the a cat dog sat ran on mat street tired because it was too not did cross".split()
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCABULARY = len(SPECIAL) + len(WORDS)
+SHORT, LONG = "the cat sat", "the dog did not cross the street because it was too tired"
+LAYERS, HEADS, D_HEAD = 3, 5, 14  # prime or odd, and all different; d_head even for rotary
+
+
+def small_tokenizer(template: bool) -> tf.PreTrainedTokenizerFast:
+    vocabulary = {word: i for i, word in enumerate(SPECIAL + WORDS)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    if template:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+        )
+    return tf.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]", model_max_length=61,
+    )  # fmt: skip
+
+
+BERT_LIKE = dict(
+    vocab_size=VOCABULARY, hidden_size=HEADS * D_HEAD, num_hidden_layers=LAYERS,
+    num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=67, pad_token_id=0,
+)  # fmt: skip
+GPT_LIKE = dict(vocab_size=VOCABULARY, bos_token_id=2, eos_token_id=3, pad_token_id=0)
+LLAMA_LIKE = dict(
+    BERT_LIKE, num_attention_heads=6, num_key_value_heads=3, hidden_size=6 * D_HEAD,
+    head_dim=D_HEAD, bos_token_id=2, eos_token_id=3,
+)  # fmt: skip
+SINGLE = {
+    "bert": tf.BertConfig(**BERT_LIKE),
+    "roberta": tf.RobertaConfig(**BERT_LIKE, bos_token_id=2, eos_token_id=3),
+    "distilbert": tf.DistilBertConfig(
+        vocab_size=VOCABULARY, dim=HEADS * D_HEAD, n_layers=LAYERS, n_heads=HEADS, hidden_dim=37,
+        max_position_embeddings=67, pad_token_id=0,
+    ),
+    "albert": tf.AlbertConfig(**BERT_LIKE, embedding_size=11),
+    "electra": tf.ElectraConfig(**BERT_LIKE, embedding_size=11),
+    "mpnet": tf.MPNetConfig(**{**BERT_LIKE, "pad_token_id": 1}),
+    "deberta-v2": tf.DebertaV2Config(
+        **BERT_LIKE, relative_attention=True, pos_att_type="p2c|c2p", max_relative_positions=17,
+    ),
+    "modernbert": tf.ModernBertConfig(
+        **BERT_LIKE, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3,
+        local_attention=6, global_attn_every_n_layers=2,
+    ),
+    "gpt2": tf.GPT2Config(
+        **GPT_LIKE, n_embd=HEADS * D_HEAD, n_layer=LAYERS, n_head=HEADS, n_positions=67,
+    ),
+    "gpt2-scaled": tf.GPT2Config(
+        **GPT_LIKE, n_embd=HEADS * D_HEAD, n_layer=LAYERS, n_head=HEADS, n_positions=67,
+        scale_attn_by_inverse_layer_idx=True,
+    ),
+    "gpt_neo": tf.GPTNeoConfig(
+        **GPT_LIKE, hidden_size=HEADS * D_HEAD, num_layers=4, num_heads=HEADS, window_size=5,
+        attention_types=[[["global", "local"], 2]], max_position_embeddings=67,
+    ),
+    "opt": tf.OPTConfig(
+        **GPT_LIKE, hidden_size=HEADS * D_HEAD, word_embed_proj_dim=HEADS * D_HEAD, ffn_dim=37,
+        num_hidden_layers=LAYERS, num_attention_heads=HEADS, max_position_embeddings=67,
+    ),
+    "gpt_neox": tf.GPTNeoXConfig(
+        **GPT_LIKE, hidden_size=HEADS * D_HEAD, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=67,
+        rotary_pct=1.0,
+    ),
+    "llama": tf.LlamaConfig(**LLAMA_LIKE),
+    "mistral": tf.MistralConfig(**LLAMA_LIKE, sliding_window=5),
+    "qwen3": tf.Qwen3Config(**LLAMA_LIKE),
+    "gemma": tf.GemmaConfig(**LLAMA_LIKE),
+    "gemma2": tf.Gemma2Config(**LLAMA_LIKE, sliding_window=5, query_pre_attn_scalar=19),
+}  # fmt: skip
+FALLBACK = {"mpnet", "deberta-v2", "gpt_neo"}
+CAUSAL = {"gpt2", "gpt2-scaled", "gpt_neo", "opt", "gpt_neox", "llama", "mistral", "qwen3",
+          "gemma", "gemma2"}  # fmt: skip
+PAIRED = {
+    "t5": tf.T5Config(
+        vocab_size=VOCABULARY, d_model=23, d_kv=D_HEAD, d_ff=37, num_layers=LAYERS,
+        num_decoder_layers=2, num_heads=HEADS, decoder_start_token_id=0, pad_token_id=0,
+    ),
+    "bart": tf.BartConfig(
+        vocab_size=VOCABULARY, d_model=HEADS * D_HEAD, encoder_layers=LAYERS, decoder_layers=2,
+        encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=37,
+        decoder_ffn_dim=41, max_position_embeddings=67, pad_token_id=0, bos_token_id=2,
+        eos_token_id=3, decoder_start_token_id=3,
+    ),
+}  # fmt: skip
+
+
+def build(config: tf.PreTrainedConfig, name: str) -> AttentionModel:
+    torch.manual_seed(0)
+    try:
+        network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    except (ValueError, KeyError):
+        network = tf.AutoModel.from_config(config, attn_implementation="eager")
+    for parameter in network.parameters():  # far from zero, so that patterns are far from uniform
+        if parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, std=0.12)
+    tokenizer = small_tokenizer(template=name not in CAUSAL and name not in PAIRED)
+    return AttentionModel(network.eval(), tokenizer, name=name)
+
+
+@torch.no_grad()
+def eager(model: AttentionModel, **inputs):
+    """The model's own weights, by a second copy of it with eager attention."""
+    network = type(model.network)(copy.deepcopy(model.network.config))
+    network.set_attn_implementation("eager")
+    network.load_state_dict(model.network.state_dict())
+    return network.eval()(**inputs, output_attentions=True)
+
+
+@pytest.fixture(scope="module", params=SINGLE)
+def single(request) -> AttentionModel:
+    return build(SINGLE[request.param], request.param)
+
+
+def test_mechanism_is_ours_wherever_the_family_has_an_interface(single):
+    assert single.mechanism == ("eager" if single.name in FALLBACK else "ours"), single.notes
+    assert bool(single.notes) == (single.name in FALLBACK)
+    assert single.causal == (single.name in CAUSAL)
+
+
+def test_pattern_is_the_familys_own_on_a_single_text(single):
+    record = single.trace(LONG, keep=("pattern",))
+    ids = torch.tensor([single.tokenizer(LONG)["input_ids"]])
+    own = torch.stack(eager(single, input_ids=ids).attentions)[:, 0]
+    assert record.pattern.shape == own.shape
+    assert (record.pattern - own).abs().max() <= 1e-6
+    assert own.std() > 0.01  # uniform attention would agree with anything
+
+
+def test_pattern_is_the_familys_own_in_a_padded_batch(single):
+    records = single.trace_batch([SHORT, LONG], keep=("pattern",))
+    batch = single.tokenizer([SHORT, LONG], padding=True, return_tensors="pt")
+    if single.name == "mpnet":  # pads with another id than the tokenizer's, under the mask alike
+        batch["input_ids"][batch["attention_mask"] == 0] = single.tokenizer.pad_token_id
+    own = eager(
+        single, input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]
+    ).attentions
+    for i, record in enumerate(records):
+        n = int(batch["attention_mask"][i].sum())
+        expected = torch.stack([layer[i, :, :n, :n] for layer in own])
+        assert record.pattern.shape == expected.shape
+        assert (record.pattern - expected).abs().max() <= 1e-6
+
+
+def test_last_hidden_state_is_the_familys_own(single):
+    ids = torch.tensor([single.tokenizer(LONG)["input_ids"]])
+    with torch.no_grad():
+        mine = single.network(input_ids=ids).last_hidden_state
+    own = eager(single, input_ids=ids).last_hidden_state
+    assert (mine - own).abs().max() <= 1e-5 * max(1.0, float(own.abs().max()))
+
+
+def test_a_text_in_a_batch_gives_what_it_gives_alone(single):
+    alone = single.trace(SHORT, keep=("pattern",))
+    together = single.trace_batch([LONG, SHORT], keep=("pattern",))[1]
+    assert alone.labels == together.labels
+    assert (alone.pattern - together.pattern).abs().max() <= 2e-6
+
+
+def test_what_is_kept_fits_the_pattern(single):
+    record = single.trace(LONG, keep=("pattern", "z", "query", "key"))
+    if single.name in FALLBACK:  # its own attention hands out the pattern and nothing else
+        for name in ("z", "query", "key"):
+            with pytest.raises(NotKeptError, match=name):
+                record.kept(name)
+        return
+    n = len(record.tokens)
+    heads, width = record.n_heads, single.d_head
+    assert record.z.shape[:3] == (single.n_layers, heads, n)
+    assert record.query.shape == record.key.shape == (single.n_layers, heads, n, width)
+    if single.name in ("gemma2",):
+        return  # its scores pass through a softcap, which the products alone do not show
+    scale = torch.tensor(record.scale)[:, None, None, None]
+    scores = scale * record.query @ record.key.transpose(-1, -2)
+    scores = scores.masked_fill(record.pattern == 0, -torch.inf)
+    assert (scores.softmax(-1) - record.pattern).abs().max() <= 1e-5
+
+
+@pytest.fixture(scope="module", params=PAIRED)
+def paired(request) -> AttentionModel:
+    return build(PAIRED[request.param], request.param)
+
+
+def test_encoder_decoder_gives_three_records(paired):
+    assert paired.mechanism == "ours", paired.notes
+    records = paired.trace_parts(LONG, SHORT)
+    source = torch.tensor([paired.tokenizer(LONG, add_special_tokens=True)["input_ids"]])
+    start = paired.network.config.decoder_start_token_id
+    target = torch.tensor(
+        [[start, *paired.tokenizer(SHORT, add_special_tokens=False)["input_ids"]]]
+    )
+    own = eager(paired, input_ids=source, decoder_input_ids=target)
+    expected = {
+        "encoder": own.encoder_attentions,
+        "decoder": own.decoder_attentions,
+        "cross": own.cross_attentions,
+    }
+    assert list(records) == list(expected)
+    for part, patterns in expected.items():
+        theirs = torch.stack(patterns)[:, 0]
+        assert records[part].pattern.shape == theirs.shape
+        assert (records[part].pattern - theirs).abs().max() <= 1e-6
+        assert records[part].part == part
+    cross = records["cross"]
+    assert len(cross.tokens) == target.shape[1] and len(cross.key_tokens) == source.shape[1]
+    assert records["decoder"].causal and not records["encoder"].causal
+    assert paired.trace(LONG, SHORT, part="cross") == cross
+
+
+def test_encoder_decoder_without_a_target_shows_its_start_token(paired):
+    record = paired.trace(LONG, part="cross")
+    assert len(record.tokens) == 1 and record.tokens[0].is_special
+
+
+HEADED = {
+    "bert": tf.BertForMaskedLM, "albert": tf.AlbertForMaskedLM,
+    "deberta-v2": tf.DebertaV2ForMaskedLM, "gpt2": tf.GPT2LMHeadModel,
+    "gpt_neo": tf.GPTNeoForCausalLM, "opt": tf.OPTForCausalLM, "llama": tf.LlamaForCausalLM,
+    "t5": tf.T5ForConditionalGeneration, "bart": tf.BartForConditionalGeneration,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADED)
+def test_a_checkpoint_with_its_language_model_head_loads(name, tmp_path):
+    config = copy.deepcopy((SINGLE | PAIRED)[name])
+    HEADED[name](config).save_pretrained(tmp_path)
+    small_tokenizer(template=name not in CAUSAL and name not in PAIRED).save_pretrained(tmp_path)
+    model = mv.load(str(tmp_path))
+    assert model.family == config.model_type
+    assert model.mechanism == ("eager" if name in FALLBACK else "ours")
+    records = model.trace_parts(SHORT, LONG if name in PAIRED else None, keep=("pattern",))
+    for record in records.values():
+        assert torch.allclose(record.pattern.sum(-1), torch.ones(()), atol=1e-5)

@@ -1,0 +1,162 @@
+"""Gates on heads: against a copy of the weights in which the same heads are zero."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.head_changes import check_gates, prepare
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.projections import _OUTPUT
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.prediction.logits import logits
+from mha_viz.text.encoding import encode_texts
+from tests.making.checkpoints import TEXT
+from tests.making.predicting import NAMES, build, close, gates_of, text_for, without
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def model(request) -> AttentionModel:
+    return build(request.param)
+
+
+# -- gates ---------------------------------------------------------------------------------------
+
+
+def test_gates_of_ones_change_nothing_bit_for_bit(model):
+    text = text_for(model)
+    plain, gated = model.predict(text), model.predict(text, gates_of(model))
+    assert torch.equal(plain.log_probs, gated.log_probs)
+    assert plain.losses == gated.losses
+    assert model.trace(text) == model.trace(text, gates=gates_of(model))
+
+
+def test_gate_zero_is_a_head_whose_rows_of_W_O_are_zero(model):
+    text, off = text_for(model), ((0, 1), (1, 3), (1, 4))
+    found = model.predict(text, gates_of(model, *off))
+    close(found.log_probs, without(model, *off).predict(text).log_probs)
+    assert (found.log_probs - model.predict(text).log_probs).abs().max() > 1e-2
+    zeroed = model.ablate(text, off).after
+    assert torch.equal(zeroed.log_probs, found.log_probs)
+
+
+def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
+    projection = model.layers()[1].find(_OUTPUT)
+    seen = []
+    hook = projection.register_forward_hook(lambda _, __, output: seen.append(output))
+    try:
+        model.predict(text_for(model), gates_of(model, *((1, h) for h in range(model.n_heads))))
+    finally:
+        hook.remove()
+    bias = torch.zeros(()) if projection.bias is None else projection.bias
+    close(seen[0], bias.expand_as(seen[0]), 0.0)
+
+
+def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
+    encoded, _ = encode_texts(model, text_for(model))
+    settings = torch.rand(4, model.n_layers, model.n_heads, generator=torch.manual_seed(0))
+    with torch.no_grad():
+        together = logits(model.network, [encoded] * 4, Probe((), gates=settings))
+        for gates, found in zip(settings, together, strict=True):
+            close(logits(model.network, [encoded], Probe((), gates=gates))[0], found)
+
+
+def test_gradients_reach_the_gates_through_every_change(model):
+    encoded, _ = encode_texts(model, text_for(model))
+    for how in ("zero", "scale", "mean", "uniform"):
+        change = prepare(model, Intervention([(0, 0)], how, factor=0.5), encoded)
+        gates = gates_of(model).requires_grad_()
+        found = logits(model.network, [encoded], Probe((), gates=gates, intervention=change))
+        found.square().sum().backward()
+        assert torch.isfinite(gates.grad).all()
+        assert bool(gates.grad[0, 0] == 0) == (how == "zero")
+        assert (gates.grad[1] != 0).all()
+
+
+def test_a_record_under_gates_shows_the_scaled_z_and_says_so():
+    model = mv.load("tiny-gpt2")
+    plain, gated = (model.trace("Once upon a", gates=g) for g in (None, gates_of(model, (0, 2))))
+    assert not gated.z[0, 2].any()
+    assert torch.equal(gated.z[0, 3], plain.z[0, 3])
+    assert not torch.allclose(gated.pattern[1], plain.pattern[1])
+    assert gated.notes[-1] == "This run had heads changed: 1 of 32 heads under a gate other than 1."
+    assert plain.notes == model.trace("Once upon a", gates=gates_of(model)).notes
+
+
+@pytest.mark.parametrize(
+    ("gates", "error", "message"),
+    [
+        (torch.ones(5, 3), ShapeError, r"\(3, 5\) for bert, got \(5, 3\)"),
+        (torch.ones(1, 3, 5), ShapeError, "must have the shape"),
+        ([[1.0] * 5, [1.0] * 4], ArgumentError, "must be numbers"),
+        ("off", ArgumentError, "must be numbers"),
+        ([[1, 1, float("nan"), 1, 1]] * 3, ArgumentError, "got nan at L0 H2"),
+        ([[1.0] * 5, [1, float("inf"), 1, 1, 1], [1.0] * 5], ArgumentError, "got inf at L1 H1"),
+    ],
+)
+def test_gates_that_are_none(gates, error, message):
+    model = build("bert")
+    with pytest.raises(error, match=message):
+        check_gates(model, gates)
+    with pytest.raises(error, match=message):
+        model.predict(text_for(model), gates)
+    with pytest.raises(error, match=message):
+        model.trace(TEXT, gates=gates)
+
+
+def test_gates_may_be_lists_and_whole_numbers():
+    model = build("bert")
+    found = model.predict(text_for(model), [[1, 0, 1, 1, 1]] * 3)
+    expected = model.predict(text_for(model), gates_of(model, (0, 1), (1, 1), (2, 1)))
+    assert torch.equal(found.log_probs, expected.log_probs)
+
+
+def test_factors_that_overflow_are_told():
+    model = build("gpt2")
+    with pytest.raises(ArgumentError, match="smaller factors"):
+        model.predict(TEXT, torch.full((3, 5), 3e38))
+
+
+# -- several users -------------------------------------------------------------------------------
+
+
+def test_threads_with_different_gates_on_one_model_do_not_mix():
+    model = mv.load("tiny-gpt2")
+    text, settings = "The cat sat on the", [[(0, 0), (2, 1)], [(1, 3)], [(2, 7), (3, 3)], []]
+    gates = [gates_of(model, *off) for off in settings]
+    expected = [
+        (model.predict(text, g).log_probs, model.trace(text, gates=g).pattern) for g in gates
+    ]
+    wrong, barrier = [], threading.Barrier(len(gates))  # all at once
+
+    def work(i: int) -> None:
+        barrier.wait()
+        for _ in range(10):
+            if not torch.equal(model.predict(text, gates[i]).log_probs, expected[i][0]):
+                wrong.append(("predict", i))
+            if not torch.equal(model.trace(text, gates=gates[i]).pattern, expected[i][1]):
+                wrong.append(("trace", i))
+
+    with ThreadPoolExecutor(len(gates)) as pool:
+        list(pool.map(work, range(len(gates))))  # what one raises is raised here
+    assert wrong == []
+    assert torch.equal(model.predict(text).log_probs, expected[3][0])
+
+
+def test_an_abandoned_run_leaves_nothing_behind():
+    model = build("gpt2")
+    plain = model.trace(TEXT)
+
+    class Stop(Exception):
+        pass
+
+    def stop(layer: int) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        model.trace(TEXT, gates=torch.zeros(3, 5), on_layer=stop)
+    assert model.trace(TEXT) == plain

@@ -1,0 +1,140 @@
+"""What a layer's attention is given and gives, against hooks on the network's own eager run."""
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.inside import Inside, layer_inside
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, TextError
+from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, spread, tokenizer
+from tests.making.families import SIZES, build
+
+ELEVEN = "the cat sat on a mat and the cat ran on"
+TWELVE = "a mat sat on the cat and ran on the mat and"
+
+
+def heard(network, reads_query, reads_key, writes, calls=1, **inputs):
+    """What three modules of a network read, read and write at each call, by its own attention."""
+    caught = {"X": [], "Y": [], "output": []}
+    hooks = [
+        reads_query.register_forward_pre_hook(lambda _, args: caught["X"].append(args[0][0])),
+        reads_key.register_forward_pre_hook(lambda _, args: caught["Y"].append(args[0][0])),
+        writes.register_forward_hook(lambda _, args, made: caught["output"].append(made[0])),
+    ]
+    before = network.config._attn_implementation
+    network.set_attn_implementation("eager")
+    with torch.no_grad():
+        network(**{name: torch.tensor([ids]) for name, ids in inputs.items()})
+    network.set_attn_implementation(before)
+    for hook in hooks:
+        hook.remove()
+    assert all(len(found) == calls for found in caught.values())
+    return [Inside(*each) for each in zip(*caught.values(), strict=True)]
+
+
+def same(found, expected, queries, keys, width):
+    assert found.X.shape == found.output.shape == (queries, width)
+    assert found.Y.shape == (keys, width)
+    for name in ("X", "Y", "output"):
+        own, theirs = getattr(found, name), getattr(expected, name)
+        assert theirs.std() > 0.1
+        torch.testing.assert_close(own, theirs, atol=1e-5, rtol=1e-4)
+        assert own.dtype == torch.float32 and not own.is_inference() and not own.requires_grad
+
+
+def ids_of(record):
+    return [token.id for token in record.tokens]
+
+
+@pytest.mark.parametrize("layer", range(LAYERS))
+def test_separate_projections(models, layer):
+    model = models["bert"]
+    ids = ids_of(model.trace(ELEVEN, "a cat ran"))  # 11 + 3 tokens and three special ones
+    block = model.network.bert.encoder.layer[layer].attention
+    reads_query, reads_key, writes = block.self.query, block.self.key, block.output.dense
+    (expected,) = heard(model.network, reads_query, reads_key, writes, input_ids=ids)
+    found = layer_inside(model, ELEVEN, "a cat ran", layer=layer)
+    same(found, expected, 17, 17, HEADS * D_HEAD)
+    assert torch.equal(found.X, found.Y)
+
+
+@pytest.mark.parametrize("layer", range(LAYERS))
+def test_fused_projections_after_a_norm(models, layer):
+    model = models["gpt2"]
+    block = model.network.transformer.h[layer].attn
+    ids = ids_of(model.trace(ELEVEN))
+    (expected,) = heard(model.network, block.c_attn, block.c_attn, block.c_proj, input_ids=ids)
+    same(layer_inside(model, ELEVEN, layer=layer), expected, 11, 11, HEADS * D_HEAD)
+
+
+@pytest.mark.parametrize(("part", "queries", "keys"), [
+    ("encoder", 11, 11), ("decoder", 13, 13), ("cross", 13, 11),
+])  # fmt: skip
+def test_the_parts_of_an_encoder_decoder(part, queries, keys):
+    model = build("t5")
+    stack = model.network.encoder if part == "encoder" else model.network.decoder
+    block = stack.block[1].layer[1 if part == "cross" else 0]
+    attention = block.EncDecAttention if part == "cross" else block.SelfAttention
+    (expected,) = heard(
+        model.network, attention.q, attention.k, attention.o,
+        input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="encoder")),
+        decoder_input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="decoder")),
+    )  # fmt: skip
+    found = layer_inside(model, ELEVEN, TWELVE, layer=1, part=part)
+    same(found, expected, queries, keys, 23)
+    assert torch.equal(found.X, found.Y) == (part != "cross")
+    if part == "encoder":  # the first part where none is named
+        assert torch.equal(layer_inside(model, ELEVEN, TWELVE, layer=1).X, found.X)
+
+
+def test_one_module_that_runs_as_every_layer():
+    sizes = SIZES | dict(num_hidden_layers=3, embedding_size=17, hidden_size=HEADS * D_HEAD)
+    config = tf.AlbertConfig(**sizes, num_attention_heads=HEADS)
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="albert")
+    block = network.encoder.albert_layer_groups[0].albert_layers[0].attention
+    ids = ids_of(model.trace(ELEVEN))
+    expected = heard(network, block.query, block.key, block.dense, calls=3, input_ids=ids)
+    for layer in range(3):
+        same(layer_inside(model, ELEVEN, layer=layer), expected[layer], 11, 11, HEADS * D_HEAD)
+
+
+def test_half_precision_is_widened_and_the_model_stays_as_it_was(folders):
+    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
+    before, pattern = list(model.network.modules()), model.trace(ELEVEN).pattern
+    found = layer_inside(model, ELEVEN, layer=1)
+    assert {found.X.dtype, found.Y.dtype, found.output.dtype} == {torch.float32}
+    assert torch.equal(found.X, found.X.bfloat16().float())
+    assert list(model.network.modules()) == before
+    assert torch.equal(model.trace(ELEVEN).pattern, pattern)
+
+
+def test_what_cannot_be_listened_to(models, monkeypatch):
+    model = models["bert"]
+    for layer in (-1, LAYERS):
+        with pytest.raises(ArgumentError, match="layer must lie"):
+            layer_inside(model, ELEVEN, layer=layer)
+    with pytest.raises(ArgumentError, match="part"):
+        layer_inside(model, ELEVEN, layer=0, part="cross")
+    with pytest.raises(TextError):
+        layer_inside(model, " ", layer=0)
+    monkeypatch.setattr(model, "mechanism", "eager")
+    with pytest.raises(AttentionUnavailableError, match="by itself"):
+        layer_inside(model, ELEVEN, layer=0)
+
+
+def test_an_unknown_layout_is_not_guessed():
+    config = tf.GPTNeoXConfig(
+        **SIZES, hidden_size=HEADS * 14, num_attention_heads=HEADS, bos_token_id=2, eos_token_id=3
+    )
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="neox")
+    with pytest.raises(NotKeptError, match="not known here"):
+        layer_inside(model, ELEVEN, layer=0)
+    layer = model.layers()[0]
+    layer.module = torch.nn.Module()
+    with pytest.raises(NotKeptError, match="not known here"):
+        layer.modules()

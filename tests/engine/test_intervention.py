@@ -1,0 +1,255 @@
+"""Heads changed in a run: against the same done to a copy of the weights, and by hand."""
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.head_changes import averaged_over, prepare, reference_means
+from mha_viz.engine.intervention import HOWS, Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
+from mha_viz.prediction.logits import logits
+from mha_viz.text.encoding import encode_texts
+from tests.making import checkpoints
+from tests.making.checkpoints import OTHER, TEXT, tokenizer
+from tests.making.families import build as build_body
+from tests.making.predicting import NAMES, build, close, text_for, without
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def model(request) -> AttentionModel:
+    return build(request.param)
+
+
+# -- ways ----------------------------------------------------------------------------------------
+
+
+def test_scale_by_one_changes_nothing_and_by_minus_one_turns_round(model):
+    plain = model.trace(TEXT)
+    for factor in (1.0, -1.0, 2.5):
+        scaled = model.trace(TEXT, intervention=Intervention([(0, 1)], "scale", factor))
+        assert torch.equal(scaled.z[0, 1], factor * plain.z[0, 1])
+        assert torch.equal(scaled.z[0, 0], plain.z[0, 0])
+        assert torch.equal(scaled.pattern[0], plain.pattern[0])
+        assert torch.equal(scaled.pattern[1], plain.pattern[1]) == (factor == 1)
+
+
+def test_uniform_is_the_mean_over_the_keys_a_query_may_see(model):
+    plain = model.trace(TEXT, keep=("pattern", "z", "value"))
+    record = model.trace(TEXT, intervention=Intervention([(0, 1), (0, 4)], "uniform"))
+    n = len(plain.tokens)
+    flat = torch.ones(n, n)
+    flat = flat.tril() if model.causal else flat
+    flat = flat / flat.sum(-1, keepdim=True)
+    for head in (1, 4):
+        close(record.pattern[0, head], flat)
+        close(record.z[0, head], flat @ plain.value[0, head])  # key heads are repeated in it
+    assert torch.equal(record.pattern[0, 0], plain.pattern[0, 0])
+
+
+def test_uniform_and_mean_leave_padding_out(model):
+    long, short = (encode_texts(model, text)[0] for text in (OTHER, "the cat"))
+    for how in ("uniform", "mean"):
+        change = prepare(model, Intervention([(0, 0), (1, 2)], how), long)
+        with torch.no_grad():
+            both = logits(model.network, [long, short], Probe((), intervention=change))
+            alone = logits(model.network, [short], Probe((), intervention=change))
+        close(both[1, : len(short.tokens)], alone[0], 1e-4)
+
+
+def test_mean_over_this_text_by_hand(model):
+    plain = model.trace(TEXT)
+    record = model.trace(TEXT, intervention=Intervention([(0, 2)], "mean"))
+    close(record.z[0, 2], plain.z[0, 2].mean(0, keepdim=True).expand_as(plain.z[0, 2]))
+    assert torch.equal(record.z[0, 1], plain.z[0, 1])
+
+
+def test_mean_over_reference_texts_by_hand(model):
+    texts = [OTHER, "the cat"]
+    pooled = torch.cat([model.trace(text).z for text in texts], dim=2).mean(2)
+    found = reference_means(model, texts)
+    close(found.means, pooled)
+    assert found.n_texts == 2 and found.n_positions == sum(
+        len(model.trace(text).tokens) for text in texts
+    )
+    for reference in (texts, found):
+        record = model.trace(TEXT, intervention=Intervention([(0, 2)], "mean", 0.0, reference))
+        close(record.z[0, 2], pooled[0, 2].expand_as(record.z[0, 2]))
+    said = averaged_over(Intervention([(0, 2)], "mean", reference=found), 6)
+    assert said == f"the {found.n_positions} positions of 2 reference texts"
+    assert averaged_over(Intervention([(0, 2)], "mean"), 6) == "the 6 positions of this text"
+    assert averaged_over(Intervention([(0, 2)]), 6) == ""
+
+
+@pytest.mark.parametrize("how", ["patch_z", "patch_pattern"])
+def test_patching_from_the_same_text_changes_nothing(model, how):
+    text = text_for(model)
+    heads = [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
+    for source in (model.trace(text), text):
+        found = model.ablate(text, heads, how, source=source)
+        close(found.after.log_probs, found.before.log_probs)
+        assert found.kl < 1e-8
+
+
+def test_patching_from_another_text_by_hand(model):
+    other = "a mat ran on the cat"
+    source, plain = model.trace(other), model.trace(TEXT, keep=("pattern", "z", "value"))
+    record = model.trace(TEXT, intervention=Intervention([(0, 3)], "patch_z", source=source))
+    assert torch.equal(record.z[0, 3], source.z[0, 3])
+    assert torch.equal(record.z[0, 2], plain.z[0, 2])
+    record = model.trace(TEXT, intervention=Intervention([(0, 3)], "patch_pattern", source=source))
+    assert torch.equal(record.pattern[0, 3], source.pattern[0, 3])
+    close(record.z[0, 3], source.pattern[0, 3] @ plain.value[0, 3])
+
+
+def test_patching_every_head_of_the_last_layer_by_hand():
+    """The layer's attention output is then the other run's; only its residual stream is this."""
+    model = build("gpt2")
+    other, last = "a mat ran on the cat", [(2, head) for head in range(5)]
+    source = model.trace(other)
+    record = model.trace(TEXT, intervention=Intervention(last, "patch_z", source=source))
+    close(record.head_output[2], source.head_output[2])
+    assert not torch.allclose(record.head_output[1], source.head_output[1])
+
+
+def test_gates_scale_what_an_intervention_leaves():
+    model = build("gpt2")
+    gates = torch.full((3, 5), 0.5)
+    record = model.trace(TEXT, gates=gates, intervention=Intervention([(0, 1)], "uniform"))
+    alone = model.trace(TEXT, intervention=Intervention([(0, 1)], "uniform"))
+    close(record.z[0], 0.5 * alone.z[0])
+
+
+def test_half_precision():
+    model = mv.load("tiny-gpt2", dtype="bfloat16")
+    source = model.trace("A cat ran home")
+    for how in HOWS:
+        found = model.ablate(
+            "The dog sat down", [(1, 2)], how, source=source if "_" in how else None
+        )
+        assert found.kl >= 0
+
+
+# -- two stacks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_the_parts_of_an_encoder_decoder(part):
+    model = build_body("t5")
+    options = dict(part=part, keep=("pattern", "z", "value"))
+    plain = model.trace(TEXT, OTHER, **options)
+    record = model.trace(
+        TEXT, OTHER, **options, intervention=Intervention([(0, 1)], "uniform", part=part)
+    )
+    flat = torch.ones_like(plain.pattern[0, 1])
+    flat = flat.tril() if part == "decoder" else flat
+    flat = flat / flat.sum(-1, keepdim=True)
+    close(record.pattern[0, 1], flat)
+    close(record.z[0, 1], flat @ plain.value[0, 1])
+    assert torch.equal(record.pattern[0, 0], plain.pattern[0, 0])
+    gates = torch.ones(plain.n_layers, plain.n_heads)
+    gates[1, 2] = 0
+    gated = model.trace(TEXT, OTHER, part=part, gates=gates)
+    assert not gated.z[1, 2].any() and torch.equal(gated.z[1, 1], plain.z[1, 1])
+
+
+def test_a_change_in_the_encoder_reaches_the_decoder_as_zeroed_weights_do():
+    model = build_body("t5")
+    off = Intervention([(0, 1), (1, 3)], part="encoder")
+    found = model.trace(TEXT, OTHER, part="cross", intervention=off)
+    expected = without(model, (0, 1), (1, 3), part="encoder").trace(TEXT, OTHER, part="cross")
+    close(found.pattern, expected.pattern)
+    source = model.trace(OTHER, TEXT, part="cross")
+    with pytest.raises(ArgumentError, match="this one has 9 and 6 keys"):
+        model.trace(
+            TEXT, OTHER, intervention=Intervention([(0, 0)], "patch_z", source=source, part="cross")
+        )
+
+
+def test_gates_of_one_part_and_an_intervention_of_another():
+    model = build_body("t5")
+    with pytest.raises(ArgumentError, match="gates are for encoder and the intervention for cross"):
+        model.trace(TEXT, gates=torch.ones(2, 5), intervention=Intervention([(0, 0)], part="cross"))
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(heads=[]), "name at least one"),
+        (dict(heads=[(0, 1), (2, 2), (0, 1)]), "L0 H1 more than once"),
+        (dict(heads=[(0, 1, 2)]), "pairs of whole numbers"),
+        (dict(heads=[(0,)]), "pairs of whole numbers"),
+        (dict(heads=[(0, 1)], how="delete"), "zero, scale, mean, .*got 'delete'"),
+        (dict(heads=[(0, 1)], how="scale", factor=float("nan")), "finite number, got nan"),
+        (dict(heads=[(0, 1)], how="scale", factor=float("inf")), "finite number, got inf"),
+        (dict(heads=[(0, 1)], reference=["a"]), 'belong to how="mean"'),
+        (dict(heads=[(0, 1)], how="mean", reference=[]), "at least one text"),
+        (dict(heads=[(0, 1)], how="mean", reference="a text"), "must be a list"),
+        (dict(heads=[(0, 1)], source="a text"), "takes no source"),
+        (dict(heads=[(0, 1)], how="patch_z"), "needs source="),
+    ],
+)
+def test_interventions_that_say_nothing_sensible(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        Intervention(**arguments)
+
+
+@pytest.mark.parametrize("head", [(3, 0), (0, 5), (-1, 0), (0, -1)])
+def test_heads_out_of_range(head):
+    model = build("bert")
+    with pytest.raises(ArgumentError, match=rf"no L{head[0]} H{head[1]}: layers are 0..2"):
+        model.trace(TEXT, intervention=Intervention([head]))
+
+
+def test_sources_that_do_not_fit():
+    model, other = build("gpt2"), build("bert")
+
+    def patch(source, how="patch_z"):
+        model.ablate(TEXT, [(0, 0)], how, source=source)
+
+    with pytest.raises(ArgumentError, match="this one has 6, the source “the cat sat” has 3"):
+        patch("the cat sat")
+    with pytest.raises(ArgumentError, match="merged to words or lost tokens"):
+        patch(model.trace(TEXT).merge_words())
+    with pytest.raises(ArgumentError, match="merged to words or lost tokens"):
+        patch(model.trace(OTHER).without_first())
+    with pytest.raises(NotKeptError, match="does not hold z"):
+        patch(model.trace(TEXT, keep=("pattern",)))
+    with pytest.raises(ArgumentError, match="does not fit gpt2"):
+        patch(mv.load("tiny-gpt2").trace("The cat sat on the mat"))
+    with pytest.raises(ArgumentError, match="does not fit gpt2"):  # it would see the future
+        patch(other.trace("the cat sat on"), "patch_pattern")
+
+
+def test_reference_means_that_do_not_fit():
+    model, wide = build("gpt2"), mv.load("tiny-gpt2")
+    with pytest.raises(ArgumentError, match=r"means of self, .*\(4, 8\)"):
+        model.trace(TEXT, intervention=Intervention(
+            [(0, 0)], "mean", reference=reference_means(wide, ["A cat"])
+        ))  # fmt: skip
+    with pytest.raises(ArgumentError, match="at least one text"):
+        reference_means(model, [])
+
+
+def test_a_family_with_attention_of_its_own_says_so():
+    config = tf.GPTNeoConfig(
+        vocab_size=len(checkpoints.WORDS), hidden_size=20, num_layers=2, num_heads=5,
+        attention_types=[[["global", "local"], 1]], max_position_embeddings=31,
+    )  # fmt: skip
+    network = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    model = AttentionModel(network, tokenizer(pairs=False), name="neo")
+    assert model.predict(TEXT).entropy > 0
+    for run in (
+        lambda: model.predict(TEXT, torch.ones(2, 5)),
+        lambda: model.ablate(TEXT, [(0, 0)]),
+        lambda: model.trace(TEXT, gates=torch.ones(2, 5)),
+        lambda: model.generate(TEXT, torch.ones(2, 5)),
+        lambda: reference_means(model, [TEXT]),
+    ):
+        with pytest.raises(AttentionUnavailableError, match="cannot be switched off here"):
+            run()

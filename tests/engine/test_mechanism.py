@@ -1,0 +1,113 @@
+"""A network in memory, built with any attention: ours goes in where its family allows."""
+
+import copy
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.errors import AttentionUnavailableError
+from tests.making import checkpoints
+from tests.making.checkpoints import HEADS, N_CTX, OTHER, TEXT, WORDS, spread, tokenizer
+from tests.making.families import FAMILIES
+
+CONFIGS = {
+    "bert": checkpoints.bert().config,
+    "gpt2": checkpoints.gpt2().config,
+    "t5": FAMILIES["t5"][0],
+}
+HEADED = {
+    "bert": tf.BertForMaskedLM, "gpt2": tf.GPT2LMHeadModel, "t5": tf.T5ForConditionalGeneration
+}  # fmt: skip
+
+
+def network_in_memory(name: str, built: str | None, headed: bool = False) -> tf.PreTrainedModel:
+    options = {} if built is None else {"attn_implementation": built}
+    config = copy.deepcopy(CONFIGS[name])
+    loader = HEADED[name]._from_config if headed else tf.AutoModel.from_config
+    network = spread(loader(config, **options))
+    for parameter in network.parameters():
+        parameter.data *= 2  # farther from uniform attention, which would agree with anything
+    return network.train()  # as from_config leaves it
+
+
+@torch.no_grad()
+def expected(network: tf.PreTrainedModel, model: mv.AttentionModel) -> dict[str, torch.Tensor]:
+    """The attention weights of a copy that never was in our hands, by transformers' eager."""
+    own = copy.deepcopy(network).eval()
+    own.set_attn_implementation("eager")
+    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
+    if len(model.parts) == 1:
+        return {"self": torch.stack(own(ids, output_attentions=True).attentions)[:, 0]}
+    target = torch.tensor([[0, *model.tokenizer(OTHER)["input_ids"]]])
+    output = own(input_ids=ids, decoder_input_ids=target, output_attentions=True)
+    return {
+        "encoder": torch.stack(output.encoder_attentions)[:, 0],
+        "decoder": torch.stack(output.decoder_attentions)[:, 0],
+        "cross": torch.stack(output.cross_attentions)[:, 0],
+    }
+
+
+@pytest.mark.parametrize("headed", [False, True])
+@pytest.mark.parametrize("built", [None, "sdpa", "eager"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_network_in_memory_shows_its_eager_weights(name, built, headed):
+    network = network_in_memory(name, built, headed)
+    untouched = copy.deepcopy(network)
+    model = mv.AttentionModel(network, tokenizer(pairs=name == "bert"), name="mine")
+    assert model.mechanism == "ours" and model.notes == () and not network.training
+    records = model.trace_parts(TEXT, OTHER if name == "t5" else None)
+    for part, weights in expected(untouched, model).items():
+        assert (records[part].pattern - weights).abs().max() <= 1e-6
+        assert records[part].z is not None and weights.std() > 0.01
+    with torch.no_grad():
+        ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
+        more = {"decoder_input_ids": ids} if name == "t5" else {}
+        mine, own = network(input_ids=ids, **more)[0], untouched.eval()(input_ids=ids, **more)[0]
+    assert (mine - own).abs().max() <= 1e-5 * max(1.0, float(own.abs().max()))
+
+
+def test_a_family_that_takes_no_other_attention_shows_its_own():
+    config = tf.FalconConfig(
+        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=HEADS
+    )
+    network = spread(tf.FalconModel(config))
+    model = mv.AttentionModel(network, tokenizer(pairs=False), name="mine")
+    assert model.mechanism == "eager" and "of its own" in model.notes[0]
+    assert torch.allclose(model.trace(TEXT).pattern.sum(-1), torch.ones(()), atol=1e-5)
+
+
+def test_a_class_that_cannot_be_switched_says_how_to_build_it(monkeypatch):
+    """A network of a class that was typed into a notebook is such a one."""
+    monkeypatch.setattr(tf.BertModel, "_can_set_attn_implementation", classmethod(lambda _: False))
+    for built, mechanism in (("eager", "eager"), (IMPLEMENTATION, "ours")):
+        network = network_in_memory("bert", built)
+        model = mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
+        assert model.mechanism == mechanism
+    with pytest.raises(AttentionUnavailableError, match='attn_implementation="eager"') as caught:
+        mv.AttentionModel(network_in_memory("bert", "sdpa"), tokenizer(pairs=True), name="mine")
+    assert "family gives no" not in str(caught.value)
+
+
+def test_a_refused_network_keeps_the_attention_that_it_had(monkeypatch):
+    network = network_in_memory("bert", "sdpa")
+
+    def forward(*args, **kwargs):
+        raise ValueError("no text today")
+
+    monkeypatch.setattr(network, "forward", forward)
+    with pytest.raises(AttentionUnavailableError, match="no text today"):
+        mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
+    assert network.config._attn_implementation == "sdpa"
+
+
+def test_a_family_on_its_own_agrees_with_no_word_on_the_terminal(capfd):
+    config = tf.DebertaV2Config(
+        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=HEADS,
+        intermediate_size=37, max_position_embeddings=N_CTX,
+    )  # fmt: skip
+    network = spread(tf.DebertaV2Model(config))
+    assert mv.AttentionModel(network, tokenizer(pairs=True), name="mine").mechanism == "eager"
+    assert "does not support" not in capfd.readouterr().err

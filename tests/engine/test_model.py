@@ -1,0 +1,344 @@
+"""AttentionModel: the texts and arguments it takes, many runs of one model, and what it refuses."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+import torch
+import transformers as tf
+from torch import nn
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import (
+    ArgumentError,
+    AttentionUnavailableError,
+    NotKeptError,
+    TextError,
+)
+from tests.making.checkpoints import (
+    D_HEAD,
+    HEADS,
+    LAYERS,
+    N_CTX,
+    OTHER,
+    TEXT,
+    WORDS,
+    bounded,
+    tokenizer,
+)
+from tests.making.families import build
+
+# -- texts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "special"), [("tiny-bert", 2), ("tiny-gpt2", 0)])
+def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special):
+    model = mv.load(name)
+    assert model.n_ctx == 128
+    record = model.trace("cat " * 300)
+    whole = len(model.tokenizer("cat " * 300, add_special_tokens=False)["input_ids"])
+    assert len(record.tokens) == 128
+    (note,) = record.notes
+    assert (
+        "cut to 128 tokens" in note and f" {whole - 128 + special:,} tokens were left out" in note
+    )
+    assert model.trace("cat").notes == ()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_hundred_thousand_words_take_bounded_time_and_memory(models, name):
+    text = " ".join(WORDS[5 + i % 8] for i in range(100_000))
+    models[name].trace(TEXT)
+    with bounded(5, megabytes=200):
+        record = models[name].trace(text)
+    assert len(record.tokens) == N_CTX
+    assert "about " in record.notes[0]
+    announced = int(record.notes[0].split("about ")[1].split()[0].replace(",", ""))
+    assert abs(announced - 100_000) < 5_000
+
+
+def test_a_pair_is_two_segments(models):
+    record = models["bert"].trace(TEXT, OTHER)
+    assert [t.segment for t in record.tokens] == [0] * 8 + [1] * 9
+    assert [i for i, t in enumerate(record.tokens) if t.is_special] == [0, 7, 16]
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    # The second segment has an embedding of its own: its text read as part of the first is another.
+    assert not torch.allclose(
+        record.pattern[..., :6, :6], models["bert"].trace(TEXT).pattern[..., :6, :6], atol=1e-3
+    )
+    assert models["bert"].accepts_pair
+
+
+def test_a_pair_for_a_model_of_one_text(models):
+    assert not models["gpt2"].accepts_pair
+    with pytest.raises(TextError, match="takes one text"):
+        models["gpt2"].trace(TEXT, OTHER)
+
+
+def test_the_decoders_text_is_the_records_second_text():
+    record = build("t5").trace(TEXT, OTHER, part="cross")
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    typed = [token for token in record.tokens if not token.is_special]
+    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
+    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
+        0
+    }
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\x00\x01", "\ud800"])
+def test_text_that_is_none(models, text):
+    with pytest.raises(TextError):
+        models["bert"].trace(text)
+
+
+def test_a_typed_mask_is_the_models_mask(models):
+    record = models["bert"].trace("the [MASK] sat")
+    assert [token.id for token in record.tokens] == [2, 5, 4, 7, 3]
+    assert record.tokens[2].text == "[MASK]" and not record.tokens[2].is_special
+
+
+def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
+    record = models["bert"].trace("the\r\ncat\x07sat")
+    assert record.text == "the\ncat sat"
+    assert [record.text[t.start : t.end] for t in record.tokens[1:-1]] == ["the", "cat", "sat"]
+
+
+# -- arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [(), ("z",), ("pattern", "scores"), "pattern"])
+def test_unknown_things_to_keep(models, keep):
+    with pytest.raises(ArgumentError, match="keep must hold"):
+        models["bert"].trace(TEXT, keep=keep)
+
+
+def test_unknown_parts_and_layers(models):
+    with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
+        models["bert"].trace(TEXT, part="cross")
+    for layer in (-1, LAYERS):
+        with pytest.raises(ArgumentError, match=r"0\.\.2"):
+            models["bert"].attention_weights(layer)
+    with pytest.raises(ArgumentError, match="part"):
+        models["bert"].attention_weights(0, part="decoder")
+    with pytest.raises(ArgumentError, match="at least one"):
+        models["bert"].trace_batch([])
+
+
+def test_only_what_is_asked_for_is_kept(models):
+    record = models["gpt2"].trace(TEXT, keep=("pattern",))
+    assert record.z is None and record.query is None
+    with pytest.raises(NotKeptError):
+        _ = record.head_output
+    record = models["gpt2"].trace(TEXT, keep=("pattern", "query"))
+    assert record.query.shape == (LAYERS, HEADS, 6, D_HEAD)
+    assert record.key is None and record.value is None
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_z_is_the_pattern_times_the_kept_values(name):
+    model = build(name)
+    pair = (OTHER,) if name == "t5" else ()
+    for part, record in model.trace_parts(TEXT, *pair, keep=KEEPABLE).items():
+        keys = (record.n_layers, record.n_heads, len(record.key_tokens))
+        assert record.value.shape == (*keys, model.d_head), part
+        assert (record.pattern @ record.value - record.z).abs().max() <= 1e-5
+        assert not record.value.is_inference()
+    if name == "llama":  # two query heads share what one head reads
+        assert torch.equal(record.value[:, ::2], record.value[:, 1::2])
+        assert not torch.equal(record.value[:, 0], record.value[:, 2])
+
+
+# -- the weights of all layers -------------------------------------------------------------------
+
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_head_weights_are_the_weights_of_each_layer(models, family, name):
+    model = models[family]
+    weights = model.head_weights(name)
+    assert len(weights) == LAYERS
+    d_model = HEADS * D_HEAD
+    shape = (HEADS, D_HEAD, d_model) if name == "W_O" else (HEADS, d_model, D_HEAD)
+    for layer, weight in enumerate(weights):
+        expected = getattr(model.attention_weights(layer), name)
+        assert weight.shape == shape and weight.dtype == torch.float32
+        assert torch.equal(weight, expected)
+        assert weight.data_ptr() == expected.data_ptr()  # nothing is copied without need
+
+
+def test_head_weights_of_shared_heads_are_repeated():
+    model = build("llama")
+    for name in MATRICES:
+        for layer, weight in enumerate(model.head_weights(name)):
+            own = getattr(model.attention_weights(layer), name)
+            assert len(weight) == 6 and len(own) == (3 if name in ("W_K", "W_V") else 6)
+            for head in range(6):
+                assert torch.equal(weight[head], own[head * len(own) // 6])
+
+
+def test_head_weights_of_half_precision_are_float32(folders):
+    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
+    own = model.attention_weights(1).W_V
+    assert own.dtype == torch.bfloat16 and torch.equal(model.head_weights("W_V")[1], own.float())
+
+
+def test_head_weights_of_a_part_and_of_nothing(models):
+    model = build("t5")
+    for part, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
+        weights = model.head_weights("W_K", part)
+        assert len(weights) == layers
+        assert torch.equal(weights[1], model.attention_weights(1, part).W_K)
+    assert torch.equal(model.head_weights("W_K")[0], model.head_weights("W_K", "encoder")[0])
+    for name in ("W_X", "b_Q", "", "scale"):
+        with pytest.raises(ArgumentError, match="name must be one of W_Q, W_K, W_V, W_O"):
+            model.head_weights(name)
+    with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
+        models["bert"].head_weights("W_Q", part="cross")
+
+
+def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
+    monkeypatch.setattr(models["bert"], "mechanism", "eager")
+    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
+        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+            ask("W_Q")
+
+
+# -- one model, many runs ------------------------------------------------------------------------
+
+
+def test_on_layer_is_called_once_per_layer_and_may_abandon_the_run(models):
+    class Abandoned(Exception):
+        pass
+
+    seen: list[int] = []
+
+    def stop_at_two(done: int) -> None:
+        seen.append(done)
+        if done == 2:
+            raise Abandoned
+
+    for model in models.values():
+        before = model.trace(TEXT)
+        seen.clear()
+        model.trace(TEXT, on_layer=seen.append)
+        assert seen == [1, 2, 3]
+        seen.clear()
+        with pytest.raises(Abandoned):
+            model.trace(TEXT, on_layer=stop_at_two)
+        assert seen == [1, 2]
+        assert model.trace(TEXT) == before
+
+
+def test_on_layer_counts_through_both_stacks():
+    seen: list[int] = []
+    build("t5").trace(TEXT, OTHER, on_layer=seen.append)
+    assert seen == list(range(1, 2 + 2 * 3 + 1))  # two of the encoder, two in each of the decoder's
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_threads_with_different_probes_never_mix(models, name):
+    model = models[name]
+    jobs = [
+        (TEXT, ("pattern",)),
+        (OTHER, KEEPABLE),
+        ("a cat", ("pattern", "key", "value")),
+        ("the mat ran and ran and ran", ("pattern", "z")),
+    ]
+    expected = [model.trace(text, keep=keep) for text, keep in jobs]
+    wrong: list[str] = []
+
+    def work(first: int) -> None:
+        for i in range(first, first + 60):
+            text, keep = jobs[i % len(jobs)]
+            layers: list[int] = []
+            record = model.trace(text, keep=keep, on_layer=layers.append)
+            if record != expected[i % len(jobs)] or layers != [1, 2, 3]:
+                wrong.append(f"{text!r} in run {i} of thread {first}")
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_dropped_model_is_released(folders):
+    model = mv.load(str(folders["bert"]))
+    record = model.trace(TEXT, keep=("pattern",))
+    network, layer = weakref.ref(model.network), weakref.ref(model.network.bert.encoder.layer[0])
+    del model
+    gc.collect()
+    assert network() is None and layer() is None
+    assert record.n_layers == LAYERS  # and its records live on
+
+
+def test_tracing_does_not_pile_up_memory(models):
+    models["bert"].trace(TEXT)
+    gc.collect()
+    before = sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
+    for _ in range(5):
+        models["bert"].trace(TEXT)
+    gc.collect()
+    assert sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects()) <= before + 2
+
+
+def test_a_record_can_be_computed_with(models):
+    """Its tensors are not those of inference mode, which autograd refuses."""
+    record = models["bert"].trace(TEXT, keep=("pattern", "z", "query"))
+    for tensor in (record.pattern, record.z, record.query):
+        assert not tensor.is_inference() and not tensor.requires_grad
+    gate = torch.ones(LAYERS, HEADS, 1, 1, requires_grad=True)
+    (record.z * gate).sum().backward()
+    assert gate.grad is not None
+
+
+# -- families that give nothing ------------------------------------------------------------------
+
+
+def test_a_family_without_attention_is_refused():
+    config = tf.MambaConfig(vocab_size=len(WORDS), hidden_size=8, num_hidden_layers=2, state_size=3)
+    network = tf.AutoModel.from_config(config).eval()
+    with pytest.raises(AttentionUnavailableError):
+        AttentionModel(network, tokenizer(pairs=False), name="mamba")
+
+
+def test_a_network_that_takes_no_text_is_refused():
+    config = tf.ViTConfig(hidden_size=10, num_hidden_layers=2, num_attention_heads=5,
+                          intermediate_size=11, image_size=16, patch_size=8)  # fmt: skip
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION).eval()
+    with pytest.raises(AttentionUnavailableError, match="plain text does not run"):
+        AttentionModel(network, tokenizer(pairs=False), name="vit")
+
+
+# -- the network inside --------------------------------------------------------------------------
+
+
+def test_running_out_of_memory_is_told(models, monkeypatch):
+    def forward(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    model = models["bert"]
+    monkeypatch.setattr(model.network.base_model, "forward", forward)
+    with pytest.raises(mv.MhaVizError, match="ran out of memory on cpu"):
+        model.trace(TEXT)
+
+
+def test_a_model_is_in_evaluation_mode_and_asks_for_no_gradients(models):
+    for model in models.values():
+        assert not model.network.training
+        assert not any(p.requires_grad for p in model.network.parameters())
+        assert isinstance(model.network, nn.Module)
+
+
+def test_repr_says_what_it_is_and_runs_nothing(models, monkeypatch):
+    def forward(*args, **kwargs):
+        pytest.fail("repr ran the network")
+
+    monkeypatch.setattr(models["bert"].network.base_model, "forward", forward)
+    assert "layers=3, heads=5" in repr(models["bert"])

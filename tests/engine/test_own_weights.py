@@ -1,0 +1,137 @@
+"""A family's own weights are shown by query and key or not at all."""
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.own_weights import check_own_weights
+from mha_viz.errors import AttentionUnavailableError
+from mha_viz.text.tokens import encode
+from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, save, spread, tokenizer
+
+WIDTH = HEADS * D_HEAD + HEADS  # even, as LED's decoder wants it
+BERT_LIKE = dict(
+    vocab_size=len(WORDS), hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=HEADS,
+    intermediate_size=37, max_position_embeddings=2 * N_CTX, pad_token_id=0,
+)  # fmt: skip
+SAMPLE_TOKENS = 13  # of the text that a model is settled by, in this vocabulary
+
+
+def longformer(window: int) -> tf.PreTrainedModel:
+    return tf.LongformerModel(tf.LongformerConfig(**BERT_LIKE, attention_window=window))
+
+
+def led() -> tf.PreTrainedModel:
+    config = tf.LEDConfig(
+        vocab_size=len(WORDS), d_model=WIDTH, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=37,
+        decoder_ffn_dim=41, attention_window=4, max_encoder_position_embeddings=N_CTX,
+        max_decoder_position_embeddings=N_CTX, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+        decoder_start_token_id=3,
+    )  # fmt: skip
+    return tf.LEDModel(config)
+
+
+def funnel() -> tf.PreTrainedModel:
+    config = tf.FunnelConfig(
+        vocab_size=len(WORDS), block_sizes=[1, 1], d_model=WIDTH, n_head=HEADS, d_head=D_HEAD,
+        d_inner=37,
+    )  # fmt: skip
+    return tf.FunnelModel(config)
+
+
+def squeezebert() -> tf.PreTrainedModel:
+    groups = dict.fromkeys(
+        ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups",
+         "output_groups"), 1,
+    )  # fmt: skip
+    return tf.SqueezeBertModel(tf.SqueezeBertConfig(**BERT_LIKE, embedding_size=WIDTH, **groups))
+
+
+def reformer() -> tf.PreTrainedModel:
+    config = tf.ReformerConfig(
+        vocab_size=len(WORDS), hidden_size=WIDTH, num_attention_heads=HEADS, attention_head_size=4,
+        attn_layers=["local", "lsh"], axial_pos_shape=(8, 8), axial_pos_embds_dim=(20, 20),
+        max_position_embeddings=64, local_attn_chunk_length=4, lsh_attn_chunk_length=4,
+        num_buckets=2, feed_forward_size=37, pad_token_id=0, eos_token_id=3, is_decoder=False,
+    )  # fmt: skip
+    return tf.ReformerModel(config)
+
+
+FOREIGN = {
+    "longformer": lambda: longformer(4),
+    # as many offsets as the text has tokens by which a model is settled
+    "longformer of that width": lambda: longformer(SAMPLE_TOKENS - 1),
+    "led": led,
+    "funnel": funnel,
+    "squeezebert": squeezebert,
+    "reformer": reformer,
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_weights_that_are_not_by_query_and_key_are_refused(name):
+    with pytest.raises(AttentionUnavailableError, match="Choose a BERT") as caught:
+        mv.AttentionModel(spread(FOREIGN[name]()), tokenizer(pairs=True), name=name)
+    assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
+
+
+def test_a_longformer_on_disk_is_refused(tmp_path):
+    folder = save(spread(longformer(4)), tmp_path / "long")
+    with pytest.raises(AttentionUnavailableError, match=r"longformer family .* \(1, 5, 13, 5\)"):
+        mv.load(str(folder))
+
+
+def test_the_text_that_settles_a_model_is_as_long_as_the_window_above():
+    from mha_viz.engine.model import _SAMPLE
+
+    assert len(encode(tokenizer(pairs=True), _SAMPLE, max_length=16).input_ids) == SAMPLE_TOKENS
+
+
+def test_weights_are_looked_at_on_every_run(monkeypatch):
+    """A family may give others for another text, as those with blocks do for a long one."""
+    network = spread(tf.DebertaV2Model(tf.DebertaV2Config(**BERT_LIKE)))
+    model = mv.AttentionModel(network, tokenizer(pairs=True), name="deberta")
+    assert model.mechanism == "eager" and model.trace("the cat sat").n_heads == HEADS
+    forward = network.forward
+
+    def by_offset(*args, **kwargs):
+        output = forward(*args, **kwargs)
+        output.attentions = tuple(weights[..., :-1] for weights in output.attentions)
+        return output
+
+    monkeypatch.setattr(network, "forward", by_offset)
+    for trace in (model.trace, lambda text: model.trace_batch([text, "the cat sat on a mat"])):
+        with pytest.raises(AttentionUnavailableError, match="for every query and key"):
+            trace("the cat sat")
+
+
+def texts(*lengths: int):
+    return [encode(tokenizer(pairs=False), " ".join(["cat"] * n), max_length=999) for n in lengths]
+
+
+def test_what_lies_behind_a_shorter_text_is_not_looked_at():
+    weights = torch.full((2, HEADS, 4, 4), 0.25)
+    weights[1, :, :2, :2], weights[1, :, :2, 2:] = 0.5, 0.0
+    weights[1, :, 2:] = torch.nan
+    check_own_weights([weights, weights], texts(4, 2), texts(4, 2), "some")
+    cross = torch.full((1, HEADS, 2, 5), 0.2)
+    check_own_weights([cross], texts(2), texts(5), "some")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_rounding_is_no_fault_in_any_precision(dtype):
+    weights = torch.randn(1, HEADS, 300, 300).mul(3).softmax(-1).to(dtype)
+    check_own_weights([weights], texts(300), texts(300), "some")
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.9, 1.2, float("nan")])
+def test_a_row_that_does_not_sum_to_one_is_refused(wrong):
+    weights = torch.full((1, HEADS, 3, 3), 1 / 3)
+    weights[0, 1, 2] = wrong / 3
+    with pytest.raises(AttentionUnavailableError, match="sum to"):
+        check_own_weights([weights], texts(3), texts(3), "some")
+    weights = torch.tensor([[-1.0, 1.0, 1.0]]).expand(1, HEADS, 3, 3)
+    with pytest.raises(AttentionUnavailableError, match="hold -1"):
+        check_own_weights([weights], texts(3), texts(3), "some")

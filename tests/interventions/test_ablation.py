@@ -1,0 +1,151 @@
+"""Before, after and the difference: against hand-made numbers, and every kind of target."""
+
+import math
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.engine.head_changes import reference_means
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.interventions.ablation import compare, kl_divergence
+
+TEXT = "The boy went to the store and"
+HEADS = [(1, 3), (2, 6)]
+
+
+@pytest.fixture(scope="module")
+def gpt() -> AttentionModel:
+    return mv.load("tiny-gpt2")
+
+
+@pytest.fixture(scope="module")
+def masked() -> AttentionModel:
+    return mv.load("tiny-bert")
+
+
+def test_before_and_after_are_the_predictions(gpt):
+    found = gpt.ablate(TEXT, HEADS, position=3, top_k=4)
+    gates = torch.ones(gpt.n_layers, gpt.n_heads)
+    for place in HEADS:
+        gates[place] = 0
+    before, after = (gpt.predict(TEXT, g, position=3, top_k=4) for g in (None, gates))
+    assert torch.equal(found.before.log_probs, before.log_probs)
+    assert torch.equal(found.after.log_probs, after.log_probs)
+    assert found.intervention.heads == tuple(HEADS) and found.averaged == ""
+    p, q = before.log_probs.double().exp(), after.log_probs.double().exp()
+    assert found.kl == pytest.approx(float((p * (p / q).log()).sum()), rel=1e-4)
+    assert "zero L1 H3, L2 H6, kl=" in repr(found)
+
+
+def test_losses_before_and_after(gpt):
+    found = gpt.ablate(TEXT, HEADS)
+    assert found.loss_changes[0] is None
+    for change, a, b in zip(
+        found.loss_changes[1:], found.before.losses[1:], found.after.losses[1:], strict=True
+    ):
+        assert change == b - a
+    assert found.loss_change == pytest.approx(found.after.loss - found.before.loss)
+    table = found.loss_table()
+    assert list(table.token) == [token.text for token in found.before.tokens]
+    assert math.isnan(table.change[0]) and table.change[1] == found.loss_changes[1]
+
+
+def test_scale_by_one_and_nothing_else_changes_nothing(gpt):
+    found = gpt.ablate(TEXT, HEADS, "scale", factor=1)
+    assert found.kl == 0 and set(found.loss_changes[1:]) == {0.0}
+
+
+def test_the_table_has_the_likeliest_of_both(gpt):
+    found = gpt.ablate(TEXT, [(0, h) for h in range(8)], top_k=5)
+    table = found.table()
+    assert tuple(table.id[:5]) == found.before.ids
+    assert set(table.id) == set(found.before.ids) | set(found.after.ids)
+    assert tuple(table.before[:5]) == pytest.approx(found.before.probabilities)
+    assert list(table.change) == pytest.approx(list(table.after - table.before))
+    assert list(table.log_change) == pytest.approx(
+        [float(found.after.log_probs[i] - found.before.log_probs[i]) for i in table.id]
+    )
+
+
+def test_targets(gpt):
+    found = gpt.ablate(TEXT, HEADS, target="he", against="she")
+    he, she = gpt.tokenizer.convert_tokens_to_ids(["Ġhe", "Ġshe"])
+    assert (found.target.id, found.against.id) == (he, she)
+    assert (found.target.text, found.target.continues) == ("he", False)
+    with torch.no_grad():
+        rows = gpt.network(**gpt.tokenizer(TEXT, return_tensors="pt")).logits[0, -1]
+    assert found.target.before == pytest.approx(float(rows.log_softmax(-1)[he]), abs=1e-5)
+    assert found.logit_difference_before == pytest.approx(float(rows[he] - rows[she]), abs=1e-4)
+    assert found.target.change == found.target.after - found.target.before
+    assert found.logit_difference_after == found.target.after - found.against.after
+    assert gpt.ablate(TEXT, HEADS, target=he).target == found.target
+    alone = gpt.ablate(TEXT, HEADS, target="he")
+    assert alone.against is None and alone.logit_difference_after is None
+
+
+def test_a_target_after_white_space_has_no_space_of_its_own(gpt):
+    time = gpt.ablate("Once upon a\n", HEADS, target="time").target
+    assert gpt.tokenizer.convert_ids_to_tokens(time.id) == "time"
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("Constantinople", r"is \d tokens for this model: .* · .*\. A target is one token"),
+        ("two words", r"is 2 tokens for this model: two · words"),
+        (4096, r"number in 0\.\.4095, got 4096"),
+        (-1, "got -1"),
+    ],
+)
+def test_targets_that_are_none(gpt, target, message):
+    with pytest.raises(ArgumentError, match=message):
+        gpt.ablate(TEXT, HEADS, target=target)
+
+
+def test_a_word_that_the_vocabulary_lacks(masked):
+    with pytest.raises(ArgumentError, match="not in this model's vocabulary"):
+        masked.ablate("The [MASK] sat.", HEADS, target="猫")
+    with pytest.raises(ArgumentError, match="tokens for this model"):
+        masked.ablate("The [MASK] sat.", HEADS, target="unbelievableish")
+
+
+def test_against_alone(gpt):
+    with pytest.raises(ArgumentError, match="against needs a target"):
+        gpt.ablate(TEXT, HEADS, against="she")
+
+
+def test_masked_models(masked):
+    found = masked.ablate("The [MASK] sat on the mat.", HEADS, target="cat", pseudo_loss=True)
+    assert found.before.objective == "masked" and found.before.position == 2
+    assert found.kl > 0 and found.target.text == "cat"
+    assert found.loss_changes[2] is None and found.loss_change is not None
+    assert masked.ablate("The [MASK] sat.", HEADS).loss_change is None
+
+
+def test_the_mean_says_over_what(gpt):
+    texts = ["A dog ran home.", "She said no."]
+    own, listed = gpt.ablate(TEXT, HEADS, "mean"), gpt.ablate(TEXT, HEADS, "mean", reference=texts)
+    assert own.averaged == "the 7 positions of this text"
+    means = reference_means(gpt, texts)
+    assert listed.averaged == f"the {means.n_positions} positions of 2 reference texts"
+    ready = gpt.ablate(TEXT, HEADS, "mean", reference=means)
+    assert ready.kl == listed.kl != own.kl
+
+
+def test_a_page_may_keep_the_prediction_before(gpt):
+    before, off = gpt.predict(TEXT), Intervention(HEADS)
+    after = gpt.predict(TEXT, intervention=off)
+    found = compare(gpt, before, after, off, target="he")
+    assert found.kl == gpt.ablate(TEXT, HEADS).kl and found.target.text == "he"
+    with pytest.raises(ArgumentError, match="one place of one text"):
+        compare(gpt, before, gpt.predict(TEXT, position=1), off)
+
+
+def test_kl_by_hand():
+    p, q = torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.25, 0.5, 0.25])
+    assert kl_divergence(p.log(), q.log()) == pytest.approx(0.5 * math.log(2))
+    assert kl_divergence(p.log(), p.log()) == 0
+    assert kl_divergence(q.log(), p.log()) == math.inf

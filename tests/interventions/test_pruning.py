@@ -1,0 +1,268 @@
+"""Heads taken away one after the other, and at random: against plain losses under gates."""
+
+import itertools
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
+from mha_viz.interventions import pruning as module
+from mha_viz.interventions.importance import ONE_TEXT, head_importance, t_interval
+from mha_viz.interventions.pruning import (
+    SAME_TEXTS,
+    mean_similarity,
+    pruning_curve,
+    redundancy_order,
+)
+from mha_viz.interventions.robustness import robustness
+from mha_viz.prediction.loss import losses
+from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT
+from tests.making.families import build
+
+TEXTS = [TEXT, OTHER, "a cat ran"]
+TOTAL = LAYERS * HEADS
+EVERY = list(itertools.product(range(LAYERS), range(HEADS)))
+ORDERS = ["ablation", "gradient", "redundancy", "random"]
+
+
+def without(heads) -> torch.Tensor:
+    gates = torch.ones(LAYERS, HEADS)
+    for layer, head in heads:
+        gates[layer, head] = 0.0
+    return gates
+
+
+# -- the curve -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_curve_is_the_loss_of_fewer_and_fewer_heads(models, name, order):
+    model = models[name]
+    curve = pruning_curve(model, TEXTS, order, steps=6, n_seeds=3)
+    assert curve.order == order and curve.n_texts == 3
+    assert curve.values.shape == (3 if order == "random" else 1, 7, 3)
+    assert curve.n_off.tolist() == [0, 2, 5, 8, 10, 12, 15]
+    share = curve.share_left
+    assert share[0] == 1 and share[-1] == 0 and (share[1:] < share[:-1]).all()
+    for run, removed in enumerate(curve.removed):
+        assert sorted(removed) == EVERY
+        for point, n in enumerate(curve.n_off.tolist()):
+            expected = losses(model, TEXTS, without(removed[:n]))
+            assert (curve.values[run, point] - expected).abs().max() <= 1e-5
+    whole, nothing = losses(model, TEXTS), losses(model, TEXTS, torch.zeros(LAYERS, HEADS))
+    assert (curve.values[:, 0] - whole).abs().max() <= 1e-5
+    assert (curve.values[:, -1] - nothing).abs().max() <= 1e-5
+
+
+def test_heads_go_in_the_order_of_their_importance(models):
+    model = models["gpt2"]
+    for method in ("ablation", "gradient"):
+        known = head_importance(model, TEXTS, method)
+        curve = pruning_curve(model, TEXTS, method, steps=3)
+        values = [known.mean[head] for head in curve.removed[0]]
+        assert values == sorted(values)
+        again = pruning_curve(model, TEXTS, known, steps=3)
+        assert again.removed == curve.removed and again.order == method
+        assert torch.equal(again.values, curve.values)
+
+
+def test_orders_from_other_texts_and_what_is_said_of_the_same(models):
+    model = models["gpt2"]
+    same = pruning_curve(model, TEXTS, "ablation", steps=2)
+    assert same.notes == (SAME_TEXTS,)
+    for given in ([OTHER], OTHER):
+        other = pruning_curve(model, [TEXT], "ablation", steps=2, order_texts=given)
+        assert other.notes == (ONE_TEXT,)
+        assert other.removed == pruning_curve(model, [OTHER], "ablation", steps=2).removed
+    assert pruning_curve(model, TEXTS, "random", steps=2).notes == ()
+
+
+def test_random_orders_are_the_same_at_every_call_and_leave_torchs_random_numbers_alone(models):
+    curve = pruning_curve(models["bert"], TEXTS, "random", steps=4, n_seeds=4)
+    torch.manual_seed(29)
+    expected = torch.rand(3)
+    torch.manual_seed(29)
+    again = pruning_curve(models["bert"], TEXTS, "random", steps=4, n_seeds=4)
+    assert torch.equal(torch.rand(3), expected)
+    assert curve.removed == again.removed and torch.equal(curve.values, again.values)
+    assert len(set(curve.removed)) == 4
+    fewer = pruning_curve(models["bert"], TEXTS, "random", steps=4, n_seeds=2)
+    assert fewer.removed == curve.removed[:2]
+
+
+def test_bands_and_intervals(models):
+    curve = pruning_curve(models["gpt2"], TEXTS, "random", steps=5, n_seeds=4)
+    means = curve.values.mean(2)
+    assert torch.equal(curve.lowest, means.amin(0)) and torch.equal(curve.highest, means.amax(0))
+    assert curve.lowest[0] == curve.highest[0]
+    assert (curve.loss - means.mean(0)).abs().max() <= 1e-12
+    _, low, high = t_interval(curve.values.mean(0).T)
+    assert torch.equal(curve.low, low) and torch.equal(curve.high, high)
+    table = curve.table()
+    assert table.loss.tolist() == curve.loss.tolist()
+    assert table.share_left.tolist() == curve.share_left.tolist()
+    assert table.change[0] == table.change_low[0] == table.change_high[0] == 0
+    assert table.change[5] == pytest.approx(float(curve.loss[5] - curve.loss[0]))
+    assert (table.change_low[1:] < table.change_high[1:]).all()
+    assert set(table.order) == {"random"} and set(table.runs) == {4} and set(table.texts) == {3}
+    alone = pruning_curve(models["gpt2"], TEXT, "gradient", steps=5)
+    assert alone.low.isnan().all() and alone.notes == (ONE_TEXT, SAME_TEXTS)
+    assert torch.equal(alone.lowest, alone.loss)
+
+
+def test_no_more_steps_than_heads_and_orders_that_are_given(models):
+    order = list(reversed(EVERY))
+    curve = pruning_curve(models["bert"], TEXT, order, steps=1000)
+    assert curve.n_off.tolist() == list(range(TOTAL + 1))
+    assert curve.order == "given" and curve.removed == (tuple(order),)
+    assert pruning_curve(models["bert"], TEXT, order, steps=1).n_off.tolist() == [0, TOTAL]
+
+
+def test_orders_that_are_none(models):
+    model = models["bert"]
+    for order in (EVERY[:-1], [*EVERY[:-1], (0, 0)], [*EVERY[:-1], (LAYERS, 0)], [],
+                  [*EVERY[:-1], (LAYERS - 2, HEADS + HEADS - 1)]):  # fmt: skip
+        with pytest.raises(ArgumentError, match=f"each of the {TOTAL} heads"):
+            pruning_curve(model, TEXT, order)
+    with pytest.raises(ArgumentError, match="one of ablation, gradient, redundancy, random"):
+        pruning_curve(model, TEXT, "alphabet")
+    with pytest.raises(ArgumentError, match="has 2 and 6"):
+        module._orders(build("llama"), TEXTS, head_importance(model, TEXT), 1, 0.15, None)
+    for bad in (dict(steps=0), dict(n_seeds=0)):
+        with pytest.raises(ArgumentError, match="1 or more"):
+            pruning_curve(model, TEXT, **bad)
+
+
+def test_what_cannot_be_pruned(models):
+    with pytest.raises(AttentionUnavailableError, match="without a head that predicts"):
+        pruning_curve(build("llama"), TEXT)
+    with pytest.raises(AttentionUnavailableError, match="encoder-decoder"):
+        robustness(build("t5"), TEXT)
+    with pytest.raises(TextError, match="one token"):
+        pruning_curve(models["gpt2"], "cat", "random")
+    with pytest.raises(TextError, match="no text"):
+        pruning_curve(models["gpt2"], TEXT, "redundancy", order_texts=[])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_progress_may_stop(models, order):
+    told = []
+    pruning_curve(models["gpt2"], TEXTS, order, steps=4, on_progress=lambda *n: told.append(n))
+    assert sum(done == 0 for done, _ in told) >= 1 and told[-1][0] == told[-1][1]
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pruning_curve(models["gpt2"], TEXTS, order, on_progress=stop)
+
+
+def test_pruning_the_shipped_gpt2_by_importance_is_better_than_at_random():
+    texts = ["Once upon a time there was a little dog.", "The sun was warm and the girl was happy."]
+    model = mv.load("tiny-gpt2")
+    at_random = pruning_curve(model, texts, "random", steps=8)
+    other = ["One day a boy found a big red ball in the park.", "The cat was sad. She was lost."]
+    chosen = pruning_curve(model, texts, "ablation", steps=8, order_texts=other)
+    assert (chosen.loss[1:5] < at_random.loss[1:5]).all()
+    assert chosen.loss[-1] == pytest.approx(float(at_random.loss[-1]))
+
+
+# -- redundancy ----------------------------------------------------------------------------------
+
+
+def test_twins_go_first_and_one_of_them_stays():
+    alike = torch.full((6, 6), 0.1).fill_diagonal_(1.0)
+    for i, j, value in ((0, 3, 0.99), (1, 4, 0.95), (3, 4, 0.5)):
+        alike[i, j] = alike[j, i] = value
+    order = redundancy_order(alike)
+    assert sorted(order) == list(range(6))
+    assert order[:2] == [
+        3,
+        4,
+    ]  # 3 has a nearer next twin than 0; 4 and 1 are equals once it is gone
+    assert {0, 1} <= set(order[2:])
+
+
+def test_heads_without_a_known_likeness():
+    alike = torch.full((4, 4), torch.nan)
+    alike[1, 2] = alike[2, 1] = 0.3
+    assert redundancy_order(alike)[0] in (1, 2)
+    assert sorted(redundancy_order(alike)) == [0, 1, 2, 3]
+    assert sorted(redundancy_order(torch.full((4, 4), torch.nan))) == [0, 1, 2, 3]
+    assert redundancy_order(torch.ones(1, 1)) == [0]
+
+
+def test_likeness_is_the_mean_over_texts(models):
+    one, other = (mv.head_similarity(models["bert"].trace(text), "cka") for text in (TEXT, OTHER))
+    found = mean_similarity(models["bert"], [TEXT, OTHER])
+    # a head whose output hardly differs from token to token may have no likeness on one of them
+    assert (found - torch.stack((one, other)).nanmean(0)).abs().max() <= 1e-6
+    removed = pruning_curve(models["bert"], [TEXT, OTHER], "redundancy", steps=1).removed[0]
+    assert removed == tuple(divmod(i, HEADS) for i in redundancy_order(found))
+
+
+# -- one head or two -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_robustness_is_plain_losses(models, name):
+    model = models[name]
+    found = robustness(model, TEXTS, n_draws=7)
+    whole = losses(model, TEXTS)
+    assert (found.loss - whole).abs().max() <= 1e-5
+    heads = [tuple(head) for head in found.heads.tolist()]
+    assert len(set(heads)) == 7 and set(heads) <= set(EVERY)
+    for head, change in zip(heads, found.change, strict=True):
+        expected = losses(model, TEXTS, without([head])) - whole
+        assert (change - expected).abs().max() <= 2e-5
+    pairs = [tuple(map(tuple, pair)) for pair in found.pairs.tolist()]
+    assert len(set(pairs)) == 7 and all(a < b for a, b in pairs)
+    for (a, b), together, apart in zip(pairs, found.pair_change, found.apart, strict=True):
+        alone = [losses(model, TEXTS, without([head])) - whole for head in (a, b)]
+        assert (apart - sum(alone)).abs().max() <= 5e-5
+        assert (together - (losses(model, TEXTS, without([a, b])) - whole)).abs().max() <= 2e-5
+    assert torch.equal(found.extra, found.pair_change - found.apart)
+
+
+def test_draws_are_seeded_and_all_heads_are_taken_where_there_are_no_more(models):
+    model = models["gpt2"]
+    one, again, other = (robustness(model, TEXTS, 5, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(one.heads, again.heads) and torch.equal(one.pair_change, again.pair_change)
+    assert not torch.equal(one.pairs, other.pairs)
+    every = robustness(model, TEXTS, 10_000)
+    assert [tuple(head) for head in every.heads.tolist()] == EVERY
+    assert len(every.pairs) == TOTAL * (TOTAL - 1) // 2
+    off = head_importance(model, TEXTS).values.flatten(1).T
+    assert (every.change - off).abs().max() <= 2e-5
+
+
+def test_the_numbers_of_a_summary(models):
+    found = robustness(models["gpt2"], TEXTS, 10_000, tolerance=0.002)
+    numbers = found.summary()
+    change = found.change.mean(1)
+    mean, low, high = t_interval(found.change.mean(0))
+    assert (numbers["mean"], numbers["mean_low"], numbers["mean_high"]) == (mean, low, high)
+    assert numbers["q50"] == pytest.approx(float(change.quantile(0.5)))
+    assert numbers["q05"] <= numbers["q25"] <= numbers["q50"] <= numbers["q75"] <= numbers["q95"]
+    assert numbers["unharmed"] == float((change.abs() <= 0.002).sum()) / TOTAL
+    assert numbers["unharmed"] + numbers["worse"] + numbers["better"] == pytest.approx(1)
+    assert numbers["extra"] == pytest.approx(float(found.extra.mean()))
+    assert numbers["compensating"] == float((found.extra.mean(1) > 0.002).double().mean())
+    assert 0 < numbers["compensating"] + numbers["overlapping"] <= 1
+    table, pairs = found.table(), found.pair_table()
+    assert table.change.tolist() == change.tolist() and len(table) == TOTAL
+    assert list(pairs.columns) == ["layer", "head", "other_layer", "other_head", "change", "apart",
+                                   "extra"]  # fmt: skip
+    assert pairs.extra.tolist() == pytest.approx((pairs.change - pairs.apart).tolist())
+    first = pairs.iloc[0]
+    assert (first.layer, first["head"], first.other_layer, first.other_head) == (0, 0, 0, 1)
+
+
+def test_one_text_and_what_is_no_draw(models):
+    found = robustness(models["bert"], TEXT, 3)
+    assert found.notes == (ONE_TEXT,) and found.summary()["mean_low"] != found.summary()["mean_low"]
+    for bad in (dict(n_draws=0), dict(tolerance=-0.1), dict(tolerance=float("nan"))):
+        with pytest.raises(ArgumentError, match="n_draws must be 1 or more"):
+            robustness(models["bert"], TEXT, **bad)

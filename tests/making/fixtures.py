@@ -1,0 +1,30 @@
+"""The tiny checkpoints on disk, and the models loaded from them: fixtures for all rooms.
+
+Nothing of mha_viz is imported before a test asks: shapes are checked in what is imported later.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.making.checkpoints import bert, save
+
+    return save(bert(), tmp_path_factory.mktemp("checkpoints") / "bert")
+
+
+@pytest.fixture(scope="module")
+def folders(folder: Path) -> dict[str, Path]:
+    from tests.making.checkpoints import gpt2, save
+
+    return {"bert": folder, "gpt2": save(gpt2(), folder.with_name("gpt2"), pairs=False)}
+
+
+@pytest.fixture(scope="module")
+def models(folders: dict[str, Path]) -> dict[str, Any]:
+    import mha_viz as mv
+
+    return {name: mv.load(str(folder)) for name, folder in folders.items()}

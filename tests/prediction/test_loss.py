@@ -1,0 +1,210 @@
+"""The loss of texts: against the networks' own, alone and together, and what has none."""
+
+import threading
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import (
+    ArgumentError,
+    AttentionUnavailableError,
+    ShapeError,
+    TextError,
+)
+from mha_viz.prediction.loss import losses, questions
+from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
+from tests.making.families import FAMILIES, build
+
+MASK = 4
+SHORT = "a cat ran"
+
+
+def own_causal_loss(model: AttentionModel, text: str) -> float:
+    ids = torch.tensor([model.tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        return float(model.network(input_ids=ids, labels=ids).loss)
+
+
+def own_masked_loss(model: AttentionModel, text: str, step: int = 7) -> float:
+    """By the definition: every step-th of the text's own tokens hidden, the network's own loss."""
+    ids = torch.tensor(model.tokenizer(text)["input_ids"])
+    own = [i for i, token in enumerate(ids.tolist()) if token not in (2, 3)]
+    step = min(step, len(own))
+    total = 0.0
+    for first in range(step):
+        places = own[first::step]
+        hidden, labels = ids.clone(), torch.full_like(ids, -100)
+        hidden[places], labels[places] = MASK, ids[places]
+        with torch.no_grad():
+            found = model.network(input_ids=hidden[None], labels=labels[None]).loss
+        total += float(found) * len(places)
+    return total / len(own)
+
+
+# -- against the networks' own -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [TEXT, OTHER, SHORT])
+def test_it_is_the_networks_own_loss(models, text):
+    assert abs(losses(models["gpt2"], text)[0] - own_causal_loss(models["gpt2"], text)) <= 1e-5
+    assert abs(losses(models["bert"], text)[0] - own_masked_loss(models["bert"], text)) <= 1e-5
+
+
+def test_the_shipped_models_predict_better_than_chance():
+    text = "The little girl went to the park with her mother. She was very happy."
+    for name in ("tiny-gpt2", "tiny-bert"):
+        model = mv.load(name)
+        found = losses(model, text)
+        assert 0 < float(found[0]) < torch.tensor(float(model.d_vocab)).log() / 2
+
+
+@pytest.mark.parametrize(("share", "step"), [(1.0, 1), (0.5, 2), (1 / 3, 3), (0.15, 7), (0.01, 8)])
+def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
+    asked = questions(models["bert"], OTHER, share)  # 8 words
+    assert len(asked.rows) == step
+    assert sorted(place for places in asked.places for place in places) == list(range(1, 9))
+    for row, places, answers in zip(asked.rows, asked.places, asked.answers, strict=True):
+        assert [i for i, token in enumerate(row.input_ids) if token == MASK] == list(places)
+        assert max(len(places) for places in asked.places) - len(places) <= 1
+        assert answers == tuple(models["bert"].tokenizer(OTHER)["input_ids"][i] for i in places)
+    found = losses(models["bert"], OTHER, masked_share=share)
+    assert abs(found[0] - own_masked_loss(models["bert"], OTHER, step)) <= 1e-5
+
+
+def test_a_mask_that_was_typed_is_not_asked_for(models):
+    asked = questions(models["bert"], "the [MASK] sat on a mat", 1.0)
+    assert asked.places == ((1, 3, 4, 5, 6),)
+
+
+# -- alone and together --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_texts_of_any_lengths_together_are_what_they_are_alone(models, name):
+    texts = [TEXT, SHORT, OTHER, "cat the", SHORT]
+    found = losses(models[name], texts)
+    alone = torch.cat([losses(models[name], text) for text in texts])
+    assert found.dtype == torch.float64 and found.shape == (5,)
+    assert (found - alone).abs().max() <= 1e-5
+    assert (found[1] - found[4]).abs() <= 1e-6
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_settings_together_are_what_they_are_alone(models, name):
+    gates = torch.rand(5, LAYERS, HEADS, generator=torch.Generator().manual_seed(1)) * 2
+    gates[1], gates[3] = 1.0, gates[0]
+    texts = [TEXT, OTHER]
+    found = losses(models[name], texts, gates)
+    assert found.shape == (5, 2)
+    for one, setting in zip(found, gates, strict=True):
+        assert (one - losses(models[name], texts, setting)).abs().max() <= 1e-5
+    assert (found[1] - losses(models[name], texts)).abs().max() <= 1e-5
+    assert torch.equal(found[0], found[3]) and (found[0] - found[1]).abs().min() > 1e-4
+
+
+@pytest.mark.parametrize("budget", [1, 40, 200])
+def test_small_budgets_change_nothing(models, monkeypatch, budget):
+    gates = torch.rand(9, LAYERS, HEADS, generator=torch.Generator().manual_seed(1))
+    whole = [losses(models[name], [TEXT, OTHER], gates) for name in ("bert", "gpt2")]
+    monkeypatch.setattr("mha_viz.prediction.loss.MAX_TOKENS", budget)
+    monkeypatch.setattr("mha_viz.prediction.loss.MAX_LOGIT_BYTES", 100 * budget)
+    for name, expected in zip(("bert", "gpt2"), whole, strict=True):
+        found = losses(models[name], [TEXT, OTHER], gates)
+        assert (found - expected).abs().max() <= 1e-5
+
+
+def test_two_threads_do_not_mix(models):
+    model = models["gpt2"]
+    settings = [torch.full((LAYERS, HEADS), factor) for factor in (0.0, 0.5, 1.0, 1.5)]
+    expected = [losses(model, [TEXT, OTHER], gates) for gates in settings]
+    wrong = []
+
+    def again(gates, right):
+        for _ in range(10):
+            if (losses(model, [TEXT, OTHER], gates) - right).abs().max() > 1e-5:
+                wrong.append(gates)
+
+    threads = [
+        threading.Thread(target=again, args=pair) for pair in zip(settings, expected, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_progress_is_told_and_may_stop(models):
+    told = []
+    losses(
+        models["bert"], OTHER, torch.rand(2, LAYERS, HEADS), on_progress=lambda *n: told.append(n)
+    )
+    assert told[0] == (0, 14) and told[-1] == (14, 14)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        losses(models["bert"], OTHER, on_progress=stop)
+
+
+# -- what has no loss ----------------------------------------------------------------------------
+
+
+def test_nothing_to_predict(models):
+    with pytest.raises(TextError, match=r"Text 2 of 2 has one token for .*gpt2"):
+        losses(models["gpt2"], [TEXT, "cat"])
+    with pytest.raises(TextError, match="no token of its own"):
+        losses(models["bert"], "[MASK]")
+    assert losses(models["bert"], "cat").isfinite().all()
+    with pytest.raises(TextError, match="no text"):
+        losses(models["bert"], [])
+    with pytest.raises(TextError, match="empty"):
+        losses(models["bert"], [TEXT, " "])
+
+
+def test_a_long_text_is_cut_and_says_so(models):
+    asked = questions(models["gpt2"], ["cat " * 50, TEXT])
+    assert len(asked.answers[0]) == models["gpt2"].n_ctx - 1
+    assert asked.n_answers.tolist() == [models["gpt2"].n_ctx - 1, 5]
+    assert len(asked.notes) == 1 and "was cut" in asked.notes[0]
+
+
+def test_models_without_a_loss():
+    with pytest.raises(AttentionUnavailableError, match="LlamaModel without a head that predicts"):
+        losses(build("llama"), TEXT)
+    with pytest.raises(AttentionUnavailableError, match="encoder-decoder"):
+        losses(build("t5"), TEXT)
+    network = tf.AutoModelForMaskedLM.from_config(
+        FAMILIES["distilbert"][0], attn_implementation=IMPLEMENTATION
+    )
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="without a mask")
+    model.tokenizer.mask_token = None
+    with pytest.raises(AttentionUnavailableError, match="has no mask token"):
+        losses(model, TEXT)
+    sizes = dict(
+        vocab_size=model.d_vocab, hidden_size=20, num_hidden_layers=2, num_attention_heads=5
+    )
+    network = tf.AutoModelForMaskedLM.from_config(tf.DebertaV2Config(**sizes, intermediate_size=37))
+    model = AttentionModel(network, tokenizer(pairs=False), name="by itself")
+    with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+        losses(model, TEXT)
+
+
+def test_gates_and_shares_that_do_not_fit(models):
+    model = models["bert"]
+    for shape in [(LAYERS,), (HEADS, LAYERS), (0, LAYERS, HEADS), (1, 2, LAYERS, HEADS)]:
+        with pytest.raises(ShapeError, match=f"{LAYERS} layers of {HEADS} heads"):
+            losses(model, TEXT, torch.ones(shape))
+    gates = torch.ones(LAYERS, HEADS)
+    gates[1, 1] = torch.nan
+    with pytest.raises(ArgumentError, match="NaN"):
+        losses(model, TEXT, gates)
+    for share in (0.0, -1.0, 1.1, float("nan")):
+        with pytest.raises(ArgumentError, match="masked_share"):
+            losses(model, TEXT, masked_share=share)

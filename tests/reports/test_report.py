@@ -1,0 +1,207 @@
+"""The report card: every number is the metric's own, and a copied head is its twin's twin."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core import metrics
+from mha_viz.core.measure import PAIR_MEASURES, distances, measure, text_baselines
+from mha_viz.errors import ArgumentError, NotKeptError
+from mha_viz.reports.report import KEEP, report
+from tests.core.records import make
+
+TEXT = "The dog saw the cat and the cat saw the dog in the garden."
+
+
+@pytest.fixture(scope="module")
+def model() -> mv.AttentionModel:
+    return mv.load("tiny-gpt2")
+
+
+@pytest.fixture(scope="module")
+def record(model: mv.AttentionModel) -> mv.AttentionRecord:
+    return model.trace(TEXT, keep=KEEP)
+
+
+@pytest.fixture(scope="module")
+def full(model: mv.AttentionModel, record: mv.AttentionRecord) -> pd.DataFrame:
+    return mv.head_report(record, model)
+
+
+def test_a_row_for_each_head_and_a_column_for_each_metric(full, record) -> None:
+    assert list(zip(full.layer, full["head"], strict=True)) == [
+        (i, j) for i in range(4) for j in range(8)
+    ]
+    heads = {key for key, m in metrics.METRICS.items() if m.of == "head"}
+    hidden = {"next_token", "special_token", "separator_token"}  # a causal text without markers
+    assert heads - hidden <= set(full) and not hidden & set(full)
+    for key, values in measure(record).items():
+        assert full[key].to_numpy() == pytest.approx(values.flatten().numpy()), key
+    assert not full.drop(columns=["labels", "why"]).isna().any().any()
+
+
+def test_every_score_has_its_baselines(full, record) -> None:
+    found = text_baselines(record)
+    for key in measure(record):
+        assert f"{key}_random" in full
+        if key == "duplicate_token":
+            continue
+        assert full[f"{key}_uniform"][0] == pytest.approx(found[key].uniform)
+        assert full[f"{key}_offset"][0] == pytest.approx(found[key].offset)
+    assert full["previous_token_offset"][0] == 1.0
+    assert full["induction_random"][0] < 0.2 < full["induction"].max()
+
+
+def test_labels_say_why(full) -> None:
+    best = full.loc[full.previous_token.idxmax()]
+    assert "Previous token" in best.labels.split("; ")
+    assert f"{best.previous_token:.3g}" in best.why and "needs 0.5" in best.why
+    induction = full.loc[full.induction.idxmax()]
+    assert "Induction" in induction.labels and induction.induction_low > 0.4
+    assert (full.labels == "").any()  # a head may have none
+
+
+def test_without_a_model_what_needs_one_is_left_out(record) -> None:
+    table = mv.head_report(record)
+    assert not {"induction", "entropy_random"} & set(table) and "entropy_uniform" in table
+
+
+def test_a_head_that_copies_another_is_its_twin() -> None:
+    base = make(value=None)
+    pattern, z = base.pattern.clone(), base.kept("z").clone()
+    noise = torch.rand(pattern.shape[2:], generator=torch.Generator().manual_seed(5))
+    pattern[1, 2] = 0.99 * pattern[0, 1] + 0.01 * noise / noise.sum(-1, keepdim=True)
+    z[1, 2] = 3 * z[0, 1]
+    table = mv.head_report(replace(base, pattern=pattern, z=z))
+    row = table[(table.layer == 1) & (table["head"] == 2)].iloc[0]
+    assert row.twin == "L0 H1" and row.twin_hellinger < 0.05
+    assert row.output_twin == "L0 H1" and row.output_twin_cka == pytest.approx(1.0, abs=1e-5)
+    other = table[(table.layer == 0) & (table["head"] == 1)].iloc[0]
+    assert other.twin == "L1 H2"
+
+
+@pytest.mark.parametrize("name", PAIR_MEASURES)
+def test_likenesses_are_the_metrics_own(record, name) -> None:
+    matrix = mv.head_similarity(record, name)
+    assert matrix.shape == (32, 32) and torch.equal(matrix, matrix.T)
+    apart = distances(record, name)
+    assert torch.all(apart >= 0) and apart.diagonal().abs().max() < 1e-3
+
+
+def test_an_unknown_measure_is_refused(record) -> None:
+    with pytest.raises(ArgumentError, match=r"hellinger.*'l2'"):
+        mv.head_similarity(record, "l2")
+    with pytest.raises(NotKeptError, match="z"):
+        mv.head_similarity(mv.load("tiny-gpt2").trace(TEXT, keep=("pattern",)), "cka")
+
+
+def test_one_token_has_numbers_or_nothing(model) -> None:
+    record = model.trace("a", keep=KEEP)
+    assert len(record.tokens) == 1
+    table = mv.head_report(record, model)
+    assert (table.entropy == 0).all() and (table.self_token == 1).all()
+    assert "previous_token" not in table
+    assert table.output_twin.isna().all()  # one token's outputs do not vary
+
+
+def test_merged_and_shortened_records_say_what_they_are(model, record) -> None:
+    words = report(record.merge_words(), model)
+    assert any("words" in note for note in words.notes)
+    assert words.baselines["entropy"].random is not None
+    less = report(record.without_first(), model)
+    assert any("left out" in note for note in less.notes)
+    assert less.baselines["entropy"].random is None
+    assert less.baselines["entropy"].uniform == pytest.approx(
+        np.log(np.arange(1, len(record.tokens))).mean(), rel=1e-5
+    )
+
+
+def test_parameters_of_heads(model) -> None:
+    W = torch.cat(model.head_weights("W_Q")).flatten(1).double()
+    want = torch.nn.functional.cosine_similarity(W[:, None], W[None], dim=-1)
+    got = mv.parameter_similarity(model, "W_Q")
+    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    Q, K = (torch.cat(model.head_weights(name)).double() for name in ("W_Q", "W_K"))
+    product = (Q @ K.mT).flatten(1)
+    want = torch.nn.functional.cosine_similarity(product[:, None], product[None], dim=-1)
+    got = mv.parameter_similarity(model, "W_QK")
+    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    V, out = (torch.cat(model.head_weights(name)).double() for name in ("W_V", "W_O"))
+    out = out if out.shape[-1] == model.d_model else out.mT
+    U, _, W = torch.linalg.svd(V @ out)
+    reads, writes = U[..., : model.d_head], W[..., : model.d_head, :].mT
+    want = torch.ones(32, 32, dtype=torch.float64)
+    for bases in (reads, writes):
+        for i, j in np.ndindex(32, 32):
+            want[i, j] *= (bases[i].mT @ bases[j]).square().sum() / model.d_head
+    got = mv.parameter_similarity(model, "W_OV", "subspace_overlap")
+    torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
+    layer = mv.parameter_similarity(model, "W_V")[8:16, 8:16].double()
+    off = layer[~torch.eye(8, dtype=torch.bool)]
+    assert mv.diversity(model, 1, "W_V") == pytest.approx(float((1 - off.abs()).mean()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: mv.parameter_similarity(m, "W_X"), "W_Q, W_K"),
+        (lambda m: mv.parameter_similarity(m, "W_QK", "angle"), "must be one of cosine, sub"),
+        (lambda m: mv.diversity(m, 99), "0..3"),
+        (lambda m: mv.diversity(m, 0, "W_QK"), "W_Q, W_K"),
+    ],
+)
+def test_what_there_is_not_is_named(model, call, message) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        call(model)
+
+
+def test_a_model_too_small_for_the_induction_probe_is_measured_all_the_same(monkeypatch) -> None:
+    model = mv.load("tiny-gpt2")
+    monkeypatch.setattr(model, "n_ctx", 3)  # no text fits twice
+    made = report(model.trace("a b"), model)
+    assert "induction" not in made.scores and made.induction is None
+    assert any(
+        note.startswith("Induction was not probed: tiny-gpt2 takes 3 tokens") for note in made.notes
+    )
+
+
+def test_tokens_left_out_without_scaling_are_measured_and_said(model, record) -> None:
+    made = report(record.without_first(renormalize=False), model)
+    assert any("rows not scaled back" in note for note in made.notes)
+    assert not any("rows scaled back" in note for note in made.notes)
+    assert all(values.isfinite().all() for values in made.scores.values())
+
+
+def test_a_head_that_attends_to_nothing_has_no_numbers_and_no_labels(record) -> None:
+    pattern = record.pattern.clone()
+    pattern[1, 3] = 0.0
+    pattern[2, 5, 4] = 0.0
+    made = report(replace(record, pattern=pattern))
+    assert any("attend to nothing on this text: 1." in note for note in made.notes)
+    assert any("Some queries attend to nothing" in note for note in made.notes)
+    assert made.labels[1][3] == ()
+    table = made.table(record).set_index(["layer", "head"]).loc[(1, 3)]
+    assert np.isnan(table.entropy) and np.isnan(table.distance) and table.output_norm > 0
+
+
+def test_what_is_missing_is_said(model, record, tmp_path) -> None:
+    def notes(seen: mv.AttentionRecord) -> str:
+        return " ".join(report(seen).notes)
+
+    assert notes(record) == ""
+    assert "single token" in notes(model.trace("a", keep=KEEP))
+    assert "not at hand" in notes(mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")))
+    bare = mv.AttentionRecord.load(record.save(tmp_path / "bare.safetensors"))
+    none = dict.fromkeys(("z", "query", "key", "value"))
+    one = replace(bare, pattern=record.pattern[:1, :1], scale=(), **none)
+    assert "no twin" in notes(one)
+
+
+def test_induction_has_the_baselines_of_the_probe(full) -> None:
+    # the second copy's rows see 26 to 50 tokens; a head that looks one token back misses them all
+    assert full["induction_uniform"][0] == pytest.approx((1 / np.arange(26, 51)).mean(), rel=1e-5)
+    assert full["induction_offset"][0] == 0.0

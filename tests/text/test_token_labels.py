@@ -1,0 +1,208 @@
+"""Labels and words of tokens, over small tokenizers of every kind, with offsets and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
+
+from mha_viz.core.record import Token
+from mha_viz.text.tokens import Encoded, _begins_by_marks, encode
+from tests.making.small_tokenizers import FAST, make
+
+
+def labels(encoded: Encoded) -> list[str]:
+    return [token.text for token in encoded.tokens]
+
+
+def content(encoded: Encoded) -> list[str]:
+    return [token.text for token in encoded.tokens if not token.is_special]
+
+
+def words(encoded: Encoded) -> list[int | None]:
+    return [token.word for token in encoded.tokens]
+
+
+# --- labels -----------------------------------------------------------------------------------
+
+
+def test_wordpiece_labels_keep_the_spelling() -> None:
+    encoded = encode(make("tiny_bert"), "The CAT sät on Zyxwv ☃", max_length=50)
+    found = labels(encoded)
+    assert found[:3] == ["[CLS]", "The", "CAT"]
+    assert found[-2:] == ["☃ [UNK]", "[SEP]"]
+    assert "".join(content(encoded)).replace(" [UNK]", "") == "TheCATsätonZyxwv☃"
+
+
+def test_byte_level_labels() -> None:
+    encoded = encode(make("gpt2_like"), "the  cat\n\té 😀", max_length=50)
+    assert labels(encoded) == [
+        "the", "␠", "cat", "⏎", "⇥", "é 1/2", "é 2/2", "␠", "😀 1/4", "😀 2/4", "😀 3/4", "😀 4/4",
+    ]  # fmt: skip
+    assert words(encoded) == [0, 1, 1, 2, 3, 4, 4, 5, 5, 5, 5, 5]
+
+
+def test_spaces_that_roberta_trims_come_back() -> None:
+    encoded = encode(make("roberta_like"), "the  cat 😀", max_length=50)
+    assert labels(encoded) == [
+        "<s>", "the", "␠", "cat", "␠", "😀 1/4", "😀 2/4", "😀 3/4", "😀 4/4", "</s>",
+    ]  # fmt: skip
+    assert [(token.start, token.end) for token in encoded.tokens[1:6]] == [
+        (0, 3), (3, 4), (5, 8), (8, 9), (9, 10),
+    ]  # fmt: skip
+
+
+def test_byte_fallback_labels() -> None:
+    encoded = encode(make("llama_like"), "the cat\n😀 the", max_length=50)
+    assert labels(encoded)[0] == "<s>"
+    assert [text for text in labels(encoded) if "😀" in text] == [f"😀 {i}/4" for i in range(1, 5)]
+    assert "⏎" in labels(encoded)
+    assert not any("0x" in text for text in labels(encoded))
+
+
+def test_unigram_labels() -> None:
+    encoded = encode(make("t5_like"), "the cat ☃ ½", max_length=50)
+    assert "".join(labels(encoded)[:-1]).startswith("thecat")
+    assert labels(encoded)[-1] == "</s>"
+    assert "☃ <unk>" in labels(encoded)
+    mark = encoded.tokens[labels(encoded).index("☃ <unk>") - 1]
+    assert (mark.text, mark.start, mark.end) == ("␠", 8, 8)
+    assert mark.word == encoded.tokens[labels(encoded).index("☃ <unk>")].word
+
+
+def test_one_character_that_normalises_to_several_tokens() -> None:
+    assert labels(encode(make("tiny_bert"), "…", max_length=9))[1:-1] == ["… 1/3", "… 2/3", "… 3/3"]
+
+
+@pytest.mark.parametrize("name", ["wordpiece", "tiny_bert", "bert_class"])
+def test_a_typed_mask_is_the_mask_token_and_was_typed(name: str) -> None:
+    tokenizer = make(name)
+    encoded = encode(tokenizer, "the [MASK] sat", max_length=20)
+    (mask,) = [token for token in encoded.tokens if token.id == tokenizer.mask_token_id]
+    assert (mask.text, mask.start, mask.end, mask.is_special) == ("[MASK]", 4, 10, False)
+
+
+def test_robertas_mask_swallows_the_space_before_it() -> None:
+    encoded = encode(make("roberta_like"), "the <mask> sat", max_length=20)
+    mask = encoded.tokens[2]
+    assert (mask.text, mask.start, mask.end, mask.is_special) == ("<mask>", 4, 10, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "added"),
+    [
+        ("wordpiece", "[SEP]", [0, -1]),
+        ("roberta_like", "</s>", [0, -1]),
+        ("t5_like", "</s>", [-1]),
+        ("gpt2_like", "<|endoftext|>", []),
+        ("llama_like", "<s>", [0]),
+        ("byt5", "</s>", [-1]),
+    ],
+)
+def test_only_what_the_template_adds_is_special(name: str, typed: str, added: list[int]) -> None:
+    tokens = encode(make(name), f"the {typed} cat", max_length=50).tokens
+    special = [i for i, token in enumerate(tokens) if token.is_special]
+    assert special == [i % len(tokens) for i in added]
+    assert [t.text for t in tokens if t.text == typed and not t.is_special] == [typed]
+
+
+def test_an_unknown_token_typed_by_name_is_not_marked_twice() -> None:
+    assert content(encode(make("wordpiece"), "the [UNK] ☃", max_length=20)) == [
+        "the", "[UNK]", "☃ [UNK]",
+    ]  # fmt: skip
+    assert content(encode(make("gpt2_like"), "<|endoftext|>", max_length=20)) == ["<|endoftext|>"]
+
+
+# --- words ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in FAST if "llama" not in name])
+def test_all_tokenizers_agree_on_words(name: str) -> None:
+    text = "The walking dog's mat, and the cat ☃ sleeping."
+    assert spelled(encode(make(name), text, max_length=200)) == [
+        "The", "walking", "dog's", "mat", ",", "and", "the", "cat", "☃", "sleeping", ".",
+    ]  # fmt: skip
+
+
+def spelled(encoded: Encoded) -> list[str]:
+    groups: dict[int, list[Token]] = {}
+    for token in encoded.tokens:
+        if token.word is not None:
+            groups.setdefault(token.word, []).append(token)
+    return [encoded.text[group[0].start : group[-1].end].strip() for group in groups.values()]
+
+
+def test_a_token_over_two_words_belongs_to_the_first() -> None:
+    tokens = encode(make("llama_like"), "one and the cat", max_length=20).tokens
+    over = [token for token in tokens if " " in token.text]
+    assert over
+    for token in tokens[1:]:
+        assert token.start is not None
+        assert token.text[0] == "one and the cat"[token.start]
+
+
+def test_words_count_through_both_texts_without_gaps_where_the_first_was_cut() -> None:
+    encoded = encode(make("wordpiece"), "the cat " * 20, "the dog.", max_length=12)
+    assert encoded.n_truncated > 30
+    found = [token.word for token in encoded.tokens if token.word is not None]
+    assert sorted(set(found)) == list(range(max(found) + 1))
+    first = max(
+        token.word for token in encoded.tokens if token.word is not None and not token.segment
+    )
+    second = [token.word for token in encoded.tokens if token.segment and not token.is_special]
+    assert second[0] == first + 1
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["▁the", "▁ca", "t", "▁"], [1, 1, 0, 1]),
+        (["the", "Ġca", "t"], [1, 1, 0]),
+        (["the</w>", "ca", "t</w>", "s"], [1, 1, 0, 1]),
+        (["ca@@", "t", "the"], [1, 0, 1]),
+        (["un", "##do", "it"], [1, 0, 1]),
+        (["a", "b", " ", "c"], [1, 0, 1, 0]),
+        (["a", " ", "</s>", "b"], [1, 1, 0, 1]),
+    ],
+)
+def test_words_by_marks(names: list[str], expected: list[int]) -> None:
+    assert _begins_by_marks(names, "a text of many characters") == [bool(i) for i in expected]
+
+
+# --- tokenizers without offsets ---------------------------------------------------------------
+
+
+def test_slow_wordpiece(tmp_path: Path) -> None:
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "ca", "##ts", ",", "a"]
+    (tmp_path / "vocab.txt").write_text("\n".join(names))
+    tokenizer = BertTokenizerLegacy(str(tmp_path / "vocab.txt"))
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer.token_type_ids_pattern = "bert_style"
+    tokenizer.token_type_ids_include_special_tokens = True
+    encoded = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=30)
+    assert labels(encoded) == [
+        "[CLS]", "the", "ca", "ts", ",", "[MASK]", "[UNK]", "[SEP]", "[SEP]", "a", "[SEP]",
+    ]  # fmt: skip
+    assert words(encoded) == [None, 0, 1, 1, 2, 3, 4, 5, None, 6, None]
+    assert encoded.token_type_ids == [0] * 9 + [1] * 2
+    assert [token.segment for token in encoded.tokens] == [0] * 9 + [1] * 2
+    assert {token.start for token in encoded.tokens} == {None}
+    expected = tokenizer("The cats, [MASK] ☃ [SEP]", "a")
+    assert encoded.input_ids == expected["input_ids"]
+    assert encoded.token_type_ids == expected["token_type_ids"]
+    short = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=6)
+    assert labels(short) == ["[CLS]", "the", "ca", "[SEP]", "a", "[SEP]"]
+    assert short.token_type_ids == [0, 0, 0, 0, 1, 1]
+    assert short.n_truncated == 5
+
+
+def test_bytes() -> None:
+    encoded = encode(make("byt5"), "a é\n", max_length=30)
+    assert labels(encoded) == ["a", "␠", "⟨C3⟩", "⟨A9⟩", "⏎", "</s>"]
+    assert words(encoded) == [0, 1, 1, 1, 2, None]
+
+
+def test_code_points() -> None:
+    encoded = encode(make("canine"), "a é", max_length=30)
+    assert content(encoded) == ["a", "␠", "é"]

@@ -1,0 +1,189 @@
+"""The payloads carry what was put in: shapes, codes, pooling, labels; and refuse what is wrong."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.web.payload import (
+    decode,
+    encode,
+    grid_payload,
+    grid_unpack,
+    lines_payload,
+    lines_unpack,
+    pack,
+    pool_max,
+    unpack,
+)
+from tests.work import lines_run
+
+LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7  # distinct primes: a swapped axis cannot hide
+
+
+def softmax_rows(*shape: int, seed: int = 0) -> np.ndarray:
+    scores = np.random.default_rng(seed).normal(0, 2, shape)
+    weights = np.exp(scores)
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+def labels(count: int, name: str = "t") -> list[str]:
+    return [f"{name}{i}" for i in range(count)]
+
+
+def test_grid_round_trip() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    fact = np.arange(6.0).reshape(LAYERS, HEADS)
+    fact[0, 1] = np.nan
+    payload = grid_payload(
+        pattern, labels(QUERIES, "q"), labels(KEYS, "k"), facts={"entropy": fact},
+        exact_url="/media/x.bin", query_special=[True] + [False] * 4,
+        key_segments=[0] * 3 + [1] * 4,
+    )  # fmt: skip
+    header, codes = grid_unpack(payload)
+    assert codes.shape == pattern.shape and codes.dtype == np.uint8
+    assert (codes == np.rint(255 * np.sqrt(pattern))).all()
+    assert header["query_labels"] == labels(QUERIES, "q")
+    assert header["key_labels"] == labels(KEYS, "k")
+    assert header["facts"]["entropy"] == [0.0, None, 2.0, 3.0, 4.0, 5.0]
+    assert header["query_special"] == [1, 0, 0, 0, 0]
+    assert header["key_segments"] == [0, 0, 0, 1, 1, 1, 1]
+    assert header["exact_url"] == "/media/x.bin" and header["pool"] == 1
+
+
+def test_tensors_and_arrays_give_the_same_bytes() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    names = labels(QUERIES), labels(KEYS)
+    assert grid_payload(torch.from_numpy(pattern), *names) == grid_payload(pattern, *names)
+
+
+def test_id_names_the_content() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    first = unpack(grid_payload(pattern, labels(QUERIES), labels(KEYS)))[0]["id"]
+    again = unpack(grid_payload(pattern.copy(), labels(QUERIES), labels(KEYS)))[0]["id"]
+    other = unpack(grid_payload(pattern, labels(QUERIES, "x"), labels(KEYS)))[0]["id"]
+    assert first == again != other
+
+
+def test_code_error_is_bounded() -> None:
+    weights = np.linspace(0, 1, 100_003, dtype=np.float32)
+    error = np.abs(decode(encode(weights)) - weights)
+    assert (error <= np.sqrt(weights) / 255 + 1 / 260_100 + 1e-7).all()
+    assert encode(np.array([0.0, 1.0, 1.0009], dtype=np.float32)).tolist() == [0, 255, 255]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    queries=st.integers(1, 23), keys=st.integers(1, 23), size=st.integers(1, 9),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+def test_pooling_is_the_maximum_of_each_block(
+    queries: int, keys: int, size: int, seed: int
+) -> None:
+    weights = softmax_rows(2, 3, queries, keys, seed=seed)
+    pooled = pool_max(weights, size)
+    assert pooled.shape == (2, 3, -(-queries // size), -(-keys // size))
+    for row, column in np.ndindex(pooled.shape[2:]):
+        block = weights[:, :, row * size : (row + 1) * size, column * size : (column + 1) * size]
+        assert (pooled[:, :, row, column] == block.max((2, 3))).all()
+
+
+def test_long_patterns_are_pooled_and_keep_a_diagonal() -> None:
+    pattern = np.zeros((1, 1, 300, 300), dtype=np.float32)
+    pattern[0, 0, np.arange(300), np.arange(300)] = 1.0
+    header, codes = grid_unpack(grid_payload(pattern, labels(300), labels(300)))
+    assert header["pool"] == 3 and codes.shape == (1, 1, 100, 100)
+    assert (header["queries"], header["rows"]) == (300, 100)
+    assert (np.diag(codes[0, 0]) == 255).all()
+
+
+def test_both_sides_are_pooled_alike() -> None:
+    header, codes = grid_unpack(grid_payload(softmax_rows(1, 2, 5, 260), labels(5), labels(260)))
+    assert header["pool"] == 3 and codes.shape == (1, 2, 2, 87)
+
+
+def test_size_on_the_wire() -> None:
+    """144 heads of 64 tokens weigh a fortieth of what they weigh as plotly charts, 26.5 MB."""
+    payload = grid_payload(softmax_rows(12, 12, 64, 64), labels(64), labels(64))
+    assert len(payload) <= 26.5e6 / 40
+
+
+def test_packing_goes_through_no_cell_by_itself() -> None:
+    pattern = softmax_rows(12, 12, 256, 256)
+    run = lines_run(grid_payload, pattern, labels(256), labels(256))
+    assert run < pattern.size / 20  # most of them over labels
+
+
+@pytest.mark.parametrize(
+    ("pattern", "error"),
+    [
+        (np.zeros((2, 3, 5), np.float32), ShapeError),
+        (np.zeros((2, 3, 0, 7), np.float32), ShapeError),
+        (np.full((2, 3, 5, 7), np.nan, np.float32), ArgumentError),
+        (np.full((2, 3, 5, 7), -0.5, np.float32), ArgumentError),
+        (np.full((2, 3, 5, 7), np.inf, np.float32), ArgumentError),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_refused(pattern: np.ndarray, error: type[Exception]) -> None:
+    with pytest.raises((error, TypeError)):
+        grid_payload(pattern, labels(5), labels(7))
+
+
+def test_labels_must_fit() -> None:
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    with pytest.raises(ShapeError, match="7 keys"):
+        grid_payload(pattern, labels(QUERIES), labels(QUERIES))
+    with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
+        grid_payload(
+            pattern, labels(QUERIES), labels(KEYS), facts={"entropy": np.zeros((HEADS, LAYERS))}
+        )
+
+
+def test_hostile_labels_become_plain_text() -> None:
+    hostile = ["</script><b>", "a\u202eb\x00\n", "x" * 5000, "\ud800", ""]
+    payload = grid_payload(softmax_rows(1, 1, 5, 5), hostile, hostile)
+    header, _ = grid_unpack(payload)
+    assert header["query_labels"][:2] == ["</script><b>", "ab␀␊"]
+    assert len(header["query_labels"][2]) == 24
+    assert header["query_labels"][3:] == ["\ufffd", "∅"]
+    assert len(payload) < 2000
+
+
+def test_lines_round_trip_is_exact() -> None:
+    pattern = softmax_rows(HEADS, QUERIES, KEYS)
+    payload = lines_payload(
+        pattern, ["L0 H1", "L2 H0", "L2 H2"], labels(QUERIES), labels(KEYS), threshold=0.8
+    )
+    header, weights = lines_unpack(payload)
+    assert (weights == pattern).all() and weights.dtype == np.float32
+    assert header["names"] == ["L0 H1", "L2 H0", "L2 H2"] and header["threshold"] == 0.8
+    (length,) = struct.unpack_from("<I", payload)
+    assert (4 + length) % 4 == 0  # a Float32Array may start there
+
+
+def test_lines_refuse() -> None:
+    pattern = softmax_rows(HEADS, QUERIES, KEYS)
+    with pytest.raises(ShapeError):
+        lines_payload(pattern, ["one"], labels(QUERIES), labels(KEYS))
+    with pytest.raises(ArgumentError):
+        lines_payload(pattern, labels(HEADS), labels(QUERIES), labels(KEYS), threshold=0.0)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 4, 40])
+def test_a_cut_payload_is_refused(cut: int) -> None:
+    payload = grid_payload(softmax_rows(1, 1, 5, 7), labels(5), labels(7))
+    with pytest.raises(ArgumentError):
+        unpack(payload[:cut])
+
+
+def test_a_foreign_header_is_refused() -> None:
+    text = json.dumps({"v": 99}).encode()
+    with pytest.raises(ArgumentError, match="version"):
+        unpack(struct.pack("<I", len(text)) + text)
+    assert unpack(pack({"kind": "grid"}, b"x"))[1] == b"x"
