@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from mha_viz.core.record import AttentionRecord, Token
     from mha_viz.engine.intervention import Intervention
     from mha_viz.engine.model import AttentionModel
+    from mha_viz.interventions.ablation import ablate
+    from mha_viz.interventions.importance import head_importance
     from mha_viz.notebook import show_head
+    from mha_viz.prediction.generation import generate
+    from mha_viz.prediction.prediction import predict
     from mha_viz.reports.parameters import diversity, parameter_similarity
     from mha_viz.reports.report import head_report
 
@@ -50,6 +54,10 @@ _HOME = {
     "parameter_similarity": "mha_viz.reports.parameters",
     "diversity": "mha_viz.reports.parameters",
     "Intervention": "mha_viz.engine.intervention",
+    "predict": "mha_viz.prediction.prediction",
+    "generate": "mha_viz.prediction.generation",
+    "ablate": "mha_viz.interventions.ablation",
+    "head_importance": "mha_viz.interventions.importance",
 }
 
 __all__ = [
@@ -63,14 +71,18 @@ __all__ = [
     "MultiHeadAttention",
     "Token",
     "__version__",
+    "ablate",
     "attention",
     "diversity",
     "errors",
+    "generate",
+    "head_importance",
     "head_report",
     "head_similarity",
     "list_models",
     "load",
     "parameter_similarity",
+    "predict",
     "show_head",
 ]
 

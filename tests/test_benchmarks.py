@@ -55,7 +55,7 @@ def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
         [importance._pass(model, sentence, [(layer, head)]) - whole for head in range(3)]
         for layer in range(2)
     ]
-    ours = model.head_importance(sentence, method="ablation").mean
+    ours = mv.head_importance(model, sentence, method="ablation").mean
     assert ours.numpy() == pytest.approx(np.array(separate), abs=1e-5)
     results = importance.measure(repeats=1, n_layers=2, n_heads=3, d_model=12)
     assert [r.measure for r in results if "TransformerLens" not in r.beside] == [

@@ -91,9 +91,10 @@ def described(record: AttentionRecord) -> dict[str, Any]:
 
 def drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
     from mha_viz.notebook import caption, record_payload
+    from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import grid_image, head_image
     from mha_viz.web.labels import head_name
-    from mha_viz.web.standalone import grid_html, head_html
+    from mha_viz.web.standalone import grid_html
 
     if chosen is None:
         if kind is Format.html:

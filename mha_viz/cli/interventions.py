@@ -55,10 +55,12 @@ def ablate(
     out: Out = None,
 ) -> None:
     """Change heads and say what the model predicts then."""
+    from mha_viz.interventions.ablation import ablate
+
     given, chosen = read(text, pair), parse_heads(heads)
     loaded = _load(model)
-    found = loaded.ablate(
-        given, chosen, how, factor=factor, source=source, target=target,
+    found = ablate(
+        loaded, given, chosen, how, factor=factor, source=source, target=target,
         against=against, position=position, top_k=top, text_pair=pair,
     )  # fmt: skip
     numbers: dict[str, object] = {
@@ -88,9 +90,11 @@ def importance(
     out: Out = None,
 ) -> None:
     """How much the loss depends on each head, over one text or several."""
+    from mha_viz.interventions.importance import head_importance
+
     found_texts = read_texts(texts)
     loaded = _load(model)
-    found = loaded.head_importance(found_texts, method, on_progress=_progress("heads"))
+    found = head_importance(loaded, found_texts, method, on_progress=_progress("heads"))
     for note in found.notes:
         typer.echo(f"note: {note}", err=True)
     table = found.table().sort_values("importance", ascending=False, kind="stable")

@@ -27,7 +27,7 @@ _UNSUPPORTED = ("s_aux", "sinks", "alibi")
 
 Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
 # Replaces what some heads give: layer, z, pattern (which may be written to), value and what was
-# added to the scores -> z, pattern; each (batch, head, ...). `capture/intervention.py` makes them.
+# added to the scores -> z, pattern; each (batch, head, ...). `intervention.py` makes them.
 HeadChange = Callable[
     [int, Tensor, Tensor | None, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
 ]

@@ -6,7 +6,7 @@ Knows our attention function, models and records; must not know predictions or s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -14,9 +14,11 @@ from torch import Tensor
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadsUnder
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
 from mha_viz.text.tokens import Encoded
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
 
 
 def prepare(

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from mha_viz.core.checks import Anything
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.replay import StandIn, with_stand_ins
 from mha_viz.engine.run import run
+from mha_viz.engine.stand_ins import StandIn, with_stand_ins
 from mha_viz.text.encoding import encode_texts
 
 
@@ -68,7 +68,7 @@ def layer_inside(
         for path, module in model.network.named_modules(remove_duplicate=False)
         if module in heard
     }
-    source, target = encode_texts(model, text, text_pair)
+    source, target = encode_texts(model.reader, text, text_pair)
     run(
         with_stand_ins(model.network, stand_ins),
         model.mechanism,

@@ -6,7 +6,7 @@ Knows transformers' models and our probe; must not know files, pictures or scree
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -17,21 +17,16 @@ from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadsUnder, heads_under
+from mha_viz.engine.head_changes import heads_of_part
+from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.mechanism import settle
 from mha_viz.engine.positions import longest_text
 from mha_viz.engine.projections import MATRICES, LayerProjections
 from mha_viz.engine.recording import record_of, run_texts
 from mha_viz.engine.run import PARTS, Mechanism, OnLayer, check_keep
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.text.encoding import decoder_text, encode_texts, takes_pair
+from mha_viz.text.encoding import Reader, decoder_text, encode_texts, takes_pair
 from mha_viz.text.tokens import Encoded, encode
-
-if TYPE_CHECKING:
-    from mha_viz.engine.intervention import Intervention
-    from mha_viz.interventions.ablation import Ablation
-    from mha_viz.interventions.importance import HeadImportance
-    from mha_viz.prediction.generation import Generated
-    from mha_viz.prediction.prediction import Prediction
 
 MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are truncated, and said to be
 _SAMPLE = "A short text, to see whether both ways agree."
@@ -98,7 +93,15 @@ class AttentionModel:
     @property
     def accepts_pair(self) -> bool:
         """A second text has a meaning: a second segment, or the decoder's text."""
-        return takes_pair(self)
+        return takes_pair(self.reader)
+
+    @property
+    def reader(self) -> Reader:
+        """What a text has to fit."""
+        return Reader(
+            self.tokenizer, self.name, self.n_ctx, self.d_vocab, two_texts=len(self.parts) > 1,
+            start=getattr(self.network.config, "decoder_start_token_id", None),
+        )  # fmt: skip
 
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""
@@ -156,11 +159,9 @@ class AttentionModel:
             TextError: empty text, or a pair for a model that takes one text.
             ArgumentError: an unknown part, an unknown thing to keep, or such heads.
         """
-        from mha_viz.engine.head_changes import heads_of_part
-
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        texts = encode_texts(self, text, text_pair)
+        texts = encode_texts(self.reader, text, text_pair)
         under = heads_of_part(self, part, gates, intervention, texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, under=under)
         return left[part]
@@ -178,7 +179,7 @@ class AttentionModel:
         In cross attention the queries are the decoder's tokens and the keys the encoder's.
         """
         return self.trace_encoded(
-            *encode_texts(self, text, text_pair), keep=keep, on_layer=on_layer
+            *encode_texts(self.reader, text, text_pair), keep=keep, on_layer=on_layer
         )
 
     def trace_encoded(
@@ -212,39 +213,9 @@ class AttentionModel:
             raise ArgumentError(f"{self.name} is an encoder-decoder: trace its texts one by one.")
         if not texts:
             raise ArgumentError("trace_batch needs at least one text.")
-        encoded = [encode_texts(self, text)[0] for text in texts]
+        encoded = [encode_texts(self.reader, text)[0] for text in texts]
         left = run_texts(self, encoded, None, keep)["self"]
         return [record_of(self, "self", left, i, (item, None)) for i, item in enumerate(encoded)]
-
-    # -- what it says, and with heads changed ----------------------------------------------------
-
-    def predict(self, text: str, gates: Any = None, **options: Any) -> Prediction:
-        """The next token, or the one at [MASK]: see `mha_viz.prediction.prediction.predict`."""
-        from mha_viz.prediction.prediction import predict
-
-        return predict(self, text, gates, **options)
-
-    def ablate(
-        self, text: str, heads: Sequence[Sequence[int]], how: str = "zero", **options: Any
-    ) -> Ablation:
-        """Predictions with heads changed or not: see `mha_viz.interventions.ablation.ablate`."""
-        from mha_viz.interventions.ablation import ablate
-
-        return ablate(self, text, heads, how, **options)
-
-    def head_importance(
-        self, texts: str | Sequence[str], method: Any = "ablation", on_progress: Any = None
-    ) -> HeadImportance:
-        """How much the loss depends on each head: see `mha_viz.interventions.importance`."""
-        from mha_viz.interventions.importance import head_importance
-
-        return head_importance(self, texts, method, on_progress)
-
-    def generate(self, text: str, gates: Any = None, **options: Any) -> Generated:
-        """How a causal model goes on: see `mha_viz.prediction.generation.generate`."""
-        from mha_viz.prediction.generation import generate
-
-        return generate(self, text, gates, **options)
 
     # -- its weights -----------------------------------------------------------------------------
 
@@ -306,7 +277,7 @@ class AttentionModel:
     def _settle(self) -> tuple[str, ...]:
         """Choose the mechanism by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
-        target = decoder_text(self, _SAMPLE) if len(self.parts) > 1 else None
+        target = decoder_text(self.reader, _SAMPLE) if len(self.parts) > 1 else None
         self.mechanism, runs, reason = settle(self.network, source, target, self.d_vocab)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])

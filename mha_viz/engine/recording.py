@@ -81,5 +81,5 @@ def record_of(
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=model.causal if part == "self" else part == "decoder",
-        notes=model.notes + cut_notes(model, source, target) + notes,
+        notes=model.notes + cut_notes(model.name, source, target) + notes,
     )

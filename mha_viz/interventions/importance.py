@@ -16,7 +16,6 @@ from scipy import stats
 from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.replay import Shortened
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import (
     MASKED_SHARE,
@@ -26,6 +25,7 @@ from mha_viz.prediction.loss import (
     questions,
     setting_losses,
 )
+from mha_viz.prediction.replay import Shortened
 
 Method = Literal["ablation", "gradient"]
 CONFIDENCE = 0.95

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from mha_viz.core.measure import head_similarity
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.replay import Shortened
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.interventions.importance import (
     ONE_TEXT,
@@ -26,6 +25,7 @@ from mha_viz.interventions.importance import (
     t_interval,
 )
 from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
+from mha_viz.prediction.replay import Shortened
 
 Order = Literal["ablation", "gradient", "redundancy", "random"]
 Heads = Sequence[tuple[int, int]]

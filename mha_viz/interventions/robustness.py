@@ -14,13 +14,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.replay import Shortened
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import (
     ONE_TEXT,
     t_interval,
 )
 from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
+from mha_viz.prediction.replay import Shortened
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 

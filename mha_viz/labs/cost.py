@@ -1,6 +1,6 @@
 """Lab 8: operations, memory and key-value caches of attention, calculated.
 
-Knows core and capture; must not know screens.
+Knows models; must not know screens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What really goes into one layer's attention on a record's text, and the layer's weights as one.
 
-Knows core and capture; must not know figures or screens.
+Knows models; must not know figures or screens.
 """
 
 from __future__ import annotations

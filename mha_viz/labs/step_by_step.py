@@ -1,6 +1,6 @@
 """Lab 4: one real head step by step: project, compute, concatenate, project.
 
-Knows core and capture; must not know screens.
+Knows models; must not know screens.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Lab 5: what W_V and W_O do together, what they cost apart, and how heads' parts add up.
 
-Knows core and capture; must not know screens.
+Knows models; must not know screens.
 """
 
 from __future__ import annotations

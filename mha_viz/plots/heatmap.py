@@ -19,6 +19,7 @@ from mha_viz.plots.frame import drawn
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, plotly_text
 from mha_viz.web.payload import as_weights, check_range
+from mha_viz.web.standalone import figure_html
 
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _TICK_LABEL = 16  # characters of a label beside the axis; hover shows all of it
@@ -79,6 +80,21 @@ def head_heatmap(
         hovermode="closest", dragmode="zoom", showlegend=False,
         **_axes(query_names, key_names, down, across, shown),
     )  # fmt: skip
+
+
+def head_html(
+    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    title: str = "",
+    caption: str = "",
+    scale: str = "sqrt",
+    dark: bool = False,
+) -> str:
+    """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB)."""
+    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, dark=dark)
+    return figure_html(figure, title=title, caption=caption, dark=dark)
 
 
 def _overhang(ticks: dict[str, list[Any]], keys: int, cell: float) -> float:

@@ -93,7 +93,7 @@ def generate(
         )
     _check_range("max_new_tokens", max_new_tokens, 1, model.n_ctx)
     _check_range("num_beams", num_beams, 1, MAX_BEAMS)
-    prompt, _ = encode_texts(model, text)
+    prompt, _ = encode_texts(model.reader, text)
     room = model.n_ctx - len(prompt.input_ids)
     if room < 1 or prompt.n_truncated:
         raise ArgumentError(

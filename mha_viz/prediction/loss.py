@@ -178,7 +178,7 @@ def questions(
         raise TextError("There is no text to take the loss of: give at least one.")
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
-    encoded = [encode_texts(model, text)[0] for text in texts]
+    encoded = [encode_texts(model.reader, text)[0] for text in texts]
     asked = []
     for number, text in enumerate(encoded):
         found = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
@@ -190,7 +190,7 @@ def questions(
             )
         asked += [(row, number, places, answers) for row, places, answers in found]
     rows, numbers, places, answers = zip(*asked, strict=True)
-    return Questions(rows, numbers, places, answers, len(texts), cut_notes(model, *encoded))
+    return Questions(rows, numbers, places, answers, len(texts), cut_notes(model.name, *encoded))
 
 
 Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]

@@ -173,7 +173,7 @@ def predict(
     _check_display(top_k, temperature)
     typed = text if kind == "causal" else own_mask(model, text)
     pair = text_pair if kind == "causal" or text_pair is None else own_mask(model, text_pair)
-    whole, _ = encode_texts(model, typed, pair)
+    whole, _ = encode_texts(model.reader, typed, pair)
     encoded, places = _places(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
     found = forward([encoded])[0]
@@ -206,9 +206,8 @@ def pseudo_losses(
     """
     if check_predicts(model.network) != "masked":
         raise ArgumentError(f"{model.name} is no masked model: predict gives its losses.")
-    whole, _ = encode_texts(
-        model, own_mask(model, text), None if text_pair is None else own_mask(model, text_pair)
-    )
+    pair = None if text_pair is None else own_mask(model, text_pair)
+    whole, _ = encode_texts(model.reader, own_mask(model, text), pair)
     return masked_losses(model, whole, _forward(model, gates, intervention, whole))
 
 
@@ -305,5 +304,5 @@ def _prediction(
         model=model.name,
         text=encoded.text,
         text_pair=encoded.text_pair,
-        notes=model.notes + cut_notes(model, encoded),
+        notes=model.notes + cut_notes(model.name, encoded),
     )

@@ -118,7 +118,7 @@ def induction_scores(
 def _sample(model: AttentionModel, part: str) -> Encoded:
     """Any text as this part reads it, for the special tokens around it."""
     if part == "decoder":
-        sample = decoder_text(model, _TEXT)
+        sample = decoder_text(model.reader, _TEXT)
     else:
         sample = encode(model.tokenizer, _TEXT, max_length=model.n_ctx)
     if any(token.id >= model.d_vocab for token in sample.tokens if token.is_special):
@@ -197,7 +197,7 @@ def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
     """Each layer's weights on all texts, which are of one length: (text, head, query, key)."""
     sources, targets = texts, None
     if part == "encoder":
-        targets = [decoder_text(model, None)] * len(texts)
+        targets = [decoder_text(model.reader, None)] * len(texts)
     elif part == "decoder":
         sources, targets = [_nothing(model)] * len(texts), texts
     n_layers = 0 if targets else model.n_layers

@@ -5,63 +5,81 @@ Knows tokenizers and a model's stacks. Must not know its layers, files, records 
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+
+from transformers import PreTrainedTokenizerBase
 
 from mha_viz.core.record import Token
 from mha_viz.errors import MhaVizError, TextError
 from mha_viz.text.reading import reading
 from mha_viz.text.tokens import Encoded, encode
 
-if TYPE_CHECKING:
-    from mha_viz.engine.model import AttentionModel
-
 Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decoder
 
 
-def encode_texts(model: AttentionModel, text: str, text_pair: str | None = None) -> Texts:
+@dataclass(frozen=True)
+class Reader:
+    """What of a model its texts have to fit.
+
+    Args:
+        tokenizer: its tokenizer.
+        name: of the model, for messages.
+        n_ctx: tokens of the longest text. d_vocab: tokens that it has vectors for.
+        two_texts: an encoder-decoder, with a text for each stack.
+        start: the number of the token that a decoder's text begins with; None for the padding.
+    """
+
+    tokenizer: PreTrainedTokenizerBase
+    name: str
+    n_ctx: int
+    d_vocab: int
+    two_texts: bool = False
+    start: object = None
+
+
+def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Texts:
     """A text and its second segment as one; of an encoder-decoder they are one for each stack.
 
     Raises:
         TextError, ArgumentError: as `encode`; a token that the model does not have.
     """
-    if len(model.parts) == 1:
-        encoded = encode(model.tokenizer, text, text_pair, max_length=model.n_ctx)
+    if not reader.two_texts:
+        encoded = encode(reader.tokenizer, text, text_pair, max_length=reader.n_ctx)
         target = None
     else:
-        encoded = encode(model.tokenizer, text, max_length=model.n_ctx)
-        target = decoder_text(model, text_pair)
+        encoded = encode(reader.tokenizer, text, max_length=reader.n_ctx)
+        target = decoder_text(reader, text_pair)
     for item in (encoded, target):
-        if item is not None and max(item.input_ids) >= model.d_vocab:
+        if item is not None and max(item.input_ids) >= reader.d_vocab:
             raise TextError(
-                f"This text has tokens that {model.name} does not know (number "
-                f"{max(item.input_ids):,} of {model.d_vocab:,}): tokenizer and model do not "
+                f"This text has tokens that {reader.name} does not know (number "
+                f"{max(item.input_ids):,} of {reader.d_vocab:,}): tokenizer and model do not "
                 "belong together."
             )
     return encoded, target
 
 
-def takes_pair(model: AttentionModel) -> bool:
+def takes_pair(reader: Reader) -> bool:
     """A second text has a meaning: a second segment, or the decoder's text."""
-    if len(model.parts) > 1:
+    if reader.two_texts:
         return True
     try:
-        encode(model.tokenizer, "a", "b", max_length=model.n_ctx)
+        encode(reader.tokenizer, "a", "b", max_length=reader.n_ctx)
     except MhaVizError:
         return False
     return True
 
 
-def decoder_text(model: AttentionModel, text: str | None) -> Encoded:
+def decoder_text(reader: Reader, text: str | None) -> Encoded:
     """The decoder's text behind its start token; without a text the start token alone."""
-    start = getattr(model.network.config, "decoder_start_token_id", None)
+    start = reader.start
     with reading("its own tokens"):
-        start = start if isinstance(start, int) else model.tokenizer.pad_token_id or 0
-        label = str(model.tokenizer.convert_ids_to_tokens(start))
+        start = start if isinstance(start, int) else reader.tokenizer.pad_token_id or 0
+        label = str(reader.tokenizer.convert_ids_to_tokens(start))
     first = Token(label, start, is_special=True, segment=1)
     if text is None:
         return Encoded(input_ids=[start], token_type_ids=None, tokens=(first,))
-    rest = encode(model.tokenizer, text, max_length=model.n_ctx - 1, add_special_tokens=False)
+    rest = encode(reader.tokenizer, text, max_length=reader.n_ctx - 1, add_special_tokens=False)
     # It is the second text of the run, which is where its tokens' offsets count.
     return replace(
         rest,
@@ -72,10 +90,10 @@ def decoder_text(model: AttentionModel, text: str | None) -> Encoded:
     )
 
 
-def cut_notes(model: AttentionModel, *texts: Encoded | None) -> tuple[str, ...]:
+def cut_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
     """A note for each text of which something was left out."""
     return tuple(
-        f"The text was cut to {len(text.tokens)} tokens, the longest that {model.name} takes "
+        f"The text was cut to {len(text.tokens)} tokens, the longest that {name} takes "
         f"here: {'about ' * text.truncated_is_estimate}{text.n_truncated:,} tokens were left "
         "out."
         for text in texts

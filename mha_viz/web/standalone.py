@@ -8,15 +8,10 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
-from jaxtyping import Float
-from numpy.typing import NDArray
-from torch import Tensor
 
-from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
 from mha_viz.web.document import document
@@ -65,21 +60,6 @@ try {{ putPayload(bytes); }} catch {{ /* the grid says so */ }}
 headGrid({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
 </script>"""
     return _document(body, style("head_grid"), title, caption, dark)
-
-
-def head_html(
-    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
-    query_labels: Sequence[str],
-    key_labels: Sequence[str],
-    *,
-    title: str = "",
-    caption: str = "",
-    scale: str = "sqrt",
-    dark: bool = False,
-) -> str:
-    """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB)."""
-    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, dark=dark)
-    return figure_html(figure, title=title, caption=caption, dark=dark)
 
 
 def figure_html(

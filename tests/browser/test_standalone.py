@@ -5,8 +5,9 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from mha_viz.plots.heatmap import head_html
 from mha_viz.web.payload import grid_payload
-from mha_viz.web.standalone import fragment, grid_html, head_html
+from mha_viz.web.standalone import fragment, grid_html
 from tests.browser.demo_components import made_up
 
 HOSTILE = ["<b>x</b>", "<script>alert(1)", "$a$ $b$", "&lt;i&gt;", "<a href='x'>y</a>"]

@@ -38,7 +38,7 @@ def test_ablate_prints_what_the_library_finds(model) -> None:
                "--format", "json")  # fmt: skip
     assert done.exit_code == 0, done.output
     shown = json.loads(done.stdout)
-    found = model.ablate(TEXT, [(3, 7), (2, 1)], target="Mary", against="John")
+    found = mv.ablate(model, TEXT, [(3, 7), (2, 1)], target="Mary", against="John")
     assert shown["kl_nats"] == pytest.approx(found.kl)
     assert shown["target"] == "Mary"
     assert shown["logit_difference_after"] == pytest.approx(found.logit_difference_after)
@@ -62,7 +62,7 @@ def test_a_masked_model_needs_a_gap() -> None:
     done = run("ablate", text, "--heads", "0.3", "--model", "tiny-bert", "--format", "csv")
     assert done.exit_code == 0
     table = pd.read_csv(io.StringIO(done.stdout), keep_default_na=False)
-    want = mv.load("tiny-bert").ablate(text, [(0, 3)]).table()
+    want = mv.ablate(mv.load("tiny-bert"), text, [(0, 3)]).table()
     assert table["before"].to_numpy() == pytest.approx(want["before"].to_numpy())
     done = run("ablate", "no gap here", "--heads", "0.3", "--model", "tiny-bert")
     assert done.exit_code == 2 and "[MASK]" in done.stderr and done.stderr.count("\n") == 1
@@ -72,7 +72,7 @@ def test_importance_of_texts_in_a_file(model, file) -> None:
     done = run("importance", str(file), "--method", "gradient", "--format", "csv")
     assert done.exit_code == 0, done.output
     table = pd.read_csv(io.StringIO(done.stdout)).sort_values(["layer", "head"])
-    want = model.head_importance(TEXTS, "gradient")
+    want = mv.head_importance(model, TEXTS, "gradient")
     assert table.importance.to_numpy() == pytest.approx(want.mean.flatten().numpy(), rel=1e-6)
     piped = run("importance", "-", "--method", "gradient", "-f", "csv", stdin="\n".join(TEXTS))
     assert piped.stdout == done.stdout

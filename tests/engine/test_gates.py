@@ -29,7 +29,7 @@ def model(request) -> AttentionModel:
 
 def test_gates_of_ones_change_nothing_bit_for_bit(model):
     text = text_for(model)
-    plain, gated = model.predict(text), model.predict(text, gates_of(model))
+    plain, gated = mv.predict(model, text), mv.predict(model, text, gates_of(model))
     assert torch.equal(plain.log_probs, gated.log_probs)
     assert plain.losses == gated.losses
     assert model.trace(text) == model.trace(text, gates=gates_of(model))
@@ -37,10 +37,10 @@ def test_gates_of_ones_change_nothing_bit_for_bit(model):
 
 def test_gate_zero_is_a_head_whose_rows_of_W_O_are_zero(model):
     text, off = text_for(model), ((0, 1), (1, 3), (1, 4))
-    found = model.predict(text, gates_of(model, *off))
-    close(found.log_probs, without(model, *off).predict(text).log_probs)
-    assert (found.log_probs - model.predict(text).log_probs).abs().max() > 1e-2
-    zeroed = model.ablate(text, off).after
+    found = mv.predict(model, text, gates_of(model, *off))
+    close(found.log_probs, mv.predict(without(model, *off), text).log_probs)
+    assert (found.log_probs - mv.predict(model, text).log_probs).abs().max() > 1e-2
+    zeroed = mv.ablate(model, text, off).after
     assert torch.equal(zeroed.log_probs, found.log_probs)
 
 
@@ -49,7 +49,7 @@ def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
     seen = []
     hook = projection.register_forward_hook(lambda _, __, output: seen.append(output))
     try:
-        model.predict(text_for(model), gates_of(model, *((1, h) for h in range(model.n_heads))))
+        mv.predict(model, text_for(model), gates_of(model, *((1, h) for h in range(model.n_heads))))
     finally:
         hook.remove()
     bias = torch.zeros(()) if projection.bias is None else projection.bias
@@ -57,7 +57,7 @@ def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
 
 
 def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
-    encoded, _ = encode_texts(model, text_for(model))
+    encoded, _ = encode_texts(model.reader, text_for(model))
     settings = torch.rand(4, model.n_layers, model.n_heads, generator=torch.manual_seed(0))
     with torch.no_grad():
         together = logits(model.network, [encoded] * 4, Probe((), gates=settings))
@@ -66,7 +66,7 @@ def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
 
 
 def test_gradients_reach_the_gates_through_every_change(model):
-    encoded, _ = encode_texts(model, text_for(model))
+    encoded, _ = encode_texts(model.reader, text_for(model))
     for how in ("zero", "scale", "mean", "uniform"):
         change = prepare(model, Intervention([(0, 0)], how, factor=0.5), encoded)
         gates = gates_of(model).requires_grad_()
@@ -103,22 +103,22 @@ def test_gates_that_are_none(gates, error, message):
     with pytest.raises(error, match=message):
         check_gates(model, gates)
     with pytest.raises(error, match=message):
-        model.predict(text_for(model), gates)
+        mv.predict(model, text_for(model), gates)
     with pytest.raises(error, match=message):
         model.trace(TEXT, gates=gates)
 
 
 def test_gates_may_be_lists_and_whole_numbers():
     model = build("bert")
-    found = model.predict(text_for(model), [[1, 0, 1, 1, 1]] * 3)
-    expected = model.predict(text_for(model), gates_of(model, (0, 1), (1, 1), (2, 1)))
+    found = mv.predict(model, text_for(model), [[1, 0, 1, 1, 1]] * 3)
+    expected = mv.predict(model, text_for(model), gates_of(model, (0, 1), (1, 1), (2, 1)))
     assert torch.equal(found.log_probs, expected.log_probs)
 
 
 def test_factors_that_overflow_are_told():
     model = build("gpt2")
     with pytest.raises(ArgumentError, match="smaller factors"):
-        model.predict(TEXT, torch.full((3, 5), 3e38))
+        mv.predict(model, TEXT, torch.full((3, 5), 3e38))
 
 
 # -- several users -------------------------------------------------------------------------------
@@ -129,14 +129,14 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
     text, settings = "The cat sat on the", [[(0, 0), (2, 1)], [(1, 3)], [(2, 7), (3, 3)], []]
     gates = [gates_of(model, *off) for off in settings]
     expected = [
-        (model.predict(text, g).log_probs, model.trace(text, gates=g).pattern) for g in gates
+        (mv.predict(model, text, g).log_probs, model.trace(text, gates=g).pattern) for g in gates
     ]
     wrong, barrier = [], threading.Barrier(len(gates))  # all at once
 
     def work(i: int) -> None:
         barrier.wait()
         for _ in range(10):
-            if not torch.equal(model.predict(text, gates[i]).log_probs, expected[i][0]):
+            if not torch.equal(mv.predict(model, text, gates[i]).log_probs, expected[i][0]):
                 wrong.append(("predict", i))
             if not torch.equal(model.trace(text, gates=gates[i]).pattern, expected[i][1]):
                 wrong.append(("trace", i))
@@ -144,7 +144,7 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
     with ThreadPoolExecutor(len(gates)) as pool:
         list(pool.map(work, range(len(gates))))  # what one raises is raised here
     assert wrong == []
-    assert torch.equal(model.predict(text).log_probs, expected[3][0])
+    assert torch.equal(mv.predict(model, text).log_probs, expected[3][0])
 
 
 def test_an_abandoned_run_leaves_nothing_behind():

@@ -50,7 +50,7 @@ def test_uniform_is_the_mean_over_the_keys_a_query_may_see(model):
 
 
 def test_uniform_and_mean_leave_padding_out(model):
-    long, short = (encode_texts(model, text)[0] for text in (OTHER, "the cat"))
+    long, short = (encode_texts(model.reader, text)[0] for text in (OTHER, "the cat"))
     for how in ("uniform", "mean"):
         change = prepare(model, Intervention([(0, 0), (1, 2)], how), long)
         with torch.no_grad():
@@ -88,7 +88,7 @@ def test_patching_from_the_same_text_changes_nothing(model, how):
     text = text_for(model)
     heads = [(layer, head) for layer in range(model.n_layers) for head in range(model.n_heads)]
     for source in (model.trace(text), text):
-        found = model.ablate(text, heads, how, source=source)
+        found = mv.ablate(model, text, heads, how, source=source)
         close(found.after.log_probs, found.before.log_probs)
         assert found.kl < 1e-8
 
@@ -126,8 +126,8 @@ def test_half_precision():
     model = mv.load("tiny-gpt2", dtype="bfloat16")
     source = model.trace("A cat ran home")
     for how in HOWS:
-        found = model.ablate(
-            "The dog sat down", [(1, 2)], how, source=source if "_" in how else None
+        found = mv.ablate(
+            model, "The dog sat down", [(1, 2)], how, source=source if "_" in how else None
         )
         assert found.kl >= 0
 
@@ -210,7 +210,7 @@ def test_sources_that_do_not_fit():
     model, other = build("gpt2"), build("bert")
 
     def patch(source, how="patch_z"):
-        model.ablate(TEXT, [(0, 0)], how, source=source)
+        mv.ablate(model, TEXT, [(0, 0)], how, source=source)
 
     with pytest.raises(ArgumentError, match="this one has 6, the source “the cat sat” has 3"):
         patch("the cat sat")
@@ -243,12 +243,12 @@ def test_a_family_with_attention_of_its_own_says_so():
     )  # fmt: skip
     network = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     model = AttentionModel(network, tokenizer(pairs=False), name="neo")
-    assert model.predict(TEXT).entropy > 0
+    assert mv.predict(model, TEXT).entropy > 0
     for run in (
-        lambda: model.predict(TEXT, torch.ones(2, 5)),
-        lambda: model.ablate(TEXT, [(0, 0)]),
+        lambda: mv.predict(model, TEXT, torch.ones(2, 5)),
+        lambda: mv.ablate(model, TEXT, [(0, 0)]),
         lambda: model.trace(TEXT, gates=torch.ones(2, 5)),
-        lambda: model.generate(TEXT, torch.ones(2, 5)),
+        lambda: mv.generate(model, TEXT, torch.ones(2, 5)),
         lambda: reference_means(model, [TEXT]),
     ):
         with pytest.raises(AttentionUnavailableError, match="cannot be switched off here"):

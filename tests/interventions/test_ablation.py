@@ -27,11 +27,11 @@ def masked() -> AttentionModel:
 
 
 def test_before_and_after_are_the_predictions(gpt):
-    found = gpt.ablate(TEXT, HEADS, position=3, top_k=4)
+    found = mv.ablate(gpt, TEXT, HEADS, position=3, top_k=4)
     gates = torch.ones(gpt.n_layers, gpt.n_heads)
     for place in HEADS:
         gates[place] = 0
-    before, after = (gpt.predict(TEXT, g, position=3, top_k=4) for g in (None, gates))
+    before, after = (mv.predict(gpt, TEXT, g, position=3, top_k=4) for g in (None, gates))
     assert torch.equal(found.before.log_probs, before.log_probs)
     assert torch.equal(found.after.log_probs, after.log_probs)
     assert found.intervention.heads == tuple(HEADS) and found.averaged == ""
@@ -41,7 +41,7 @@ def test_before_and_after_are_the_predictions(gpt):
 
 
 def test_losses_before_and_after(gpt):
-    found = gpt.ablate(TEXT, HEADS)
+    found = mv.ablate(gpt, TEXT, HEADS)
     assert found.loss_changes[0] is None
     for change, a, b in zip(
         found.loss_changes[1:], found.before.losses[1:], found.after.losses[1:], strict=True
@@ -54,12 +54,12 @@ def test_losses_before_and_after(gpt):
 
 
 def test_scale_by_one_and_nothing_else_changes_nothing(gpt):
-    found = gpt.ablate(TEXT, HEADS, "scale", factor=1)
+    found = mv.ablate(gpt, TEXT, HEADS, "scale", factor=1)
     assert found.kl == 0 and set(found.loss_changes[1:]) == {0.0}
 
 
 def test_the_table_has_the_likeliest_of_both(gpt):
-    found = gpt.ablate(TEXT, [(0, h) for h in range(8)], top_k=5)
+    found = mv.ablate(gpt, TEXT, [(0, h) for h in range(8)], top_k=5)
     table = found.table()
     assert tuple(table.id[:5]) == found.before.ids
     assert set(table.id) == set(found.before.ids) | set(found.after.ids)
@@ -71,7 +71,7 @@ def test_the_table_has_the_likeliest_of_both(gpt):
 
 
 def test_targets(gpt):
-    found = gpt.ablate(TEXT, HEADS, target="he", against="she")
+    found = mv.ablate(gpt, TEXT, HEADS, target="he", against="she")
     he, she = gpt.tokenizer.convert_tokens_to_ids(["Ġhe", "Ġshe"])
     assert (found.target.id, found.against.id) == (he, she)
     assert (found.target.text, found.target.continues) == ("he", False)
@@ -81,13 +81,13 @@ def test_targets(gpt):
     assert found.logit_difference_before == pytest.approx(float(rows[he] - rows[she]), abs=1e-4)
     assert found.target.change == found.target.after - found.target.before
     assert found.logit_difference_after == found.target.after - found.against.after
-    assert gpt.ablate(TEXT, HEADS, target=he).target == found.target
-    alone = gpt.ablate(TEXT, HEADS, target="he")
+    assert mv.ablate(gpt, TEXT, HEADS, target=he).target == found.target
+    alone = mv.ablate(gpt, TEXT, HEADS, target="he")
     assert alone.against is None and alone.logit_difference_after is None
 
 
 def test_a_target_after_white_space_has_no_space_of_its_own(gpt):
-    time = gpt.ablate("Once upon a\n", HEADS, target="time").target
+    time = mv.ablate(gpt, "Once upon a\n", HEADS, target="time").target
     assert gpt.tokenizer.convert_ids_to_tokens(time.id) == "time"
 
 
@@ -102,46 +102,47 @@ def test_a_target_after_white_space_has_no_space_of_its_own(gpt):
 )
 def test_targets_that_are_none(gpt, target, message):
     with pytest.raises(ArgumentError, match=message):
-        gpt.ablate(TEXT, HEADS, target=target)
+        mv.ablate(gpt, TEXT, HEADS, target=target)
 
 
 def test_a_word_that_the_vocabulary_lacks(masked):
     with pytest.raises(ArgumentError, match="not in this model's vocabulary"):
-        masked.ablate("The [MASK] sat.", HEADS, target="猫")
+        mv.ablate(masked, "The [MASK] sat.", HEADS, target="猫")
     with pytest.raises(ArgumentError, match="tokens for this model"):
-        masked.ablate("The [MASK] sat.", HEADS, target="unbelievableish")
+        mv.ablate(masked, "The [MASK] sat.", HEADS, target="unbelievableish")
 
 
 def test_against_alone(gpt):
     with pytest.raises(ArgumentError, match="against needs a target"):
-        gpt.ablate(TEXT, HEADS, against="she")
+        mv.ablate(gpt, TEXT, HEADS, against="she")
 
 
 def test_masked_models(masked):
-    found = masked.ablate("The [MASK] sat on the mat.", HEADS, target="cat", pseudo_loss=True)
+    found = mv.ablate(masked, "The [MASK] sat on the mat.", HEADS, target="cat", pseudo_loss=True)
     assert found.before.objective == "masked" and found.before.position == 2
     assert found.kl > 0 and found.target.text == "cat"
     assert found.loss_changes[2] is None and found.loss_change is not None
-    assert masked.ablate("The [MASK] sat.", HEADS).loss_change is None
+    assert mv.ablate(masked, "The [MASK] sat.", HEADS).loss_change is None
 
 
 def test_the_mean_says_over_what(gpt):
     texts = ["A dog ran home.", "She said no."]
-    own, listed = gpt.ablate(TEXT, HEADS, "mean"), gpt.ablate(TEXT, HEADS, "mean", reference=texts)
+    own = mv.ablate(gpt, TEXT, HEADS, "mean")
+    listed = mv.ablate(gpt, TEXT, HEADS, "mean", reference=texts)
     assert own.averaged == "the 7 positions of this text"
     means = reference_means(gpt, texts)
     assert listed.averaged == f"the {means.n_positions} positions of 2 reference texts"
-    ready = gpt.ablate(TEXT, HEADS, "mean", reference=means)
+    ready = mv.ablate(gpt, TEXT, HEADS, "mean", reference=means)
     assert ready.kl == listed.kl != own.kl
 
 
 def test_a_page_may_keep_the_prediction_before(gpt):
-    before, off = gpt.predict(TEXT), Intervention(HEADS)
-    after = gpt.predict(TEXT, intervention=off)
+    before, off = mv.predict(gpt, TEXT), Intervention(HEADS)
+    after = mv.predict(gpt, TEXT, intervention=off)
     found = compare(gpt, before, after, off, target="he")
-    assert found.kl == gpt.ablate(TEXT, HEADS).kl and found.target.text == "he"
+    assert found.kl == mv.ablate(gpt, TEXT, HEADS).kl and found.target.text == "he"
     with pytest.raises(ArgumentError, match="one place of one text"):
-        compare(gpt, before, gpt.predict(TEXT, position=1), off)
+        compare(gpt, before, mv.predict(gpt, TEXT, position=1), off)
 
 
 def test_kl_by_hand():

@@ -12,11 +12,11 @@ import mha_viz as mv
 from mha_viz.engine import replay
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.replay import Shortened, with_stand_ins
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
 from mha_viz.prediction.loss import losses, questions, setting_losses
+from mha_viz.prediction.replay import Shortened, with_stand_ins
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.families import FAMILIES, build

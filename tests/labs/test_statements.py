@@ -258,5 +258,5 @@ def test_failure_on_a_model_is_what_switching_off_gives():
     model = mv.load("tiny-gpt2")
     found = robustness(model, TEXT, n_draws=32)
     sides = measured.of_loss(found, 4)["failure"]
-    changes = mv.load("tiny-gpt2").head_importance(TEXT, "ablation").mean
+    changes = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
     torch.testing.assert_close(sides.left.double(), changes.double().amax(1), rtol=1e-3, atol=1e-4)

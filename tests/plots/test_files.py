@@ -10,10 +10,11 @@ import pytest
 from PIL import Image
 
 from mha_viz.errors import ArgumentError
+from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import fact_texts, grid_image, head_image
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
-from mha_viz.web.standalone import fragment, grid_html, head_html
+from mha_viz.web.standalone import fragment, grid_html
 
 TOKENS = ["<b>x</b>", "</script><script>alert(1)", "$\\frac{", "السلام", "東京", "👍", "a\x00\x07b"]
 CAPTION = 'tiny-bert · L0 H1 · "<b>&</b>"\nsquare-root colours'

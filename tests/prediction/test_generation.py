@@ -35,7 +35,7 @@ def ids(generated) -> list[int]:
 def test_under_ones_it_is_the_networks_own(gpt, num_beams):
     expected = own(gpt.network, gpt, 12, num_beams=num_beams)
     for gates in (None, torch.ones(gpt.n_layers, gpt.n_heads)):
-        found = gpt.generate(PROMPT, gates, max_new_tokens=12, num_beams=num_beams)
+        found = mv.generate(gpt, PROMPT, gates, max_new_tokens=12, num_beams=num_beams)
         assert ids(found) == expected
         assert found.text.startswith(PROMPT) and len(found.new_tokens) == 12
         assert found.n_prompt == len(found.tokens) - 12 and not found.finished
@@ -52,7 +52,7 @@ def test_with_heads_off_it_is_that_of_zeroed_weights(gpt, num_beams):
     expected = own(twin.network, gpt, 12, num_beams=num_beams)
     assert expected != own(gpt.network, gpt, 12, num_beams=num_beams)
     for options in (dict(gates=gates), dict(intervention=Intervention(off))):
-        found = gpt.generate(PROMPT, **options, max_new_tokens=12, num_beams=num_beams)
+        found = mv.generate(gpt, PROMPT, **options, max_new_tokens=12, num_beams=num_beams)
         assert ids(found) == expected
     plain = twin.trace(found.text)
     torch.testing.assert_close(found.record.pattern, plain.pattern, atol=1e-5, rtol=1e-4)
@@ -61,10 +61,10 @@ def test_with_heads_off_it_is_that_of_zeroed_weights(gpt, num_beams):
 def test_uniform_attention_step_by_step_is_that_of_whole_texts(gpt):
     """With a cache a step has one query: it must see all keys before it, and no others."""
     change = Intervention([(layer, head) for layer in range(4) for head in range(4)], "uniform")
-    found = gpt.generate(PROMPT, intervention=change, max_new_tokens=6)
+    found = mv.generate(gpt, PROMPT, intervention=change, max_new_tokens=6)
     text = PROMPT
     for token in found.new_tokens:
-        best = gpt.predict(text, intervention=change, top_k=1)
+        best = mv.predict(gpt, text, intervention=change, top_k=1)
         assert best.ids[0] == token.id
         text = found.text[: token.end]
 
@@ -72,7 +72,7 @@ def test_uniform_attention_step_by_step_is_that_of_whole_texts(gpt):
 def test_the_record_is_of_the_whole_text_under_the_same_gates(gpt):
     gates = torch.ones(gpt.n_layers, gpt.n_heads)
     gates[1] = 0
-    found = gpt.generate(PROMPT, gates, max_new_tokens=5)
+    found = mv.generate(gpt, PROMPT, gates, max_new_tokens=5)
     assert found.record.tokens == found.tokens and found.record.text == found.text
     assert not found.record.z[1].any() and found.record.z[0].any()
     assert "8 of 32 heads" in found.record.notes[-1]
@@ -87,14 +87,14 @@ def test_threads_do_not_mix(gpt):
         if layer is not None:
             gates[layer] = 0
         settings.append(gates)
-    expected = [ids(gpt.generate(PROMPT, gates, max_new_tokens=8)) for gates in settings]
+    expected = [ids(mv.generate(gpt, PROMPT, gates, max_new_tokens=8)) for gates in settings]
     assert len({tuple(one) for one in expected}) == 3
     wrong, barrier = [], threading.Barrier(len(settings))  # all at once
 
     def work(i: int) -> None:
         barrier.wait()
         for _ in range(3):
-            if ids(gpt.generate(PROMPT, settings[i], max_new_tokens=8)) != expected[i]:
+            if ids(mv.generate(gpt, PROMPT, settings[i], max_new_tokens=8)) != expected[i]:
                 wrong.append(i)
 
     with ThreadPoolExecutor(len(settings)) as pool:
@@ -103,23 +103,23 @@ def test_threads_do_not_mix(gpt):
 
 
 def test_generation_leaves_the_model_as_it_was(gpt):
-    before, config = gpt.predict(PROMPT), gpt.network.generation_config.to_dict()
-    gpt.generate(PROMPT, torch.zeros(gpt.n_layers, gpt.n_heads), max_new_tokens=3)
-    assert torch.equal(gpt.predict(PROMPT).log_probs, before.log_probs)
+    before, config = mv.predict(gpt, PROMPT), gpt.network.generation_config.to_dict()
+    mv.generate(gpt, PROMPT, torch.zeros(gpt.n_layers, gpt.n_heads), max_new_tokens=3)
+    assert torch.equal(mv.predict(gpt, PROMPT).log_probs, before.log_probs)
     assert gpt.network.generation_config.to_dict() == config
 
 
 def test_it_ends_where_the_model_does(gpt):
-    found = gpt.generate("cat " * 50, max_new_tokens=128)
+    found = mv.generate(gpt, "cat " * 50, max_new_tokens=128)
     assert len(found.tokens) <= 128
     if not found.finished:
         assert len(found.tokens) == 128 and "the text ends there" in found.record.notes[-1]
 
 
 def test_an_end_token_is_not_part_of_the_text(gpt, monkeypatch):
-    first = gpt.generate(PROMPT, max_new_tokens=3)
+    first = mv.generate(gpt, PROMPT, max_new_tokens=3)
     monkeypatch.setattr(gpt.network.generation_config, "eos_token_id", first.tokens[-1].id)
-    found = gpt.generate(PROMPT, max_new_tokens=10)
+    found = mv.generate(gpt, PROMPT, max_new_tokens=10)
     assert found.finished and ids(found) == ids(first)[:-1]
     assert not any("the text ends there" in note for note in found.record.notes)
 
@@ -127,7 +127,7 @@ def test_an_end_token_is_not_part_of_the_text(gpt, monkeypatch):
 def test_tokens_that_do_not_read_back_are_labelled_by_themselves(gpt, monkeypatch):
     new = gpt.tokenizer.convert_tokens_to_ids(["Ġw", "al", "k", "ð", "Ġthe"])
     monkeypatch.setattr("mha_viz.prediction.generation._new_ids", lambda *_: new)
-    found = gpt.generate(PROMPT, max_new_tokens=5)
+    found = mv.generate(gpt, PROMPT, max_new_tokens=5)
     assert ids(found)[-5:] == new
     assert [token.text for token in found.new_tokens] == ["w", "al", "k", "⟨F0⟩", "the"]
     words = [token.word for token in found.new_tokens]
@@ -153,18 +153,18 @@ def test_tokens_that_do_not_read_back_are_labelled_by_themselves(gpt, monkeypatc
 )
 def test_what_is_refused(gpt, options, message):
     with pytest.raises(ArgumentError, match=message):
-        gpt.generate(PROMPT, **options)
+        mv.generate(gpt, PROMPT, **options)
 
 
 def test_a_mean_over_reference_texts_is_known_beforehand(gpt):
     change = Intervention([(0, 0)], "mean", reference=["A dog ran home."])
-    assert gpt.generate(PROMPT, intervention=change, max_new_tokens=2).record.n_layers == 4
+    assert mv.generate(gpt, PROMPT, intervention=change, max_new_tokens=2).record.n_layers == 4
 
 
 def test_models_that_write_no_text(gpt):
     with pytest.raises(ArgumentError, match="masked model, which fills gaps"):
-        mv.load("tiny-bert").generate(PROMPT)
+        mv.generate(mv.load("tiny-bert"), PROMPT)
     with pytest.raises(AttentionUnavailableError, match="no head that predicts"):
-        build("llama").generate("the cat")
+        mv.generate(build("llama"), "the cat")
     with pytest.raises(ArgumentError, match="fills all 128 positions"):
-        gpt.generate("cat " * 300)
+        mv.generate(gpt, "cat " * 300)

@@ -46,7 +46,7 @@ def close(a, b, tolerance=1e-5):
 
 @pytest.mark.parametrize("position", [None, 0, 4, -2])
 def test_the_next_token_is_the_networks_own_softmax(gpt, position):
-    found = gpt.predict(STORY, position=position, top_k=7)
+    found = mv.predict(gpt, STORY, position=position, top_k=7)
     rows = own_logits(gpt, STORY)
     at = len(rows) - 1 if position is None else position % len(rows)
     p = rows[at].softmax(-1)
@@ -60,7 +60,7 @@ def test_the_next_token_is_the_networks_own_softmax(gpt, position):
 
 
 def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt):
-    found, rows = gpt.predict(STORY), own_logits(gpt, STORY)
+    found, rows = mv.predict(gpt, STORY), own_logits(gpt, STORY)
     ids = torch.tensor([token.id for token in found.tokens])
     assert found.losses[0] is None and len(found.losses) == len(ids)
     expected = torch.nn.functional.cross_entropy(rows[:-1], ids[1:], reduction="none")
@@ -70,13 +70,13 @@ def test_losses_are_cross_entropy_and_their_mean_the_models_own(gpt):
 
 
 def test_losses_of_a_long_text_are_taken_piece_by_piece(gpt, monkeypatch):
-    expected = gpt.predict(STORY).losses
+    expected = mv.predict(gpt, STORY).losses
     monkeypatch.setattr("mha_viz.prediction.masking._NUMBERS_AT_ONCE", 5 * gpt.d_vocab)
-    close(gpt.predict(STORY).losses[1:], expected[1:])
+    close(mv.predict(gpt, STORY).losses[1:], expected[1:])
 
 
 def test_one_token_has_no_loss(gpt):
-    found = gpt.predict("the")
+    found = mv.predict(gpt, "the")
     assert found.losses == (None,) and found.loss is None
 
 
@@ -85,17 +85,17 @@ def test_other_families(name):
     config = tf.AutoConfig.for_model(**build(name).network.config.to_dict())
     network = tf.AutoModelForCausalLM.from_config(config, attn_implementation=IMPLEMENTATION)
     model = AttentionModel(spread(network), tokenizer(pairs=False), name=name)
-    close(model.predict(TEXT).log_probs, own_logits(model, TEXT)[-1].log_softmax(-1))
+    close(mv.predict(model, TEXT).log_probs, own_logits(model, TEXT)[-1].log_softmax(-1))
 
 
 def test_a_long_text_is_cut_and_said_to_be(gpt):
-    found = gpt.predict("cat " * 300)
+    found = mv.predict(gpt, "cat " * 300)
     assert found.position == 127 and len(found.losses) == 128
     assert "cut to 128 tokens" in found.notes[-1]
 
 
 def test_temperature_is_for_display_alone(gpt):
-    plain, warm = gpt.predict(STORY), gpt.predict(STORY, temperature=2)
+    plain, warm = mv.predict(gpt, STORY), mv.predict(gpt, STORY, temperature=2)
     assert (plain.display_temperature, warm.display_temperature) == (1.0, 2.0)
     close(plain.displayed, plain.probabilities)
     close(warm.displayed, (own_logits(gpt, STORY)[-1] / 2).softmax(-1)[list(warm.ids)])
@@ -105,7 +105,7 @@ def test_temperature_is_for_display_alone(gpt):
 
 
 def test_the_table_has_a_row_for_each_candidate(gpt):
-    found = gpt.predict("Once upon a", top_k=3)
+    found = mv.predict(gpt, "Once upon a", top_k=3)
     table = found.table()
     assert list(table.columns) == [
         "token",
@@ -123,7 +123,7 @@ def test_more_candidates_than_there_are_tokens():
     network = bert()
     network.set_attn_implementation(IMPLEMENTATION)
     model = AttentionModel(network, tokenizer(pairs=True), name="bert")
-    found = model.predict("the [MASK]", top_k=1000)
+    found = mv.predict(model, "the [MASK]", top_k=1000)
     assert len(found.ids) == model.d_vocab
     close(math.fsum(found.probabilities), 1.0)
 
@@ -132,7 +132,7 @@ def test_more_candidates_than_there_are_tokens():
 
 
 def test_the_masked_token_is_the_networks_own_softmax(masked):
-    found = masked.predict(BLANK)
+    found = mv.predict(masked, BLANK)
     close(found.log_probs, own_logits(masked, BLANK)[2].log_softmax(-1))
     assert (found.objective, found.position, found.masks) == ("masked", 2, (2,))
     assert found.tokens[2].text == "[MASK]" and set(found.losses) == {None}
@@ -142,7 +142,7 @@ def test_several_masks_are_each_predicted(masked):
     text = "The [MASK] sat on the [MASK]."
     rows = own_logits(masked, text).log_softmax(-1)
     for position, order in ((None, [2, 6]), (6, [6, 2])):
-        found = masked.predict(text, position=position)
+        found = mv.predict(masked, text, position=position)
         assert found.masks == (2, 6)
         assert [one.position for one in (found, *found.others)] == order
         for one in (found, *found.others):
@@ -150,7 +150,8 @@ def test_several_masks_are_each_predicted(masked):
 
 
 def test_a_token_that_is_chosen_is_masked_first(masked):
-    found, typed = masked.predict("The cat sat on the mat.", position=2), masked.predict(BLANK)
+    found = mv.predict(masked, "The cat sat on the mat.", position=2)
+    typed = mv.predict(masked, BLANK)
     close(found.log_probs, typed.log_probs)
     assert [token.text for token in found.tokens] == [token.text for token in typed.tokens]
     assert found.text == "The cat sat on the mat." and found.masks == (2,)
@@ -158,16 +159,16 @@ def test_a_token_that_is_chosen_is_masked_first(masked):
 
 def test_no_mask_says_how_to_give_one(masked):
     with pytest.raises(TextError, match=r"this text has none\. Type \[MASK\] .*position="):
-        masked.predict("The cat sat.")
+        mv.predict(masked, "The cat sat.")
     with pytest.raises(TextError, match="none in its first 128 tokens"):
-        masked.predict("cat " * 300 + "[MASK]")
+        mv.predict(masked, "cat " * 300 + "[MASK]")
     with pytest.raises(ArgumentError, match=r"Position 0 is \[CLS\]"):
-        masked.predict("The cat sat.", position=0)
+        mv.predict(masked, "The cat sat.", position=0)
 
 
 def test_a_second_segment(masked):
     pair = ("The cat sat.", "It was a [MASK].")
-    found = masked.predict(pair[0], text_pair=pair[1])
+    found = mv.predict(masked, pair[0], text_pair=pair[1])
     close(found.log_probs, own_logits(masked, *pair)[found.position].log_softmax(-1))
     assert found.tokens[found.position].segment == 1 and found.text_pair == pair[1]
 
@@ -175,7 +176,7 @@ def test_a_second_segment(masked):
 def test_words_are_masked_by_their_number(masked):
     assert mask_word_at(masked, "The cat sat.", 1) == "The [MASK] sat."
     assert mask_word_at(masked, "An unbelievableish tale", 1) == "An [MASK] tale"  # many tokens
-    found = masked.predict(mask_word_at(masked, "The cat sat.", 0))
+    found = mv.predict(masked, mask_word_at(masked, "The cat sat.", 0))
     assert found.position == 1
     with pytest.raises(ArgumentError, match=r"word must lie in 0\.\.3, got 4"):
         mask_word_at(masked, "The cat sat.", 4)
@@ -195,15 +196,15 @@ def roberta() -> AttentionModel:
 
 def test_a_typed_mask_is_the_models_own():
     model = roberta()
-    found = model.predict("The [MASK] sat")
+    found = mv.predict(model, "The [MASK] sat")
     assert found.text == "The <mask> sat"
-    close(found.log_probs, model.predict("The <mask> sat").log_probs)
+    close(found.log_probs, mv.predict(model, "The <mask> sat").log_probs)
     assert mask_word_at(model, "The cat sat", 1) == "The <mask> sat"
 
 
 def test_pseudo_losses_mask_each_token_in_turn(masked):
     text = "The cat sat on the mat."
-    found = masked.predict(BLANK, pseudo_loss=True)
+    found = mv.predict(masked, BLANK, pseudo_loss=True)
     assert [loss is None for loss in found.losses] == [
         token.is_special or token.text == "[MASK]" for token in found.tokens
     ]
@@ -217,7 +218,7 @@ def test_pseudo_losses_mask_each_token_in_turn(masked):
         with torch.no_grad():
             row = masked.network(input_ids=batch).logits[0, i].log_softmax(-1)
         close(loss, -float(row[ids[i]]), 1e-4)
-    assert masked.predict(text, position=2, pseudo_loss=True).losses == losses
+    assert mv.predict(masked, text, position=2, pseudo_loss=True).losses == losses
     gates = torch.ones(masked.n_layers, masked.n_heads)
     assert pseudo_losses(masked, text, gates) == losses
     gates[1] = 0
@@ -240,25 +241,25 @@ def test_pseudo_losses_mask_each_token_in_turn(masked):
 )
 def test_arguments_out_of_range(gpt, options, message):
     with pytest.raises(ArgumentError, match=message):
-        gpt.predict(STORY, **options)
+        mv.predict(gpt, STORY, **options)
 
 
 def test_models_without_a_prediction_head():
     with pytest.raises(AttentionUnavailableError, match="no head that predicts tokens"):
-        build("llama").predict(TEXT)
+        mv.predict(build("llama"), TEXT)
     with pytest.raises(AttentionUnavailableError, match="is an encoder-decoder"):
-        build("t5").predict(TEXT)
+        mv.predict(build("t5"), TEXT)
     with pytest.raises(ArgumentError, match="is no masked model"):
         pseudo_losses(mv.load("tiny-gpt2"), TEXT)
     with pytest.raises(TextError, match="takes one text"):
-        mv.load("tiny-gpt2").predict(TEXT, text_pair=OTHER)
+        mv.predict(mv.load("tiny-gpt2"), TEXT, text_pair=OTHER)
 
 
 def test_a_head_for_pretraining_predicts_by_its_masked_part():
     network = spread(tf.BertForPreTraining(bert().config))
     network.set_attn_implementation(IMPLEMENTATION)
     model = AttentionModel(network, tokenizer(pairs=True), name="pre")
-    found = model.predict("the [MASK] sat", torch.ones(3, 5))
+    found = mv.predict(model, "the [MASK] sat", torch.ones(3, 5))
     with torch.no_grad():
         own = network(**model.tokenizer("the [MASK] sat", return_tensors="pt"))
     close(found.log_probs, own.prediction_logits[0, 2].log_softmax(-1))

@@ -126,7 +126,7 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
     for model in models.values():
         sample = module._sample(model, "self")
         ids = said_twice(OWN, 4, 0)
-        typed, _ = encode_texts(model, " ".join(WORDS[i] for i in ids))
+        typed, _ = encode_texts(model.reader, " ".join(WORDS[i] for i in ids))
         made = module._instead(sample, ids, model)
         assert made.input_ids == typed.input_ids and made.token_type_ids == typed.token_type_ids
         assert [t.text for t in made.tokens] == [t.text for t in typed.tokens]

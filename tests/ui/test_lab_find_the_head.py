@@ -130,7 +130,7 @@ def test_losses_are_measured_on_request():
     assert not any(b.key == f"{K}answer" for b in app.button)
     text = press(app, "measure")
     assert "Task 1 of 2: A head that can go" in text
-    change = mv.load("tiny-gpt2").head_importance(TEXT, "ablation").mean
+    change = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
     press(app, "next")
     choose(app, *divmod(int(change.argmax()), 8))
     assert "**100 points.**" in press(app, "answer")

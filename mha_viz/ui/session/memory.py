@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 3
 MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
+# By name: the pages' parts import this module.
+HEAVY = (
+    "mha_viz.checkpoints.loading",
+    "mha_viz.ui.explore.drawing",
+    "mha_viz.ui.compare",
+    "mha_viz.ui.intervene",
+)
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
 
@@ -41,11 +48,8 @@ class _Engine:
 
     def _load(self) -> None:
         try:
-            import mha_viz.checkpoints.loading
-            import mha_viz.ui.compare
-            import mha_viz.ui.explore.drawing
-            import mha_viz.ui.intervene  # noqa: F401
-
+            for name in HEAVY:
+                import_module(name)
             # Streamlit collects garbage after every run of a page. What the libraries hold stays
             # anyway: left out, a run costs a quarter of a second less.
             gc.collect()

@@ -17,6 +17,7 @@ from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.csv_file import commented_csv, table_csv
+from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
 from mha_viz.ui.session import scene as scenes
 from mha_viz.ui.session import state, views
@@ -25,7 +26,7 @@ from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import folded
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
-from mha_viz.web.standalone import grid_html, head_html
+from mha_viz.web.standalone import grid_html
 
 BINARY = "application/octet-stream"
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
