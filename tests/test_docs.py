@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from docs import make_metrics
-from mha_viz.cli import app
+from mha_viz.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([
@@ -97,7 +97,7 @@ def test_the_tested_families_are_the_ones_named() -> None:
     def plain(name: str) -> str:
         return re.sub(r"[^a-z0-9]", "", name.lower())
 
-    code = (ROOT / "tests" / "capture" / "test_families.py").read_text("utf-8")
+    code = (ROOT / "tests" / "engine" / "test_families.py").read_text("utf-8")
     tested = {plain(name) for name in re.findall(r"tf\.(\w+)Config\(", code)}
     page = (ROOT / "README.md").read_text("utf-8")
     listed = "".join(re.findall(r"^- (?:encoders|decoders|encoder-decoders): .*$", page, re.M))

@@ -55,9 +55,9 @@ def ablate(
     out: Out = None,
 ) -> None:
     """Change heads and say what the model predicts then."""
+    given, chosen = read(text, pair), parse_heads(heads)
     from mha_viz.interventions.ablation import ablate
 
-    given, chosen = read(text, pair), parse_heads(heads)
     loaded = _load(model)
     found = ablate(
         loaded, given, chosen, how, factor=factor, source=source, target=target,
@@ -90,9 +90,9 @@ def importance(
     out: Out = None,
 ) -> None:
     """How much the loss depends on each head, over one text or several."""
+    found_texts = read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
-    found_texts = read_texts(texts)
     loaded = _load(model)
     found = head_importance(loaded, found_texts, method, on_progress=_progress("heads"))
     for note in found.notes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
 from threading import Event, Thread
 
 import typer
@@ -58,15 +59,24 @@ def announced(host: str, port: int) -> Iterator[None]:
 
 def _announce(host: str, port: int, ended: Event) -> None:
     while not ended.wait(_PAUSE):
-        try:
-            socket.create_connection((_EVERY.get(host, host), port), timeout=1).close()
-        except OSError:
+        if not _answers(_EVERY.get(host, host), port):
             continue
         shown = f"[{host}]" if ":" in host else host
         try:
             typer.echo(f"mha_viz opens at http://{shown}:{port} (Ctrl-C stops it)")
-        except (
-            OSError
-        ):  # nobody reads it: the server serves all the same, and is stopped in silence
+        except OSError:  # nobody reads it: the server serves all the same, and stops in silence
             discard_output()
         return
+
+
+def _answers(host: str, port: int) -> bool:
+    """Whether a request is answered: a place is taken some time before it is served."""
+    connection = HTTPConnection(host, port, timeout=5)
+    try:
+        connection.request("GET", "/_stcore/health")
+        connection.getresponse()
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True

@@ -22,7 +22,7 @@ def process(*arguments: str, **options) -> subprocess.Popen:
 
 def test_help_and_version_do_not_wait_for_torch():
     code = (
-        "import sys; from mha_viz.cli import main; sys.argv = ['mha-viz', 'HOW']\n"
+        "import sys; from mha_viz.cli.main import main; sys.argv = ['mha-viz', 'HOW']\n"
         "try: main()\nexcept SystemExit as end: assert not end.code, end\n"
         "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
     )
@@ -47,7 +47,7 @@ def test_help_and_version_do_not_wait_for_torch():
 )
 def test_what_cannot_be_run_is_refused_before_torch_is_loaded(arguments):
     code = (
-        "import sys; from mha_viz.cli import main; sys.argv[0] = 'mha-viz'\n"
+        "import sys; from mha_viz.cli.main import main; sys.argv[0] = 'mha-viz'\n"
         "try: main()\nexcept SystemExit as end: assert end.code == 2, end\n"
         "assert not {'torch', 'transformers', 'pandas', 'plotly'} & set(sys.modules)"
     )
@@ -69,7 +69,7 @@ def test_a_real_process_writes_utf8_and_nothing_else():
 def test_a_real_interrupt():
     code = """
 import os, signal, sys, time
-from mha_viz.cli import main
+from mha_viz.cli.main import main
 # A shell that runs the tests in the background has made its children deaf to Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Waiting:

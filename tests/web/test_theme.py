@@ -107,7 +107,7 @@ def test_joined_scripts_are_one_module_without_double_names() -> None:
 
 
 def test_components_never_write_markup() -> None:
-    folder = files("mha_viz").joinpath("ui", "components")
+    folder = files("mha_viz").joinpath("web", "components")
     for file in folder.iterdir():
         if file.name.endswith(".js"):
             text = file.read_text(encoding="utf-8")
