@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from mha_viz.ui.session import memory
 from tests.ui.compare_app import check
 
 RUNS = ("mha_viz.engine.model.AttentionModel.trace", "mha_viz.ui.session.reporting.make_report")
@@ -46,6 +47,13 @@ def heavy(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:
     for place in (*RUNS, *places):
         monkeypatch.setattr(place, counted(place, resolve_name(place)))
     return calls
+
+
+def takes_for_any(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
+    """Pages run this model, whatever it is called; what it leaves is for this test alone."""
+    monkeypatch.setattr(memory, "model", lambda *args: model)
+    own = memory.Cache()
+    monkeypatch.setattr(memory, "cache", lambda: own)
 
 
 def warns_of(key: str, **params: str) -> None:

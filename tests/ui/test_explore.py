@@ -51,11 +51,18 @@ def test_a_link_that_says_the_view_in_other_words_is_left_as_it_is(link):
     assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there"}
 
 
-@pytest.mark.parametrize("link", [{}, {"layer": "99"}, {"text": "Hello there", "colour": "red"}])
+@pytest.mark.parametrize("link", [{"layer": "99"}, {"text": "Hello there", "colour": "red"}])
 def test_an_address_that_does_not_say_the_view_is_written(link):
     written = dict(run(**link).query_params)
     assert written.keys() == {"model", "text"}
     assert written["text"] == link.get("text", views.DEFAULT.text)
+
+
+def test_an_address_without_a_view_stays_until_something_is_chosen():
+    app = run()
+    assert not dict(app.query_params)
+    app.selectbox(key="ask_layer").select(2).run()
+    assert app.query_params.keys() == {"model", "text", "layer"}
 
 
 def test_tables_are_made_only_while_they_are_open():

@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.ui.learn.step_tables import STEPS
 from tests.making.families import build
 from tests.ui.compare_app import check, matrices, table, written
-from tests.ui.lab_app import heavy, lab, link
+from tests.ui.lab_app import heavy, lab, link, takes_for_any
 
 KEY = "step-by-step"
 
@@ -124,19 +124,17 @@ def test_a_step_runs_no_model(monkeypatch):
     ],
 )
 def test_other_families_say_what_the_matrices_do_not_give(monkeypatch, family, step, words):
-    from mha_viz.ui.session import memory
 
     model = build(family)
-    monkeypatch.setattr(memory, "model", lambda *args: model)
+    takes_for_any(monkeypatch, model)
     text = check(lab(KEY, text="the cat sat on a mat", step=step, layer="1"))
     assert words in text
 
 
 def test_cross_attention_of_a_loaded_model_is_walked_through_too(monkeypatch):
-    from mha_viz.ui.session import memory
 
     model = build("t5")
-    monkeypatch.setattr(memory, "model", lambda *args: model)
+    takes_for_any(monkeypatch, model)
     asked = dict(text="the cat sat on a mat", pair="a cat ran", part="cross")
     for step in STEPS:
         text = check(lab(KEY, step=step, **asked))

@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.labs.value_output import bill, slice_shares
 from tests.making.families import build
 from tests.ui.compare_app import check, table, written
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import lab, link, takes_for_any
 
 KEY = "value-output"
 TEXT = "The cat sat on the mat."
@@ -64,10 +64,9 @@ def test_links_that_make_no_sense_one_token_and_many():
     ("family", "part"), [("llama", "self"), ("t5", "encoder"), ("t5", "cross")]
 )
 def test_other_families(monkeypatch, family, part):
-    from mha_viz.ui.session import memory
 
     model = build(family)
-    monkeypatch.setattr(memory, "model", lambda *args: model)
+    takes_for_any(monkeypatch, model)
     text = check(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part))
     gaps = table(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part),
                  "token", "difference from the model")  # fmt: skip
