@@ -53,10 +53,11 @@ class _Meaning(NamedTuple):
 
 
 def arrive(page: str) -> None:
-    """Note which page is open; for the start of every run."""
+    """Note which page is open, and count the visits; for the start of every run."""
     if st.session_state.get("page") != page:
         st.session_state.page = page
         st.session_state.fresh = True
+        st.session_state.visit = st.session_state.get("visit", 0) + 1
 
 
 def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
@@ -243,10 +244,13 @@ def show(key: str, value: Any, labels: tuple[str, ...] | None = None) -> None:
     """Give a widget a value that it does not have.
 
     To give it the one that it has would take back what is chosen in the browser at this moment.
-    Streamlit knows a chosen option by its label: where those are new, the old one says nothing.
+    But on another page Streamlit takes it for a new widget, without a value, while its key still
+    answers for the old one; and it knows a chosen option by its label: where the labels are new,
+    the old one says nothing.
     """
-    before = st.session_state.setdefault("labels", {})
-    fits = before.get(key, labels) == labels
-    if not fits or key not in st.session_state or st.session_state[key] != value:
+    drawn_as = st.session_state.get("visit", 0), labels
+    before = st.session_state.setdefault("drawn_as", {})
+    same = before.get(key) == drawn_as and key in st.session_state
+    if not same or st.session_state[key] != value:
         st.session_state[key] = value
-    before[key] = labels
+    before[key] = drawn_as
