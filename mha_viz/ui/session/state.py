@@ -24,6 +24,11 @@ _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multis
 
 # -- the view and the address ----------------------------------------------------------------------
 
+# Streamlit can bind a widget to a parameter of the address. A bound parameter is there only while
+# its widget is drawn, so that a link from Explore would lose what Compare shows; a text of any
+# length goes into it; and a model that a stranger names is refused without a word. So we write the
+# address from the view, and ask Streamlit only which runs Back and Forward have caused.
+
 
 def current() -> View:
     """The session's view; on its first run, what the URL asks for."""
