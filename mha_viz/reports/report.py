@@ -90,11 +90,11 @@ def report(
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
-        from mha_viz.checkpoints.random_twin import random_twin
+        from mha_viz.checkpoints.untrained_copy import untrained_copy
 
         induction = induction or _probed(model, record.part, notes)
         if untrained:
-            random = random_twin(model) if random is None else random
+            random = untrained_copy(model) if random is None else random
             random_induction = random_induction or _probed(random, record.part, [])
     scores = measure(record)
     if induction is not None:
