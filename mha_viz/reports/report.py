@@ -189,7 +189,7 @@ def _random_scores(record: AttentionRecord, random: AttentionModel) -> dict[str,
     """The same text through random weights, seen as the record is; None where that cannot be."""
     if record.removed is not None:
         return None
-    keep = KEEP if random.mechanism == "ours" else ("pattern",)
+    keep = KEEP if random.backend == "mha_viz" else ("pattern",)
     theirs = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
     return measure(theirs.merge_words() if record.merged else theirs)
 

@@ -43,7 +43,7 @@ def test_it_is_the_same_architecture_with_other_weights(model):
     matrices = [name for name, w in mine.items() if w.ndim > 1]
     assert matrices and not any(torch.equal(mine[name], theirs[name]) for name in matrices)
     assert type(untrained.network) is type(model.network)
-    for name in ("family", "parts", "mechanism", "n_layers", "n_heads", "n_kv_heads", "d_head",
+    for name in ("family", "parts", "backend", "n_layers", "n_heads", "n_kv_heads", "d_head",
                  "d_model", "n_ctx", "d_vocab", "causal", "device", "dtype"):  # fmt: skip
         assert getattr(untrained, name) == getattr(model, name), name
     assert untrained.tokenizer is model.tokenizer
@@ -94,7 +94,7 @@ def test_weights_are_those_that_training_begins_with(models):
 
 def test_dtype_is_the_models(folders):
     untrained = untrained_copy(mv.load(str(folders["bert"]), dtype="bfloat16"))
-    assert untrained.dtype == torch.bfloat16 and untrained.mechanism == "ours"
+    assert untrained.dtype == torch.bfloat16 and untrained.backend == "mha_viz"
     assert torch.get_default_dtype() == torch.float32
 
 

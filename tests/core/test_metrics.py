@@ -159,9 +159,9 @@ def test_normalized_entropy_knows_what_a_row_may_see() -> None:
     close(metrics.normalized_entropy(evenly, causal=True), (N - 1) / N)  # row 0 sees one key
     close(metrics.normalized_entropy(evenly, allowed=lower > 0), (N - 1) / N)
     assert (metrics.normalized_entropy(evenly) < 0.8).all()
-    blind = evenly * (torch.arange(N)[:, None] != 4)
+    with_masked_row = evenly * (torch.arange(N)[:, None] != 4)
     sighted = (lower > 0) & (torch.arange(N)[:, None] != 4)
-    close(metrics.normalized_entropy(blind, allowed=sighted), (N - 2) / N)
+    close(metrics.normalized_entropy(with_masked_row, allowed=sighted), (N - 2) / N)
     with pytest.raises(ArgumentError, match="may not see"):
         metrics.normalized_entropy(uniform(), causal=True)
 

@@ -136,9 +136,9 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
 def test_all_texts_are_one_run_without_padding(trained, monkeypatch):
     seen = []
 
-    def watched(network, mechanism, sources, targets, **options):
+    def watched(network, backend, sources, targets, **options):
         seen.append({len(text.input_ids) for text in sources})
-        return run(network, mechanism, sources, targets, **options)
+        return run(network, backend, sources, targets, **options)
 
     run = module.run
     monkeypatch.setattr(module, "run", watched)

@@ -120,7 +120,7 @@ def _random(scene: Scene, space: str) -> Measured:
 
     def of_text() -> Measured:
         record = scene.record
-        keep = ("pattern", "z") if untrained.mechanism == "ours" else ("pattern",)
+        keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
         theirs = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
         outputs = of_outputs(theirs.z, theirs.W_O) if theirs.z is not None and theirs.W_O else {}
         return outputs | of_pattern(theirs.pattern)
