@@ -121,8 +121,8 @@ on the model, so they have no baseline here.
 
 For the text at hand, the app and `head_report(record, model)` show three baselines beside a score:
 uniform attention, a head that always looks at the token before ("offset"), and the same
-architecture with random weights ("random"), which `mha_viz.checkpoints.random_twin.random_twin`
-makes.
+architecture with random weights ("random"), which
+`mha_viz.checkpoints.untrained_copy.untrained_copy` makes.
 
 ## Labels
 

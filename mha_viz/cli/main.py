@@ -198,7 +198,7 @@ def report(
     from mha_viz.reports.report import report as make
 
     loaded = load(model)
-    keep = KEEP if loaded.mechanism == "ours" else ("pattern",)
+    keep = KEEP if loaded.backend == "mha_viz" else ("pattern",)
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)

@@ -73,17 +73,18 @@ def attention(
         check_out(out, query, key)
     check_numbers(scale, softcap, dropout)
     bias = None if mask is None else _additive(mask, causal, query, key)
-    blind = None if bias is None else _blind_rows(bias)  # a causal row alone always sees key 0
+    # causality alone masks no row fully: each sees key 0
+    masked_rows = None if bias is None else _fully_masked_rows(bias)
     causal = causal and bias is None
     pattern = None
     if need_pattern or softcap is not None:
         raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
-        pattern = _normalise(raw, blind, overwrite=not raw.requires_grad)
+        pattern = _normalise(raw, masked_rows, overwrite=not raw.requires_grad)
         if out is not None and pattern.data_ptr() != out.data_ptr():
             pattern = out.copy_(pattern)  # half precision is made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
     else:
-        mixed = _fused(query, key, value, bias, blind, causal, scale, dropout)
+        mixed = _fused(query, key, value, bias, masked_rows, causal, scale, dropout)
     if gates is not None:
         mixed = mixed * gates.to(mixed.dtype)[..., None, None]
     return mixed, pattern if need_pattern else None
@@ -138,7 +139,7 @@ def softmax(
     tensor([[[0.5000, 0.5000],
              [0.0000, 0.0000]]])
     """
-    return _normalise(scores, _blind_rows(scores))
+    return _normalise(scores, _fully_masked_rows(scores))
 
 
 def z(
@@ -195,26 +196,26 @@ def _forbidding(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).min / 2
 
 
-def _blind_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
+def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
     """Which rows of a mask or of masked scores allow no key (..., query, 1); None if none is so."""
     best = additive.detach().amax(-1, keepdim=True)
-    blind = best <= _forbidding(additive.dtype)
-    return blind if blind.any() else None
+    masked_rows = best <= _forbidding(additive.dtype)
+    return masked_rows if masked_rows.any() else None
 
 
-def _normalise(scores: Tensor, blind: Tensor | None, overwrite: bool = False) -> Tensor:
-    """Softmax over the keys, zeros in blind rows; `overwrite` writes it into `scores`."""
-    if blind is not None and scores.requires_grad:
-        scores = scores.masked_fill(blind, 0.0)  # before, too: the gradient of 0 * NaN is NaN
+def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = False) -> Tensor:
+    """Softmax over the keys, zeros in fully masked rows; `overwrite` writes it into `scores`."""
+    if masked_rows is not None and scores.requires_grad:
+        scores = scores.masked_fill(masked_rows, 0.0)  # before, too: the gradient of 0 * NaN is NaN
     wide = torch.promote_types(scores.dtype, torch.float32)
     if overwrite and scores.dtype == wide:
         pattern = torch.softmax(scores, -1, out=scores)
     else:
         pattern = torch.softmax(scores, -1, dtype=wide).to(scores.dtype)
-    if blind is None:
+    if masked_rows is None:
         return pattern
     fill = pattern.masked_fill if pattern.requires_grad else pattern.masked_fill_
-    return fill(blind, 0.0)
+    return fill(masked_rows, 0.0)
 
 
 def _fused(
@@ -222,17 +223,17 @@ def _fused(
     key: Tensor,
     value: Tensor,
     bias: Tensor | None,
-    blind: Tensor | None,
+    masked_rows: Tensor | None,
     causal: bool,
     scale: Number | None,
     dropout: Number,
 ) -> Tensor:
-    """z by torch's own kernel, which leaves open what a blind row gives."""
+    """z by torch's own kernel, which leaves open what a fully masked row gives."""
     if bias is not None:
-        bias = bias if blind is None else bias.masked_fill(blind, 0.0)
+        bias = bias if masked_rows is None else bias.masked_fill(masked_rows, 0.0)
         bias = bias.expand(*query.shape[:-1], key.shape[-2])
     shared = query.shape[-3] != key.shape[-3]
     mixed = F.scaled_dot_product_attention(
         query, key, value, bias, dropout, causal, scale=scale, enable_gqa=shared
     )
-    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+    return mixed if masked_rows is None else mixed.masked_fill(masked_rows, 0.0)

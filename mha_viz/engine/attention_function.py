@@ -34,8 +34,8 @@ HeadChange = Callable[
 
 
 @dataclass
-class HeadsUnder:
-    """Gates and a change for one part's heads, where no probe can be handed down.
+class HeadEdits:
+    """Gates and a change for one part's heads, for runs to which no probe can be handed down.
 
     transformers' `generate` refuses arguments that it does not know, and calls the layers once for
     every token. A layer's number is therefore counted among the calls of its part's own modules.
@@ -62,17 +62,17 @@ class HeadsUnder:
 
 
 # A context variable is seen by the thread that set it and by no other.
-_UNDER: ContextVar[HeadsUnder | None] = ContextVar("mha_viz_heads_under", default=None)
+_EDITS: ContextVar[HeadEdits | None] = ContextVar("mha_viz_head_edits", default=None)
 
 
 @contextmanager
-def heads_under(under: HeadsUnder | None) -> Iterator[None]:
-    """What this thread runs in here, it runs under these gates and this change."""
-    token = _UNDER.set(under)
+def editing_heads(edits: HeadEdits | None) -> Iterator[None]:
+    """Whatever this thread runs in the block runs with these edits."""
+    token = _EDITS.set(edits)
     try:
         yield
     finally:
-        _UNDER.reset(token)
+        _EDITS.reset(token)
 
 
 class EverythingKept(Exception):
@@ -204,11 +204,11 @@ def _changes(
     """Which layer this is, and what is to happen to its heads: by the probe, else by the thread."""
     if probe is not None and not (probe.gates is None and probe.intervention is None):
         return len(probe.modules), probe.layer_gates(), probe.intervention
-    under = _UNDER.get()
-    layer = None if under is None else under.next_layer(module)
-    if under is None or layer is None:
+    edits = _EDITS.get()
+    layer = None if edits is None else edits.next_layer(module)
+    if edits is None or layer is None:
         return 0, None, None
-    return layer, None if under.gates is None else under.gates[layer], under.change
+    return layer, None if edits.gates is None else edits.gates[layer], edits.change
 
 
 def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:

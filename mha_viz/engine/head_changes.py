@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadsUnder
+from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
 from mha_viz.text.tokens import Encoded
@@ -133,7 +133,7 @@ def averaged_over(intervention: Intervention, n_positions: int) -> str:
 
 def part_size(model: AttentionModel, part: str | None) -> tuple[str, int, int]:
     """The part's name, its number of layers, and heads in a layer, where heads can be changed."""
-    if model.mechanism != "ours":
+    if model.backend != "mha_viz":
         raise AttentionUnavailableError(
             f"The {model.family} family computes attention in a way of its own: its weights are "
             "shown, but its heads cannot be switched off here. Choose a BERT, GPT-2, Llama or T5."
@@ -149,7 +149,7 @@ def heads_of_part(
     gates: Any = None,
     intervention: Intervention | None = None,
     texts: tuple[Encoded | None, Encoded | None] = (None, None),
-) -> HeadsUnder | None:
+) -> HeadEdits | None:
     """Both, checked, for runs to which no probe can be handed; None where there is nothing to do.
 
     Raises:
@@ -168,7 +168,7 @@ def heads_of_part(
     if found is None and change is None:
         return None
     note = _note(found, intervention, part)
-    return HeadsUnder(found, change, [layer.module for layer in model.layers(part)], note)
+    return HeadEdits(found, change, [layer.module for layer in model.layers(part)], note)
 
 
 # -- inside ----------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def layer_inside(
     source, target = encode_texts(model.reader, text, text_pair)
     run(
         with_stand_ins(model.network, stand_ins),
-        model.mechanism,
+        model.backend,
         [source],
         None if target is None else [target],
         pad=model.tokenizer.pad_token_id or 0,

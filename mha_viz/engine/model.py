@@ -16,14 +16,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadsUnder, heads_under
+from mha_viz.engine.attention_function import HeadEdits, editing_heads
+from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.head_changes import heads_of_part
 from mha_viz.engine.intervention import Intervention
-from mha_viz.engine.mechanism import settle
 from mha_viz.engine.positions import longest_text
 from mha_viz.engine.projections import MATRICES, LayerProjections
 from mha_viz.engine.recording import record_of, run_texts
-from mha_viz.engine.run import PARTS, Mechanism, OnLayer, check_keep
+from mha_viz.engine.run import PARTS, Backend, OnLayer, check_keep
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import Reader, decoder_text, encode_texts, takes_pair
 from mha_viz.text.tokens import Encoded, encode
@@ -46,7 +46,7 @@ class AttentionModel:
 
     Attributes:
         parts: ("self",), or ("encoder", "decoder", "cross") for an encoder-decoder.
-        mechanism: "ours" where our attention function computes it, "eager" where the family has
+        backend: "mha_viz" where our attention function computes it, "eager" where the family has
             no interface and its own weights are read instead (there is nothing else to keep then).
         n_layers, n_heads, n_kv_heads, d_head, d_model, n_ctx, causal: sizes of the first part.
 
@@ -77,8 +77,8 @@ class AttentionModel:
         self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)
         self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
         self.n_ctx = longest_text(network, tokenizer)
-        self.mechanism: Mechanism
-        self.notes = notes + self._settle()
+        self.backend: Backend
+        self.notes = notes + self._choose_backend()
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class AttentionModel:
         # Of each head n x n weights and, of our own attention, n rows of z, query, key and value.
         # An encoder-decoder runs all its parts, whichever of them is asked for.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
-        half = 2 * self.d_head if self.mechanism == "ours" else 0
+        half = 2 * self.d_head if self.backend == "mha_viz" else 0
         self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
 
     def __repr__(self) -> str:
@@ -148,7 +148,7 @@ class AttentionModel:
             part: which stack of an encoder-decoder; the first one if not given.
             keep: "pattern" and any of "z", "query", "key", "value".
             on_layer: called after each layer with the number done; raise in it to abandon. Not
-                called where `mechanism` is "eager".
+                called where `backend` is "eager".
             gates: factors (layer, head) on the z of that part's heads, as in `predict`.
             intervention: what happens to some heads, of its own `part`; the record shows it.
 
@@ -162,8 +162,8 @@ class AttentionModel:
         part = self.parts[0] if part is None else part
         self.check_part(part)
         texts = encode_texts(self.reader, text, text_pair)
-        under = heads_of_part(self, part, gates, intervention, texts)
-        left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, under=under)
+        edits = heads_of_part(self, part, gates, intervention, texts)
+        left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]
 
     def trace_parts(
@@ -190,13 +190,13 @@ class AttentionModel:
         keep: Sequence[str] = ("pattern", "z"),
         on_layer: OnLayer | None = None,
         only: str | None = None,
-        under: HeadsUnder | None = None,
+        edits: HeadEdits | None = None,
     ) -> dict[str, AttentionRecord]:
-        """As `trace_parts`, for texts that are tokens already, with heads `under` a change."""
+        """As `trace_parts`, for texts that are tokens already, with its heads under `edits`."""
         check_keep(keep)
-        with heads_under(under):
+        with editing_heads(edits):
             runs = run_texts(self, [source], None if target is None else [target], keep, on_layer)
-        notes = (under.note,) if under is not None and under.note else ()
+        notes = (edits.note,) if edits is not None and edits.note else ()
         parts = [part for part in runs if only in (None, part)]
         texts = (source, target)
         return {part: record_of(self, part, runs[part], 0, texts, notes) for part in parts}
@@ -257,7 +257,7 @@ class AttentionModel:
         """The attention module and the projections of each layer of a part, in call order."""
         part = self.parts[0] if part is None else part
         self.check_part(part)
-        if self.mechanism != "ours":
+        if self.backend != "mha_viz":
             raise AttentionUnavailableError(
                 f"{self.family} computes its attention by itself; its weights are not split here."
             )
@@ -274,11 +274,11 @@ class AttentionModel:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _settle(self) -> tuple[str, ...]:
-        """Choose the mechanism by a short text, and measure the model by what it left behind."""
+    def _choose_backend(self) -> tuple[str, ...]:
+        """Choose the backend by a short text, and measure the model by what it left behind."""
         source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
         target = decoder_text(self.reader, _SAMPLE) if len(self.parts) > 1 else None
-        self.mechanism, runs, reason = settle(self.network, source, target, self.d_vocab)
+        self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
         first = runs[self.parts[0]]
         self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
         self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
@@ -291,7 +291,7 @@ class AttentionModel:
         self.n_ctx = min(self.n_ctx, int(cells**0.5))
         self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
         self._W_O: dict[str, OutputWeights] = {}
-        if self.mechanism == "ours":
+        if self.backend == "mha_viz":
             return ()
         return (
             f"The {self.family} family computes attention in a way of its own"

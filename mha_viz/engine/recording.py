@@ -30,7 +30,7 @@ def run_texts(
     One stack alone is run no further than its last attention: a record holds nothing from above.
     """
     return run(
-        *(model.network, model.mechanism, sources, targets),
+        *(model.network, model.backend, sources, targets),
         pad=model.tokenizer.pad_token_id or 0,
         keep=keep,
         on_layer=on_layer,

@@ -19,7 +19,7 @@ from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
-Mechanism = Literal["ours", "eager"]
+Backend = Literal["mha_viz", "eager"]
 OnLayer = Callable[[int], None]
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
 
@@ -50,7 +50,7 @@ def check_keep(keep: Sequence[str]) -> None:
 @torch.inference_mode()
 def run(
     network: PreTrainedModel,
-    mechanism: Mechanism,
+    backend: Backend,
     sources: Sequence[Encoded],
     targets: Sequence[Encoded] | None = None,
     *,
@@ -62,8 +62,8 @@ def run(
     """One forward pass over a batch -> what each part left behind. Changes nothing on the network.
 
     Args:
-        network: in evaluation mode, with our attention ("ours") or its own ("eager").
-        mechanism: whose attention weights to take.
+        network: in evaluation mode, with our attention ("mha_viz") or its own ("eager").
+        backend: whose attention weights to take.
         sources, targets: texts, and the decoder's texts of an encoder-decoder.
         pad: the token that fills shorter texts up, hidden by the mask.
         keep: what the probe keeps; "eager" has the pattern alone.
@@ -75,8 +75,8 @@ def run(
         AttentionUnavailableError: the family gives no attention weights this way.
         MhaVizError: out of memory.
     """
-    left = forward(network, mechanism, sources, targets, pad, keep, on_layer, n_layers)
-    if mechanism == "eager":
+    left = forward(network, backend, sources, targets, pad, keep, on_layer, n_layers)
+    if backend == "eager":
         check_own(left, sources, targets, network.config.model_type)
     return left
 
@@ -84,7 +84,7 @@ def run(
 @torch.inference_mode()
 def forward(
     network: PreTrainedModel,
-    mechanism: Mechanism,
+    backend: Backend,
     sources: Sequence[Encoded],
     targets: Sequence[Encoded] | None = None,
     pad: int = 0,
@@ -97,9 +97,9 @@ def forward(
     try:
         if targets is None:
             probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0)
-            return {"self": _one_stack(network.base_model, mechanism, inputs, probe)}
+            return {"self": _one_stack(network.base_model, backend, inputs, probe)}
         decoder_inputs = padded(network, targets, pad)
-        if mechanism == "eager":
+        if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
         return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer)
     except RuntimeError as error:
@@ -125,10 +125,10 @@ def check_own(
         check_own_weights(one.pattern, queries, keys, family)
 
 
-def _one_stack(network: Any, mechanism: Mechanism, inputs: dict[str, Any], probe: Probe) -> Run:
+def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Probe) -> Run:
     if "use_cache" in inspect.signature(network.forward).parameters:
         inputs["use_cache"] = False
-    if mechanism == "eager":
+    if backend == "eager":
         output = network(**inputs, output_attentions=True)
         return Run(own_weights(output.attentions, network), _result(output))
     try:

@@ -17,7 +17,7 @@ from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.core.metrics.layers import capacity, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import rank_of_gram
 from mha_viz.core.metrics.parameters import diversity, subspace_overlap
-from mha_viz.core.metrics.spread import information
+from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.robustness import Robustness
 from mha_viz.labs.statements import Layers, Sides
@@ -136,7 +136,7 @@ def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict
     >>> [round(float(side.left), 3) for side in sides.values()]
     [1.386, 1.386]
     """
-    each, bounds = information(pattern), capacity(pattern)
+    each, bounds = mutual_information(pattern), capacity(pattern)
     shared = shared_information(pattern)
     upper = torch.ones_like(shared[0]).triu(1).bool()
     total, best = bounds.total, bounds.best

@@ -12,7 +12,7 @@ import torch
 from transformers import GenerationConfig
 
 from mha_viz.core.record import AttentionRecord, Token
-from mha_viz.engine.attention_function import heads_under
+from mha_viz.engine.attention_function import editing_heads
 from mha_viz.engine.head_changes import heads_of_part
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
@@ -100,15 +100,15 @@ def generate(
             f"The text fills all {model.n_ctx} positions of {model.name}: shorten it, so that "
             "there is room to go on."
         )
-    under = heads_of_part(model, "self", gates, intervention)
-    with heads_under(under):
+    edits = heads_of_part(model, "self", gates, intervention)
+    with editing_heads(edits):
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
     ends = _end_ids(model)
     finished = bool(ids) and ids[-1] in ends
     whole = _extended(model, prompt, ids[:-1] if finished else ids)
-    if under is not None:
-        under = replace(under, calls=0)
-    record = model.trace_encoded(whole, under=under)["self"]
+    if edits is not None:
+        edits = replace(edits, calls=0)
+    record = model.trace_encoded(whole, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
         record = replace(record, notes=(*record.notes, note))

@@ -231,7 +231,7 @@ def _kind(model: AttentionModel) -> Objective:
             "has no loss: load a checkpoint saved with its language-model head (…ForCausalLM, "
             "…ForMaskedLM)"
         )
-    elif model.mechanism != "ours":
+    elif model.backend != "mha_viz":
         reason = (
             f"is of the {model.family} family, which computes its attention by itself: its heads "
             "cannot be switched off here. Take a BERT, GPT-2 or Llama"

@@ -201,7 +201,7 @@ def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
     elif part == "decoder":
         sources, targets = [_nothing(model)] * len(texts), texts
     n_layers = 0 if targets else model.n_layers
-    return run(model.network, model.mechanism, sources, targets, n_layers=n_layers)[part].pattern
+    return run(model.network, model.backend, sources, targets, n_layers=n_layers)[part].pattern
 
 
 def _nothing(model: AttentionModel) -> Encoded:

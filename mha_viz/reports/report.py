@@ -90,11 +90,11 @@ def report(
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
-        from mha_viz.checkpoints.random_twin import random_twin
+        from mha_viz.checkpoints.untrained_copy import untrained_copy
 
         induction = induction or _probed(model, record.part, notes)
         if untrained:
-            random = random_twin(model) if random is None else random
+            random = untrained_copy(model) if random is None else random
             random_induction = random_induction or _probed(random, record.part, [])
     scores = measure(record)
     if induction is not None:
@@ -189,7 +189,7 @@ def _random_scores(record: AttentionRecord, random: AttentionModel) -> dict[str,
     """The same text through random weights, seen as the record is; None where that cannot be."""
     if record.removed is not None:
         return None
-    keep = KEEP if random.mechanism == "ours" else ("pattern",)
+    keep = KEEP if random.backend == "mha_viz" else ("pattern",)
     theirs = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
     return measure(theirs.merge_words() if record.merged else theirs)
 

@@ -47,7 +47,7 @@ def change_weights(folder: Path, **changes: torch.Tensor | None) -> None:
 def test_shipped_models_load_and_trace_quietly(name, causal, capfd):
     model = mv.load(name)
     record = model.trace("The cat sat on the mat.")
-    assert (model.mechanism, model.causal, model.notes) == ("ours", causal, ())
+    assert (model.backend, model.causal, model.notes) == ("mha_viz", causal, ())
     assert record.pattern.shape[:2] == (4, 8)
     assert (record.pattern.sum(-1) - 1).abs().max() < 1e-5
     assert capfd.readouterr() == ("", "")  # no progress bar either
@@ -80,7 +80,7 @@ def test_a_sharded_checkpoint_is_the_same_model(folder, tmp_path):
 
 def test_bfloat16_gives_a_float32_record_near_that_of_float32(folder):
     model = mv.load(str(folder), dtype="bfloat16")
-    assert model.dtype == torch.bfloat16 and model.mechanism == "ours"
+    assert model.dtype == torch.bfloat16 and model.backend == "mha_viz"
     record, exact = model.trace(TEXT), mv.load(str(folder)).trace(TEXT)
     assert record.pattern.dtype == record.z.dtype == torch.float32
     assert (record.pattern.sum(-1) - 1).abs().max() < 0.01

@@ -53,12 +53,12 @@ def test_what_heads_that_learned_nothing_score() -> None:
 
 def test_random_heads_give_a_mean_and_a_range() -> None:
     scores = torch.tensor([[0.2, 0.4, float("nan")], [0.1, 0.3, 0.5]])
-    found = baselines(empty(), random={"self_token": scores, "importance": scores * math.nan})
+    found = baselines(empty(), random={"self_token": scores, "variance": scores * math.nan})
     assert found["self_token"].random == pytest.approx(0.3)
     assert (found["self_token"].random_low, found["self_token"].random_high) == pytest.approx(
         (0.1, 0.5)
     )
-    assert "importance" not in found
+    assert "variance" not in found
 
 
 def test_outputs_have_baselines_where_the_values_are_known() -> None:

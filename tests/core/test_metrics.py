@@ -27,9 +27,9 @@ COLUMNS = [1.7 / 3, 0.8 / 3, 0.5 / 3]
 BY_HAND = {
     "entropy": ({}, (math.log(2) + H3) / 3),
     "normalized_entropy": ({}, (math.log(2) + H3) / math.log(3) / 3),
-    "information": ({}, -sum(c * math.log(c) for c in COLUMNS) - (math.log(2) + H3) / 3),
+    "mutual_information": ({}, -sum(c * math.log(c) for c in COLUMNS) - (math.log(2) + H3) / 3),
     "confidence": ({}, 2.0 / 3),
-    "sparsity": ({}, (1 + 2 + 3) / 3),
+    "keys_for_mass": ({}, (1 + 2 + 3) / 3),
     "distance": ({}, (0 + 0.5 + (0.4 + 0.3)) / 3),
     "previous_token": ({}, (0.5 + 0.3) / 2),
     "next_token": ({}, 0.0),
@@ -78,14 +78,14 @@ def test_entropies_agree_with_scipy(query: int, key: int) -> None:
     close(metrics.entropy(pattern), rows.mean(-1))
     close(metrics.normalized_entropy(pattern), (rows / math.log(key)).mean(-1))
     overall = scipy.stats.entropy(pattern.double().mean(-2).numpy(), axis=-1)
-    close(metrics.information(pattern), overall - rows.mean(-1))
+    close(metrics.mutual_information(pattern), overall - rows.mean(-1))
 
 
 def test_information_of_two_rows_is_their_jensen_shannon_divergence() -> None:
     pattern = random_pattern(2, KEYS)
     first, second = pattern[1, 2].double().numpy()
     want = scipy.spatial.distance.jensenshannon(first, second) ** 2
-    assert metrics.information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
+    assert metrics.mutual_information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
 
 
 def test_looking_at_everything_alike() -> None:
@@ -94,9 +94,9 @@ def test_looking_at_everything_alike() -> None:
     close(metrics.normalized_entropy(pattern), 1.0)
     for n in (3, 11, 101, 499):  # in floats the share may come out above 1
         assert metrics.normalized_entropy(uniform(5, n)).max() <= 1.0
-    close(metrics.information(pattern), 0.0)
+    close(metrics.mutual_information(pattern), 0.0)
     close(metrics.confidence(pattern), 1 / N)
-    close(metrics.sparsity(pattern), N)  # 6/7 is short of 90 %
+    close(metrics.keys_for_mass(pattern), N)  # 6/7 is short of 90 %
     close(metrics.distance(pattern), (N * N - 1) / (3 * N))
     for name in ("previous_token", "next_token", "self_token", "first_token"):
         close(metrics.METRICS[name].function(pattern), 1 / N)
@@ -106,13 +106,13 @@ def test_looking_at_everything_alike() -> None:
 @pytest.mark.parametrize(("n", "want"), [(2, 2), (5, 5), (10, 9), (11, 10), (20, 18), (100, 90)])
 def test_sparsity_of_equal_weights_is_not_a_matter_of_rounding(n: int, want: int) -> None:
     for dtype in (torch.float16, torch.float32, torch.float64):
-        close(metrics.sparsity(uniform(3, n).to(dtype)), want)
+        close(metrics.keys_for_mass(uniform(3, n).to(dtype)), want)
 
 
 def test_sparsity_counts_the_heaviest_first() -> None:
     pattern = head([0.05, 0.6, 0.05, 0.3])
     for share, want in ((0.5, 1), (0.6, 1), (0.61, 2), (0.9, 2), (0.91, 3), (1.0, 4)):
-        close(metrics.sparsity(pattern, share=share), want)
+        close(metrics.keys_for_mass(pattern, share=share), want)
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_a_head_with_one_fixed_offset(offset: int, name: str) -> None:
     close(metrics.distance(pattern), abs(offset) * (N - 1) / N)
     close(metrics.entropy(pattern), 0.0)
     close(metrics.confidence(pattern), 1.0)
-    close(metrics.sparsity(pattern), 1.0)
+    close(metrics.keys_for_mass(pattern), 1.0)
 
 
 def test_each_query_with_a_key_of_its_own_has_all_the_information() -> None:
     order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    close(metrics.information(shifted(0)[..., order]), math.log(N))
+    close(metrics.mutual_information(shifted(0)[..., order]), math.log(N))
 
 
 def test_all_on_the_first_token() -> None:
@@ -140,7 +140,7 @@ def test_all_on_the_first_token() -> None:
     pattern[..., 0] = 1.0
     close(metrics.first_token(pattern), 1.0)
     close(metrics.distance(pattern), (N - 1) / 2)
-    close(metrics.information(pattern), 0.0)
+    close(metrics.mutual_information(pattern), 0.0)
     close(metrics.previous_token(pattern), 1 / (N - 1))
 
 
@@ -159,9 +159,9 @@ def test_normalized_entropy_knows_what_a_row_may_see() -> None:
     close(metrics.normalized_entropy(evenly, causal=True), (N - 1) / N)  # row 0 sees one key
     close(metrics.normalized_entropy(evenly, allowed=lower > 0), (N - 1) / N)
     assert (metrics.normalized_entropy(evenly) < 0.8).all()
-    blind = evenly * (torch.arange(N)[:, None] != 4)
+    with_masked_row = evenly * (torch.arange(N)[:, None] != 4)
     sighted = (lower > 0) & (torch.arange(N)[:, None] != 4)
-    close(metrics.normalized_entropy(blind, allowed=sighted), (N - 2) / N)
+    close(metrics.normalized_entropy(with_masked_row, allowed=sighted), (N - 2) / N)
     with pytest.raises(ArgumentError, match="may not see"):
         metrics.normalized_entropy(uniform(), causal=True)
 
@@ -239,7 +239,7 @@ WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
         "allowed must be bool",
         lambda: M.normalized_entropy(P, allowed=torch.ones(N, N)),
     ),
-    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: M.sparsity(P, share=1.5)),
+    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: M.keys_for_mass(P, share=1.5)),
     "period": (ArgumentError, "7 tokens.*period 4", lambda: M.induction(P, period=4)),
     "short": (ArgumentError, "period >= 2.*period 1", lambda: M.induction(P, period=1)),
     "start": (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
@@ -272,11 +272,11 @@ def test_a_row_that_lost_mass_may_be_more_spread_out_than_ln_2_over_two_keys() -
 def test_rows_of_zeros_tell_nothing() -> None:
     alike = torch.full((1, 1, 5, 5), 0.2)
     alike[..., :2, :] = 0.0
-    close(metrics.information(alike), 0.0)
+    close(metrics.mutual_information(alike), 0.0)
     apart = torch.eye(5)[None, None].clone()
     apart[..., :2, :] = 0.0
-    close(metrics.information(apart), math.log(3))
-    close(metrics.information(torch.zeros(1, 1, 5, 5)), 0.0)
+    close(metrics.mutual_information(apart), math.log(3))
+    close(metrics.mutual_information(torch.zeros(1, 1, 5, 5)), 0.0)
 
 
 def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() -> None:
@@ -284,4 +284,4 @@ def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() 
     joint = pattern.double() / pattern.double().sum((-2, -1), keepdim=True)
     h = [torch.special.entr(joint.sum(axes)).sum(-1) for axes in (-2, -1)]
     want = h[0] + h[1] - torch.special.entr(joint).sum((-2, -1))
-    close(metrics.information(pattern), want.float(), atol=1e-5)
+    close(metrics.mutual_information(pattern), want.float(), atol=1e-5)

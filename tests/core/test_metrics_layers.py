@@ -15,7 +15,7 @@ from torch import Tensor
 from mha_viz.core.metrics import layers
 from mha_viz.core.metrics.layer_rows import ROWS
 from mha_viz.core.metrics.outputs import effective_rank, variance
-from mha_viz.core.metrics.spread import information
+from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 
 LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
@@ -89,7 +89,7 @@ def test_a_layer_that_writes_nothing_has_no_ratio() -> None:
 # -- capacity ----------------------------------------------------------------------------------
 
 
-def mutual_information(joint: np.ndarray) -> float:
+def joint_information(joint: np.ndarray) -> float:
     """Between a uniformly drawn row and a column, from the rows' distributions."""
     rows = joint.reshape(len(joint), -1)
     return float(scipy.stats.entropy(rows.mean(0)) - scipy.stats.entropy(rows, axis=-1).mean())
@@ -99,10 +99,10 @@ def test_capacity_against_entropies_by_scipy() -> None:
     pattern = random_pattern()
     total, best, pooled, bound = layers.capacity(pattern)
     for layer, heads in enumerate(pattern.double().numpy()):
-        each = [mutual_information(head) for head in heads]
+        each = [joint_information(head) for head in heads]
         close(total[layer], sum(each))
         close(best[layer], max(each))
-        close(pooled[layer], mutual_information(heads.mean(0)))
+        close(pooled[layer], joint_information(heads.mean(0)))
         close(bound[layer], min(sum(each), math.log(N)))
 
 
@@ -135,9 +135,9 @@ def test_the_joint_information_lies_where_it_is_said_to(
             math.prod(heads[h, :, k] for h, k in enumerate(keys))
             for keys in product(range(key), repeat=HEADS)
         ]
-        joint = mutual_information(torch.stack(combinations, dim=-1).numpy())
+        joint = joint_information(torch.stack(combinations, dim=-1).numpy())
         assert best[layer] <= joint + 1e-9 and joint <= bound[layer] + 1e-9
-        mean = information(pattern)[layer].mean()
+        mean = mutual_information(pattern)[layer].mean()
         assert pooled[layer] <= mean + 1e-9 and mean <= best[layer] + 1e-9
         assert bound[layer] <= total[layer]
 

@@ -47,7 +47,7 @@ def test_two_tokens_worked_out_by_hand() -> None:
     z = torch.tensor([[[[1.0, 0.0], [0.0, 2.0]], [[1.0, 0.0], [3.0, 0.0]]]])
     W_O = (torch.tensor([[[3.0, 4.0, 0.0], [0.0, 0.0, 1.0]], [[0.0, 2.0, 0.0], [9.0, 9.0, 9.0]]]),)
     # outputs: (3, 4, 0) and (0, 0, 2); (0, 2, 0) and (0, 6, 0)
-    close(outputs.importance(z, W_O), [[math.sqrt(1.5**2 + 2**2 + 1), 4.0]])
+    close(outputs.norm_of_mean_output(z, W_O), [[math.sqrt(1.5**2 + 2**2 + 1), 4.0]])
     close(outputs.output_norm(z, W_O), [[3.5, 4.0]])
     close(outputs.output_share(z, W_O), [[3.5 / 7.5, 4 / 7.5]])
     close(outputs.variance(z, W_O), [[1.5**2 + 2**2 + 1, 4.0]])
@@ -62,7 +62,7 @@ def test_every_number_agrees_with_the_materialised_outputs(
     z, W_O = random_z(query, d_head), weights(d_head, d_model)
     heads = materialised(z, W_O)
     norms = heads.norm(dim=-1).mean(-1)
-    close(outputs.importance(z, W_O), heads.mean(-2).norm(dim=-1))
+    close(outputs.norm_of_mean_output(z, W_O), heads.mean(-2).norm(dim=-1))
     close(outputs.output_norm(z, W_O), norms)
     close(outputs.output_share(z, W_O), norms / norms.sum(-1, keepdim=True))
     close(outputs.variance(z, W_O), heads.var(-2, correction=0).sum(-1))
@@ -129,7 +129,7 @@ def test_one_query_has_no_variance_and_one_direction() -> None:
     z = random_z(1)
     close(outputs.variance(z, weights()), 0.0)
     close(outputs.effective_rank(z, weights()), 1.0)
-    close(outputs.importance(z, weights()), outputs.output_norm(z, weights()))
+    close(outputs.norm_of_mean_output(z, weights()), outputs.output_norm(z, weights()))
 
 
 @pytest.mark.parametrize("directions", [1, 2, 5])
@@ -168,7 +168,7 @@ def test_every_number_stays_in_its_range(
     table = {row.key: row.function(z, W_O) for row in ROWS}
     table["effective_rank"] = outputs.effective_rank(z, W_O)
     assert all((values >= 0).all() and values.isfinite().all() for values in table.values())
-    assert (table["importance"] <= table["output_norm"] * (1 + 1e-5)).all()
+    assert (table["norm_of_mean_output"] <= table["output_norm"] * (1 + 1e-5)).all()
     close(table["output_share"].sum(-1), 1.0)
     assert (table["effective_rank"] >= 1 - 1e-5).all()
     assert (table["effective_rank"] <= min(query, d_head, d_model) + 1e-4).all()

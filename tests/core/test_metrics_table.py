@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core import metrics
+from mha_viz.errors import ArgumentError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
 
 PATTERN_METRICS = [
@@ -58,7 +59,7 @@ def test_the_table_holds_what_the_functions_say() -> None:
     assert torch.equal(
         table["normalized_entropy"], metrics.normalized_entropy(pattern, causal=True)
     )
-    assert torch.equal(table["information"], metrics.information(pattern))
+    assert torch.equal(table["mutual_information"], metrics.mutual_information(pattern))
     assert torch.equal(table["special_token"], metrics.special_token(pattern, is_special=special))
     duplicates = metrics.duplicate_token(pattern, ids=ids, causal=True)
     assert torch.equal(table["duplicate_token"], duplicates)
@@ -67,7 +68,13 @@ def test_the_table_holds_what_the_functions_say() -> None:
 
 
 def test_the_table_leaves_out_what_does_not_apply() -> None:
-    everywhere = {"entropy", "normalized_entropy", "information", "confidence", "sparsity"}
+    everywhere = {
+        "entropy",
+        "normalized_entropy",
+        "mutual_information",
+        "confidence",
+        "keys_for_mass",
+    }
     everywhere |= {"first_token"}
     anywhere = everywhere | {"distance", "self_token"}
     neighbours = anywhere | {"previous_token", "next_token"}
@@ -110,7 +117,7 @@ def test_every_number_stays_in_its_range(
     fits = {"period": 3} if n >= 6 else {"period": None}
     table = applied(pattern, causal=causal, **fits)
     largest = {
-        "entropy": math.log(n), "information": math.log(min(query, n)), "sparsity": n,
+        "entropy": math.log(n), "mutual_information": math.log(min(query, n)), "keys_for_mass": n,
         "distance": n - 1,
     }  # fmt: skip
     for name, values in table.items():
@@ -125,3 +132,12 @@ def test_no_input_is_changed() -> None:
     before = pattern.clone()
     applied(pattern)
     assert torch.equal(pattern, before)
+
+
+def test_a_key_of_before_is_refused_with_the_one_of_now() -> None:
+    for old, new in metrics.RENAMED.items():
+        assert new in metrics.METRICS and old not in metrics.METRICS
+        with pytest.raises(ArgumentError, match=f"'{old}' is called '{new}'"):
+            metrics.METRICS[old]
+    with pytest.raises(ArgumentError, match="no metric 'bogus'; there are: entropy, "):
+        metrics.METRICS["bogus"]

@@ -132,8 +132,8 @@ def single(request) -> AttentionModel:
     return build(SINGLE[request.param], request.param)
 
 
-def test_mechanism_is_ours_wherever_the_family_has_an_interface(single):
-    assert single.mechanism == ("eager" if single.name in FALLBACK else "ours"), single.notes
+def test_the_backend_is_ours_wherever_the_family_has_an_interface(single):
+    assert single.backend == ("eager" if single.name in FALLBACK else "mha_viz"), single.notes
     assert bool(single.notes) == (single.name in FALLBACK)
     assert single.causal == (single.name in CAUSAL)
 
@@ -202,7 +202,7 @@ def paired(request) -> AttentionModel:
 
 
 def test_encoder_decoder_gives_three_records(paired):
-    assert paired.mechanism == "ours", paired.notes
+    assert paired.backend == "mha_viz", paired.notes
     records = paired.trace_parts(LONG, SHORT)
     source = torch.tensor([paired.tokenizer(LONG, add_special_tokens=True)["input_ids"]])
     start = paired.network.config.decoder_start_token_id
@@ -247,7 +247,7 @@ def test_a_checkpoint_with_its_language_model_head_loads(name, tmp_path):
     small_tokenizer(template=name not in CAUSAL and name not in PAIRED).save_pretrained(tmp_path)
     model = mv.load(str(tmp_path))
     assert model.family == config.model_type
-    assert model.mechanism == ("eager" if name in FALLBACK else "ours")
+    assert model.backend == ("eager" if name in FALLBACK else "mha_viz")
     records = model.trace_parts(SHORT, LONG if name in PAIRED else None, keep=("pattern",))
     for record in records.values():
         assert torch.allclose(record.pattern.sum(-1), torch.ones(()), atol=1e-5)

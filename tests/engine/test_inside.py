@@ -121,7 +121,7 @@ def test_what_cannot_be_listened_to(models, monkeypatch):
         layer_inside(model, ELEVEN, layer=0, part="cross")
     with pytest.raises(TextError):
         layer_inside(model, " ", layer=0)
-    monkeypatch.setattr(model, "mechanism", "eager")
+    monkeypatch.setattr(model, "backend", "eager")
     with pytest.raises(AttentionUnavailableError, match="by itself"):
         layer_inside(model, ELEVEN, layer=0)
 

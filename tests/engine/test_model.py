@@ -202,7 +202,7 @@ def test_head_weights_of_a_part_and_of_nothing(models):
 
 
 def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
-    monkeypatch.setattr(models["bert"], "mechanism", "eager")
+    monkeypatch.setattr(models["bert"], "backend", "eager")
     for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
         with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
             ask("W_Q")

@@ -15,7 +15,7 @@ BERT_LIKE = dict(
     vocab_size=len(WORDS), hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=HEADS,
     intermediate_size=37, max_position_embeddings=2 * N_CTX, pad_token_id=0,
 )  # fmt: skip
-SAMPLE_TOKENS = 13  # of the text that a model is settled by, in this vocabulary
+SAMPLE_TOKENS = 13  # of the text that a backend is chosen by, in this vocabulary
 
 
 def longformer(window: int) -> tf.PreTrainedModel:
@@ -61,7 +61,7 @@ def reformer() -> tf.PreTrainedModel:
 
 FOREIGN = {
     "longformer": lambda: longformer(4),
-    # as many offsets as the text has tokens by which a model is settled
+    # as many offsets as the text has tokens by which a backend is chosen
     "longformer of that width": lambda: longformer(SAMPLE_TOKENS - 1),
     "led": led,
     "funnel": funnel,
@@ -93,7 +93,7 @@ def test_weights_are_looked_at_on_every_run(monkeypatch):
     """A family may give others for another text, as those with blocks do for a long one."""
     network = spread(tf.DebertaV2Model(tf.DebertaV2Config(**BERT_LIKE)))
     model = mv.AttentionModel(network, tokenizer(pairs=True), name="deberta")
-    assert model.mechanism == "eager" and model.trace("the cat sat").n_heads == HEADS
+    assert model.backend == "eager" and model.trace("the cat sat").n_heads == HEADS
     forward = network.forward
 
     def by_offset(*args, **kwargs):

@@ -6,7 +6,7 @@ import torch
 from tokenizers import AddedToken
 
 import mha_viz as mv
-from mha_viz.checkpoints.random_twin import random_twin
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.reports import induction as module
@@ -54,7 +54,7 @@ def trained() -> AttentionModel:
 # -- trained and untrained -----------------------------------------------------------------------
 
 
-def test_the_shipped_gpt2_has_an_induction_head_and_its_random_twin_has_none(trained):
+def test_the_shipped_gpt2_has_an_induction_head_and_its_untrained_copy_has_none(trained):
     found = induction_scores(trained)
     assert (found.n_seeds, found.period) == (5, 25)
     assert found.mean.shape == found.low.shape == found.high.shape == (4, 8)
@@ -64,8 +64,8 @@ def test_the_shipped_gpt2_has_an_induction_head_and_its_random_twin_has_none(tra
     assert found.high[best] - found.low[best] < 0.2
     assert (found.low <= found.mean).all() and (found.mean <= found.high).all()
     assert found.low.min() >= 0 and found.high.max() <= 1
-    twin = induction_scores(random_twin(trained))
-    assert twin.mean.max() < 0.3 and found.low[best] > twin.high.max()
+    untrained = induction_scores(untrained_copy(trained))
+    assert untrained.mean.max() < 0.3 and found.low[best] > untrained.high.max()
 
 
 def test_it_is_the_same_at_every_call_and_leaves_torchs_random_numbers_alone(trained):
@@ -136,9 +136,9 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
 def test_all_texts_are_one_run_without_padding(trained, monkeypatch):
     seen = []
 
-    def watched(network, mechanism, sources, targets, **options):
+    def watched(network, backend, sources, targets, **options):
         seen.append({len(text.input_ids) for text in sources})
-        return run(network, mechanism, sources, targets, **options)
+        return run(network, backend, sources, targets, **options)
 
     run = module.run
     monkeypatch.setattr(module, "run", watched)

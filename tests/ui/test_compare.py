@@ -319,7 +319,7 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         "mha_viz.ui.compare.sides.measure",
         "mha_viz.ui.compare.diversity.diversity",
         "mha_viz.reports.induction.induction_scores",
-        "mha_viz.checkpoints.random_twin.random_twin",
+        "mha_viz.checkpoints.untrained_copy.untrained_copy",
     ):
         monkeypatch.setattr(path, lambda *a, path=path, **k: calls.append(path))
     if section in ("diversity", "flow"):  # these choose no head: the page runs again all the same

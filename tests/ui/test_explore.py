@@ -191,6 +191,12 @@ def test_an_order_or_kind_that_is_not_there_is_said(link, message):
     assert not app.warning
 
 
+def test_a_link_from_before_a_metric_was_renamed_sorts_by_it():
+    app = run(text="the cat sat", sort="sparsity")
+    assert not app.exception and not app.warning
+    assert app.selectbox(key="ask_sort").value == "keys_for_mass"
+
+
 def test_the_card_says_what_each_number_means_and_can_be_taken_away():
     app = run(text="the cat sat on the mat")
     numbers = app.dataframe[-1].value.set_index("Metric")

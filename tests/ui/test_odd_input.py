@@ -105,7 +105,7 @@ def test_an_empty_other_text_is_said_and_the_page_stays():
 
 
 @pytest.fixture
-def blind(monkeypatch):
+def silent_head(monkeypatch):
     """The first head of every model attends to nothing."""
     trace = AttentionModel.trace
 
@@ -123,17 +123,17 @@ def blind(monkeypatch):
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_head_that_attends_to_nothing(blind, section):
-    app = compare("twins", "alike", "changes", section=section, text="a blind head in every layer")
+def test_a_head_that_attends_to_nothing(silent_head, section):
+    app = compare("twins", "alike", "changes", section=section, text="a silent head in every layer")
     text = check(app)
     if section == "layers":
         assert "L0 H0 attends to nothing on this text" in text
 
 
 @pytest.mark.parametrize("measure", views.MEASURES)
-def test_a_head_that_attends_to_nothing_among_twins(blind, measure):
+def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
     app = compare("twins", section="twins", measure=measure, order="cluster",
-                  text="a blind head in every measure")  # fmt: skip
+                  text="a silent head in every measure")  # fmt: skip
     check(app)
     matrix = table(app, "Head", "L0 H0").set_index("Head")
     lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()
@@ -144,8 +144,8 @@ def test_a_head_that_attends_to_nothing_among_twins(blind, measure):
         assert "Not defined for L0 H0" in said(app)
 
 
-def test_the_card_of_a_head_that_attends_to_nothing(blind):
-    app = explore(text="a blind head on a card")
+def test_the_card_of_a_head_that_attends_to_nothing(silent_head):
+    app = explore(text="a silent head on a card")
     assert "L0 H0 attends to nothing on this text" in check(app)
 
 

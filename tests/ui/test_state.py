@@ -52,6 +52,18 @@ def test_nonsense_in_a_link_is_named_and_left_out(name, raw):
     assert len(problems) == 1 and name in problems[0] and len(problems[0]) < 200
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("importance", "norm_of_mean_output"), ("information", "mutual_information"),
+        ("sparsity", "keys_for_mass"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["sort", "metric"])
+def test_the_key_of_a_metric_in_an_older_link_opens_the_one_of_now(name, old, new):
+    assert from_params({name: old}) == (replace(DEFAULT, **{name: new}), [])
+
+
 def test_a_link_may_name_a_folder_only_where_somebody_typed_it():
     assert from_params({"model": "/models/mine"}, {"/models/mine"})[0].model == "/models/mine"
     assert from_params({"model": "/models/other"}, {"/models/mine"})[0] == DEFAULT

@@ -6,7 +6,7 @@ Knows patterns as tensors (layer, head, query, key); must not know models, recor
 from mha_viz.core.metrics.baselines import Baseline, baselines, offset_pattern, uniform_pattern
 from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
-from mha_viz.core.metrics.focus import confidence, sparsity
+from mha_viz.core.metrics.focus import confidence, keys_for_mass
 from mha_viz.core.metrics.labels import LABELS, Found, Label, head_labels
 from mha_viz.core.metrics.layers import (
     capacity,
@@ -17,7 +17,7 @@ from mha_viz.core.metrics.layers import (
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.outputs import (
     effective_rank,
-    importance,
+    norm_of_mean_output,
     output_norm,
     output_share,
     variance,
@@ -39,12 +39,13 @@ from mha_viz.core.metrics.position import (
     previous_token,
     self_token,
 )
-from mha_viz.core.metrics.spread import entropy, information, normalized_entropy, row_entropy
-from mha_viz.core.metrics.table import METRICS, head_table
+from mha_viz.core.metrics.spread import entropy, mutual_information, normalized_entropy, row_entropy
+from mha_viz.core.metrics.table import METRICS, RENAMED, head_table
 
 __all__ = [
     "LABELS",
     "METRICS",
+    "RENAMED",
     "Baseline",
     "Found",
     "Label",
@@ -67,11 +68,12 @@ __all__ = [
     "head_labels",
     "head_table",
     "hellinger",
-    "importance",
     "induction",
-    "information",
     "jensen_shannon",
+    "keys_for_mass",
+    "mutual_information",
     "next_token",
+    "norm_of_mean_output",
     "norm_statement",
     "normalized_entropy",
     "offset_pattern",
@@ -85,7 +87,6 @@ __all__ = [
     "row_entropy",
     "self_token",
     "separator_token",
-    "sparsity",
     "special_token",
     "subspace_overlap",
     "uniform_pattern",

@@ -34,7 +34,7 @@ def confidence(pattern: Anything) -> Float[Tensor, "layer head"]:
     return pattern.amax(-1).mean(-1, dtype=wide)
 
 
-def sparsity(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
+def keys_for_mass(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
     """Mean number of keys that together hold `share` of a row's mass, the heaviest first.
 
     Args:
@@ -51,7 +51,7 @@ def sparsity(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer h
     Source: the size of the smallest set with a given mass, as in nucleus sampling (Holtzman et
     al. 2020).
 
-    >>> sparsity(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
+    >>> keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
     tensor([[1.5000]])
     """
     wide = check_pattern(pattern)

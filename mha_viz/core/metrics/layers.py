@@ -20,7 +20,7 @@ from mha_viz.core.metrics.outputs import (
     rank_of_gram,
     variance,
 )
-from mha_viz.core.metrics.spread import information
+from mha_viz.core.metrics.spread import mutual_information
 
 Layers = Float[Tensor, "layer"]
 
@@ -100,7 +100,7 @@ def capacity(pattern: Anything) -> Capacity:
         pattern: (layer, head, query, key), rows summing to 1.
 
     Returns:
-        total: (layer,), nats, sum_i C_i with C_i the head's `information`.
+        total: (layer,), nats, sum_i C_i with C_i the head's `mutual_information`.
         best: (layer,), nats, max_i C_i: all keys tell no less than one of them.
         pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if it
             is not said whose it is. At most the mean of C_i, hence at most `best`.
@@ -118,11 +118,11 @@ def capacity(pattern: Anything) -> Capacity:
     (tensor([2.0794]), tensor([0.6931]))
     """
     wide = check_pattern(pattern)
-    each = information(pattern)
+    each = mutual_information(pattern)
     # a layer at a time: half precision is never held wider as a whole
     mean = torch.stack([layer.mean(0, keepdim=True, dtype=wide) for layer in pattern])
     total, most = each.sum(-1), torch.tensor(float(pattern.shape[-2])).log().to(each)
-    return Capacity(total, each.amax(-1), information(mean)[:, 0], total.minimum(most))
+    return Capacity(total, each.amax(-1), mutual_information(mean)[:, 0], total.minimum(most))
 
 
 def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatement:

@@ -5,7 +5,7 @@ Knows the metric functions; must not know models, records or how a table is show
 
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.outputs import (
-    importance,
+    norm_of_mean_output,
     output_norm,
     output_share,
     variance,
@@ -13,7 +13,7 @@ from mha_viz.core.metrics.outputs import (
 
 ROWS = (
     Metric(
-        key="importance",
+        key="norm_of_mean_output",
         title="Norm of the mean output",
         unit="",
         range=(0.0, None),
@@ -21,7 +21,7 @@ ROWS = (
         meaning="How large the head's average contribution to the residual stream is.",
         formula=r"\Big\lVert \frac{1}{n}\sum_q z_q W_O \Big\rVert_2",
         source="after Kobayashi et al. 2020",
-        function=importance,
+        function=norm_of_mean_output,
         needs=frozenset({"outputs", "compact"}),
     ),
     Metric(

@@ -17,7 +17,7 @@ from mha_viz.core.checks import Anything
 from mha_viz.errors import DTypeError, ShapeError
 
 
-def importance(
+def norm_of_mean_output(
     z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
 ) -> Float[Tensor, "layer head"]:
     """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
@@ -38,7 +38,7 @@ def importance(
     Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
 
     >>> z = torch.tensor([[[[1.0], [3.0]]]])
-    >>> importance(z, [torch.tensor([[[3.0, 4.0]]])])
+    >>> norm_of_mean_output(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
     outputs = compact_outputs(z, W_O) if compact is None else compact
@@ -56,7 +56,7 @@ def output_norm(
         compact: their `compact_outputs`, where that is at hand already.
 
     Returns:
-        (layer, head), at least `importance`, in units of the residual stream.
+        (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
 
     Raises:
         ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.

@@ -4,7 +4,7 @@ Knows the metric functions; must not know models, records or how a table is show
 """
 
 from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
-from mha_viz.core.metrics.focus import confidence, sparsity
+from mha_viz.core.metrics.focus import confidence, keys_for_mass
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.position import (
     distance,
@@ -14,7 +14,7 @@ from mha_viz.core.metrics.position import (
     previous_token,
     self_token,
 )
-from mha_viz.core.metrics.spread import entropy, information, normalized_entropy
+from mha_viz.core.metrics.spread import entropy, mutual_information, normalized_entropy
 
 ROWS = (
     Metric(
@@ -42,15 +42,15 @@ ROWS = (
         needs=frozenset({"causal", "rows"}),
     ),
     Metric(
-        key="information",
-        title="Information",
+        key="mutual_information",
+        title="Mutual information",
         unit="nats",
         range=(0.0, None),
         direction="higher means each token looks somewhere of its own",
         meaning="How much the place looked at tells about which token is looking.",
         formula=r"H\Big(\frac{1}{n}\sum_q A_q\Big) - \frac{1}{n}\sum_q H(A_q)",
         source="Shannon 1948; Lin 1991",
-        function=information,
+        function=mutual_information,
         needs=frozenset({"rows"}),
     ),
     Metric(
@@ -65,7 +65,7 @@ ROWS = (
         function=confidence,
     ),
     Metric(
-        key="sparsity",
+        key="keys_for_mass",
         title="Keys for 90 % of the weight",
         unit="keys",
         range=(0.0, None),
@@ -73,7 +73,7 @@ ROWS = (
         meaning="How many tokens it takes, heaviest first, to hold 90 % of a row's weight.",
         formula=r"\frac{1}{n}\sum_q \min\Big\{|S| : \sum_{k \in S} A_{qk} \ge 0.9\Big\}",
         source="Holtzman et al. 2020 (nucleus)",
-        function=sparsity,
+        function=keys_for_mass,
     ),
     Metric(
         key="distance",

@@ -100,7 +100,9 @@ def normalized_entropy(
     return share.clamp(max=1.0).mean(-1)
 
 
-def information(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor, "layer head"]:
+def mutual_information(
+    pattern: Anything, *, rows: Anything | None = None
+) -> Float[Tensor, "layer head"]:
     """What the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
 
     The mutual information between a query drawn uniformly and the key it attends to: 0 if all
@@ -119,7 +121,7 @@ def information(pattern: Anything, *, rows: Anything | None = None) -> Float[Ten
 
     Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
 
-    >>> information(torch.eye(2).reshape(1, 1, 2, 2))
+    >>> mutual_information(torch.eye(2).reshape(1, 1, 2, 2))
     tensor([[0.6931]])
     """
     wide = check_pattern(pattern)

@@ -57,7 +57,7 @@ def draw(scene: Scene) -> None:
 
 def _refusal(model: AttentionModel) -> str:
     """Why heads of this model cannot be changed, and what to do with it; "" where they can."""
-    if model.mechanism != "ours":
+    if model.backend != "mha_viz":
         return (
             f"The {model.family} family computes its attention in a way of its own: its weights "
             "are shown in Explore and Compare, but its heads cannot be changed here. Choose a "

@@ -104,23 +104,24 @@ def _measured(scene: Scene, space: str) -> Measured:
     return weights | reporting.remembered(scene, "statements", make=of_text)
 
 
-def _twin() -> AttentionModel | None:
+def _untrained() -> AttentionModel | None:
     """The model with random weights, where it is made at once or was asked for."""
     view = state.current()
     which = (view.model, view.device, view.dtype)
     wanted = reporting.small(view) or which in st.session_state.get("random_wanted", ())
-    return memory.random_twin(*which) if wanted else None
+    return memory.untrained_copy(*which) if wanted else None
 
 
 def _random(scene: Scene, space: str) -> Measured:
     """The same with random weights; nothing where there are none."""
-    view, twin = state.current(), _twin()
-    if twin is None:
+    view, untrained = state.current(), _untrained()
+    if untrained is None:
         return {}
 
     def of_text() -> Measured:
-        record, keep = scene.record, ("pattern", "z") if twin.mechanism == "ours" else ("pattern",)
-        theirs = twin.trace(record.text, record.text_pair, part=record.part, keep=keep)
+        record = scene.record
+        keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
+        theirs = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
         outputs = of_outputs(theirs.z, theirs.W_O) if theirs.z is not None and theirs.W_O else {}
         return outputs | of_pattern(theirs.pattern)
 
@@ -131,7 +132,7 @@ def _random(scene: Scene, space: str) -> Measured:
 
 def _weights(scene: Scene, space: str, random: bool) -> Measured:
     view = state.current()
-    load = memory.random_twin if random else memory.model
+    load = memory.untrained_copy if random else memory.model
     model = load(view.model, view.device, view.dtype)
     assert model is not None
     try:
@@ -266,8 +267,8 @@ def _measure(scene: Scene) -> None:
     if not st.button("Switch heads off", icon=":material/play_arrow:", key="statements-measure",
                      type="primary", disabled=known):  # fmt: skip
         return
-    twin = _twin()
-    models = [drawing.load_model(state.current()), *([] if twin is None else [twin])]
+    untrained = _untrained()
+    models = [drawing.load_model(state.current()), *([] if untrained is None else [untrained])]
     bar, stop = st.progress(0.0, "Measuring …"), st.empty()
     stop.button("Stop", key="statements-stop")
 

@@ -94,19 +94,19 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def random_twin(name: str, device: str, dtype: str) -> AttentionModel | None:
+def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
     """The same architecture with random weights: what a model scores that has learned nothing.
 
     None where a config does not say how to build the model anew.
     """
-    from mha_viz.checkpoints.random_twin import random_twin
+    from mha_viz.checkpoints.untrained_copy import untrained_copy
 
     try:
-        twin = random_twin(model(name, device, dtype))
+        untrained = untrained_copy(model(name, device, dtype))
     except MhaVizError:
         return None
-    twin.cut_texts(MAX_RECORD)
-    return twin
+    untrained.cut_texts(MAX_RECORD)
+    return untrained
 
 
 @st.cache_resource(max_entries=2 * MAX_MODELS, show_spinner=False)
@@ -119,7 +119,7 @@ def induction(
     """
     from mha_viz.reports.induction import induction_scores
 
-    probed = (random_twin if random else model)(name, device, dtype)
+    probed = (untrained_copy if random else model)(name, device, dtype)
     try:
         return None if probed is None else induction_scores(probed, part=part)
     except ArgumentError:

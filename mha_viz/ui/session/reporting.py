@@ -38,7 +38,7 @@ def report(scene: Scene, view: View) -> Report:
         if scene.record.part == "cross":
             return make_report(scene.record)
         part = scene.record.part
-        random = memory.random_twin(*which) if wanted else None
+        random = memory.untrained_copy(*which) if wanted else None
         return make_report(
             scene.record,
             random=random,

@@ -170,7 +170,7 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
                 button.button("Stop this run", on_click=_stop, args=(key,), key=f"stop-{hash(key)}")
             offered = True
 
-    keep = ("pattern", "z", "query", "key", "value") if model.mechanism == "ours" else ("pattern",)
+    keep = ("pattern", "z", "query", "key", "value") if model.backend == "mha_viz" else ("pattern",)
     record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
     seconds = time.perf_counter() - start
     bar.empty()

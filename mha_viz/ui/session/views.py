@@ -209,10 +209,17 @@ def _model(raw: str) -> str:
 
 
 def _key(raw: str) -> str:
-    """The key of a metric; whether there is such a one is seen later."""
+    """The key of a metric or label; whether there is such a one is seen later."""
     if not raw.isidentifier() or len(raw) > 40:
         raise ValueError
     return raw
+
+
+def _metric(raw: str) -> str:
+    """The key of a metric; what it was called in an older link is what it is called now."""
+    from mha_viz.core.metrics import RENAMED  # not above: it brings torch
+
+    return RENAMED.get(raw, _key(raw))
 
 
 _READ: dict[str, Callable[[str], Any]] = {
@@ -224,7 +231,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "head": whole(0, 9_999),
     "heads": _heads,
     "scale": one_of(SCALES),
-    "sort": _key,
+    "sort": _metric,
     "least": real(0.0, 1e6),
     "only": _key,
     "words": lambda raw: one_of(("0", "1"))(raw) == "1",
@@ -237,7 +244,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "device": one_of(DEVICES),
     "dtype": one_of(DTYPES),
     "section": one_of(SECTIONS),
-    "metric": _key,
+    "metric": _metric,
     "measure": one_of(MEASURES),
     "order": one_of(ORDERS),
     "clusters": whole(1, MAX_CLUSTERS),

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE, register
 from mha_viz.engine.own_weights import rounding
-from mha_viz.engine.run import Mechanism, Run, check_own, forward, run
+from mha_viz.engine.run import Backend, Run, check_own, forward, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
@@ -22,16 +22,16 @@ Texts = Sequence[Encoded]
 register()
 
 
-def settle(
+def choose_backend(
     network: PreTrainedModel, source: Encoded, target: Encoded | None, d_vocab: int
-) -> tuple[Mechanism, dict[str, Run], str]:
+) -> tuple[Backend, dict[str, Run], str]:
     """Run a short text both ways; leave our function in the network only where both agree.
 
     The network may have been built with any attention: where its family takes another one, it is
     given ours here. A network that is refused is left with the one that it had.
 
     Returns:
-        (mechanism, what it left behind, why it is not ours or "").
+        (backend, what the run left behind, why the backend is not "mha_viz" or "").
 
     Raises:
         AttentionUnavailableError: neither way gives attention weights.
@@ -44,19 +44,19 @@ def settle(
     assert sources is not None
     before = network.config._attn_implementation
     try:
-        return _settled(network, sources, targets)
+        return _try_both(network, sources, targets)
     except MhaVizError:
         _switch(network, before)
         raise
 
 
-def _settled(
+def _try_both(
     network: PreTrainedModel, sources: Texts, targets: Texts | None
-) -> tuple[Mechanism, dict[str, Run], str]:
+) -> tuple[Backend, dict[str, Run], str]:
     ours, eager, reason = None, None, ""
     if _switch(network, IMPLEMENTATION):
         try:
-            ours = run(network, "ours", sources, targets, keep=KEEPABLE)
+            ours = run(network, "mha_viz", sources, targets, keep=KEEPABLE)
         except Exception as error:  # what an unknown family raises on an argument it does not know
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
     _switch(network, "eager")
@@ -71,7 +71,7 @@ def _settled(
             ) from error
     if ours is not None and (eager is None or _agree(ours, eager, network.dtype)):
         _switch(network, IMPLEMENTATION)
-        return "ours", ours, ""
+        return "mha_viz", ours, ""
     assert eager is not None
     check_own(eager, sources, targets, network.config.model_type)
     # A window can be as wide as one text is long, but not as two.

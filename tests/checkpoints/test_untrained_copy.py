@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.checkpoints import random_twin as module
-from mha_viz.checkpoints.random_twin import random_twin
+from mha_viz.checkpoints import untrained_copy as module
+from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, UnsafeCheckpointError
 from tests.making.checkpoints import OTHER, TEXT
@@ -35,36 +35,36 @@ def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 
 
 def test_it_is_the_same_architecture_with_other_weights(model):
-    twin = random_twin(model)
-    mine, theirs = weights(model), weights(twin)
+    untrained = untrained_copy(model)
+    mine, theirs = weights(model), weights(untrained)
     assert {k: (w.shape, w.dtype) for k, w in mine.items()} == {
         k: (w.shape, w.dtype) for k, w in theirs.items()
     }
     matrices = [name for name, w in mine.items() if w.ndim > 1]
     assert matrices and not any(torch.equal(mine[name], theirs[name]) for name in matrices)
-    assert type(twin.network) is type(model.network)
-    for name in ("family", "parts", "mechanism", "n_layers", "n_heads", "n_kv_heads", "d_head",
+    assert type(untrained.network) is type(model.network)
+    for name in ("family", "parts", "backend", "n_layers", "n_heads", "n_kv_heads", "d_head",
                  "d_model", "n_ctx", "d_vocab", "causal", "device", "dtype"):  # fmt: skip
-        assert getattr(twin, name) == getattr(model, name), name
-    assert twin.tokenizer is model.tokenizer
-    assert twin.name == f"{model.name} (random weights)" and "seed 0" in twin.notes[0]
-    assert not twin.network.training
-    assert not any(p.requires_grad for p in twin.network.parameters())
+        assert getattr(untrained, name) == getattr(model, name), name
+    assert untrained.tokenizer is model.tokenizer
+    assert untrained.name == f"{model.name} (random weights)" and "seed 0" in untrained.notes[0]
+    assert not untrained.network.training
+    assert not any(p.requires_grad for p in untrained.network.parameters())
 
 
 def test_it_traces_by_our_attention(model):
     pair = (OTHER,) if len(model.parts) > 1 else ()
-    twin = random_twin(model)
-    for part, record in twin.trace_parts(TEXT, *pair).items():
+    untrained = untrained_copy(model)
+    for part, record in untrained.trace_parts(TEXT, *pair).items():
         original = model.trace(TEXT, *pair, part=part)
         assert record.pattern.shape == original.pattern.shape
         assert not torch.allclose(record.pattern, original.pattern, atol=1e-3)
-        assert record.causal == original.causal and record.notes == twin.notes
+        assert record.causal == original.causal and record.notes == untrained.notes
         assert (record.pattern.sum(-1) - 1).abs().max() < 1e-5
 
 
 def test_a_seed_is_one_model(model):
-    first, again, other = (weights(random_twin(model, seed)) for seed in (7, 7, 11))
+    first, again, other = (weights(untrained_copy(model, seed)) for seed in (7, 7, 11))
     assert equal(first, again) and not equal(first, other)
     assert not any(torch.equal(first[k], other[k]) for k, w in first.items() if w.ndim > 1)
 
@@ -75,7 +75,7 @@ def test_the_original_and_torchs_random_numbers_stay_as_they_are(model):
     torch.manual_seed(23)
     expected = torch.rand(5)
     torch.manual_seed(23)
-    random_twin(model, seed=5)
+    untrained_copy(model, seed=5)
     assert torch.equal(torch.rand(5), expected)
     assert equal(weights(model), before) and model.network.config.to_dict() == config
     assert model.trace(TEXT) == record
@@ -84,22 +84,22 @@ def test_the_original_and_torchs_random_numbers_stay_as_they_are(model):
 
 def test_weights_are_those_that_training_begins_with(models):
     """BERT's and GPT-2's own initialisation: normal, of the config's width; biases zero."""
-    for twin in (random_twin(models["bert"]), random_twin(models["gpt2"])):
-        embedding = twin.network.get_input_embeddings().weight
+    for untrained in (untrained_copy(models["bert"]), untrained_copy(models["gpt2"])):
+        embedding = untrained.network.get_input_embeddings().weight
         assert 0.01 < embedding.std() < 0.03
-        for name, bias in weights(twin).items():
+        for name, bias in weights(untrained).items():
             if name.endswith("bias"):
                 assert bias.count_nonzero() == 0, name
 
 
 def test_dtype_is_the_models(folders):
-    twin = random_twin(mv.load(str(folders["bert"]), dtype="bfloat16"))
-    assert twin.dtype == torch.bfloat16 and twin.mechanism == "ours"
+    untrained = untrained_copy(mv.load(str(folders["bert"]), dtype="bfloat16"))
+    assert untrained.dtype == torch.bfloat16 and untrained.backend == "mha_viz"
     assert torch.get_default_dtype() == torch.float32
 
 
 def test_a_twin_is_made_while_others_load(folders, models):
-    expected = weights(random_twin(models["gpt2"], seed=3))
+    expected = weights(untrained_copy(models["gpt2"], seed=3))
     loaded, twins = [], []
 
     def work(make, results) -> None:
@@ -109,7 +109,7 @@ def test_a_twin_is_made_while_others_load(folders, models):
         threading.Thread(target=work, args=args)
         for args in (
             (lambda: mv.load(str(folders["bert"]), dtype="bfloat16"), loaded),
-            (lambda: random_twin(models["gpt2"], seed=3), twins),
+            (lambda: untrained_copy(models["gpt2"], seed=3), twins),
         )
     ]
     for thread in threads:
@@ -118,24 +118,24 @@ def test_a_twin_is_made_while_others_load(folders, models):
         thread.join()
     assert len(loaded) == len(twins) == 5
     assert all(model.dtype == torch.bfloat16 for model in loaded)
-    assert all(equal(weights(twin), expected) for twin in twins)
+    assert all(equal(weights(untrained), expected) for untrained in twins)
 
 
 def test_a_config_that_has_grown_is_refused_before_it_is_built(monkeypatch):
     model = build("llama")
     monkeypatch.setattr(model.network.config, "vocab_size", 100_000_000)
     with pytest.raises(UnsafeCheckpointError, match="describes a model of too many numbers"):
-        random_twin(model)
+        untrained_copy(model)
 
 
 def test_a_network_that_its_config_does_not_build(monkeypatch):
     model = build("llama")
     monkeypatch.setattr(model.network.config, "hidden_size", 60)
     with pytest.raises(ArgumentError, match="which its config alone does not build"):
-        random_twin(model)
+        untrained_copy(model)
 
 
 def test_a_seed_below_zero(models, monkeypatch):
     monkeypatch.setattr(module, "check_size", lambda *_: pytest.fail("went on"))
     with pytest.raises(ArgumentError, match="seed must be 0 or more, got -1"):
-        random_twin(models["bert"], seed=-1)
+        untrained_copy(models["bert"], seed=-1)

@@ -57,7 +57,7 @@ def test_a_network_in_memory_shows_its_eager_weights(name, built, headed):
     network = network_in_memory(name, built, headed)
     untouched = copy.deepcopy(network)
     model = mv.AttentionModel(network, tokenizer(pairs=name == "bert"), name="mine")
-    assert model.mechanism == "ours" and model.notes == () and not network.training
+    assert model.backend == "mha_viz" and model.notes == () and not network.training
     records = model.trace_parts(TEXT, OTHER if name == "t5" else None)
     for part, weights in expected(untouched, model).items():
         assert (records[part].pattern - weights).abs().max() <= 1e-6
@@ -75,17 +75,17 @@ def test_a_family_that_takes_no_other_attention_shows_its_own():
     )
     network = spread(tf.FalconModel(config))
     model = mv.AttentionModel(network, tokenizer(pairs=False), name="mine")
-    assert model.mechanism == "eager" and "of its own" in model.notes[0]
+    assert model.backend == "eager" and "of its own" in model.notes[0]
     assert torch.allclose(model.trace(TEXT).pattern.sum(-1), torch.ones(()), atol=1e-5)
 
 
 def test_a_class_that_cannot_be_switched_says_how_to_build_it(monkeypatch):
     """A network of a class that was typed into a notebook is such a one."""
     monkeypatch.setattr(tf.BertModel, "_can_set_attn_implementation", classmethod(lambda _: False))
-    for built, mechanism in (("eager", "eager"), (IMPLEMENTATION, "ours")):
+    for built, backend in (("eager", "eager"), (IMPLEMENTATION, "mha_viz")):
         network = network_in_memory("bert", built)
         model = mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
-        assert model.mechanism == mechanism
+        assert model.backend == backend
     with pytest.raises(AttentionUnavailableError, match='attn_implementation="eager"') as caught:
         mv.AttentionModel(network_in_memory("bert", "sdpa"), tokenizer(pairs=True), name="mine")
     assert "family gives no" not in str(caught.value)
@@ -109,5 +109,5 @@ def test_a_family_on_its_own_agrees_with_no_word_on_the_terminal(capfd):
         intermediate_size=37, max_position_embeddings=N_CTX,
     )  # fmt: skip
     network = spread(tf.DebertaV2Model(config))
-    assert mv.AttentionModel(network, tokenizer(pairs=True), name="mine").mechanism == "eager"
+    assert mv.AttentionModel(network, tokenizer(pairs=True), name="mine").backend == "eager"
     assert "does not support" not in capfd.readouterr().err

@@ -16,7 +16,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 
 
-def random_twin(model: AttentionModel, seed: int = 0) -> AttentionModel:
+def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
     """A model of the same architecture whose weights are drawn anew, as before its training.
 
     What a head of it scores, it scores by architecture and chance alone (positions, the mask, the
@@ -38,7 +38,7 @@ def random_twin(model: AttentionModel, seed: int = 0) -> AttentionModel:
     taken, as training would have begun with.
 
     >>> import mha_viz as mv
-    >>> random_twin(mv.load("tiny-gpt2")).name
+    >>> untrained_copy(mv.load("tiny-gpt2")).name
     'tiny-gpt2 (random weights)'
     """
     if seed < 0:
@@ -48,18 +48,18 @@ def random_twin(model: AttentionModel, seed: int = 0) -> AttentionModel:
     with one_at_a_time(), torch.random.fork_rng(devices=[]):
         check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
-        twin = auto_class(type(network).__name__).from_config(
+        untrained = auto_class(type(network).__name__).from_config(
             config,
             attn_implementation=network.config._attn_implementation,
             dtype=model.dtype,
             trust_remote_code=False,
         )
-    shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, twin)]
-    if type(twin) is not type(network) or shapes[0] != shapes[1]:
+    shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, untrained)]
+    if type(untrained) is not type(network) or shapes[0] != shapes[1]:
         raise ArgumentError(
             f"{model.name} is a {type(network).__name__}, which its config alone does not build."
         )
-    twin.eval().requires_grad_(False).to(model.device)
+    untrained.eval().requires_grad_(False).to(model.device)
     note = f"The weights are random (seed {seed}): what this model shows was not learned."
     name = f"{model.name} (random weights)"
-    return AttentionModel(twin, model.tokenizer, name=name, notes=(note,))
+    return AttentionModel(untrained, model.tokenizer, name=name, notes=(note,))
