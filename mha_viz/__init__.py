@@ -101,10 +101,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _record_html(record: Any) -> str:
-    from mha_viz.notebook import record_html
+def _record_bundle(record: Any) -> dict[str, str]:
+    from mha_viz.notebook import record_bundle
 
-    return record_html(record)
+    return record_bundle(record)
 
 
 def _head_figure(record: Any, layer: int, head: int) -> Any:
@@ -113,7 +113,7 @@ def _head_figure(record: Any, layer: int, head: int) -> Any:
     return show_head(record, layer, head)
 
 
-display.html_renderer = _record_html
+display.record_bundle = _record_bundle
 display.head_plotter = _head_figure
 
 

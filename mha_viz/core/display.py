@@ -6,5 +6,5 @@ Knows nothing; `mha_viz/__init__.py` sets these before any record can exist.
 from collections.abc import Callable
 from typing import Any
 
-html_renderer: Callable[[Any], str] | None = None
+record_bundle: Callable[[Any], dict[str, str]] | None = None  # by MIME type
 head_plotter: Callable[[Any, int, int], Any] | None = None

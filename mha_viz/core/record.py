@@ -156,7 +156,6 @@ class AttentionRecord:
 
     def plot(self, layer: int, head: int) -> Any:
         """One head as a Plotly heatmap of exact weights: see `mha_viz.show_head`."""
-        self.head(layer, head)
         if display.head_plotter is None:
             raise NotKeptError("Drawing is not at hand here: import mha_viz first.")
         return display.head_plotter(self, layer, head)
@@ -329,9 +328,10 @@ class AttentionRecord:
             + ")"
         )
 
-    def _repr_html_(self) -> str | None:
-        """The grid of all heads in a notebook; None (so its repr) where nothing can draw it."""
-        return None if display.html_renderer is None else display.html_renderer(self)
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, str]:
+        """The grid of all heads in a notebook; only the repr where nothing can draw it."""
+        drawn = {} if display.record_bundle is None else display.record_bundle(self)
+        return {"text/plain": repr(self), **drawn}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttentionRecord):

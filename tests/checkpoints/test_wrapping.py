@@ -62,7 +62,7 @@ def test_training_goes_on_with_gradients():
 def test_weights_that_are_no_numbers_are_refused():
     network = bert()
     network.base_model.embeddings.word_embeddings.weight.data[3, 2] = torch.nan
-    with pytest.raises(BrokenCheckpointError, match="NaN or infinite numbers in bert.embeddings"):
+    with pytest.raises(BrokenCheckpointError, match=r"NaN or infinite numbers in bert\.embeddings"):
         mv.wrap(network, tokenizer(pairs=True))
 
 
