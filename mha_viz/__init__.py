@@ -18,7 +18,9 @@ from mha_viz.errors import MhaVizError
 if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
+    from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.core.attention import attention
+    from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
     from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
@@ -41,6 +43,7 @@ _HOME = {
     "attention": "mha_viz.core.attention",
     "AttentionOutput": "mha_viz.core.multi_head",
     "MultiHeadAttention": "mha_viz.core.multi_head",
+    "record": "mha_viz.core.from_weights",
     "METRICS": "mha_viz.core.metrics",
     "AttentionRecord": "mha_viz.core.record",
     "Token": "mha_viz.core.record",
@@ -48,6 +51,7 @@ _HOME = {
     "ModelInfo": "mha_viz.checkpoints.catalog",
     "list_models": "mha_viz.checkpoints.catalog",
     "load": "mha_viz.checkpoints.loading",
+    "wrap": "mha_viz.checkpoints.wrapping",
     "show_head": "mha_viz.notebook",
     "head_report": "mha_viz.reports.report",
     "head_similarity": "mha_viz.core.measure",
@@ -83,7 +87,9 @@ __all__ = [
     "load",
     "parameter_similarity",
     "predict",
+    "record",
     "show_head",
+    "wrap",
 ]
 
 
@@ -95,13 +101,20 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _record_html(record: Any) -> str:
-    from mha_viz.notebook import record_html
+def _record_bundle(record: Any) -> dict[str, str]:
+    from mha_viz.notebook import record_bundle
 
-    return record_html(record)
+    return record_bundle(record)
 
 
-display.html_renderer = _record_html
+def _head_figure(record: Any, layer: int, head: int) -> Any:
+    from mha_viz.notebook import show_head
+
+    return show_head(record, layer, head)
+
+
+display.record_bundle = _record_bundle
+display.head_plotter = _head_figure
 
 
 def __dir__() -> list[str]:

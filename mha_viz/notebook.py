@@ -5,6 +5,7 @@ Knows records and plots; must not know a model or streamlit.
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 from mha_viz.core.measure import measure
@@ -14,32 +15,39 @@ from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from mha_viz.plots.head_figure import HeadFigure
 
 _MAX_TEXT = 200  # characters of a text in a caption
 _FRAME_HEIGHT = 640  # pixels; a larger grid scrolls in its frame
 
 
-def record_html(record: AttentionRecord) -> str:
-    """A record as a fragment of HTML: a line that says what it is, and the grid of all its heads.
+def record_bundle(record: AttentionRecord) -> dict[str, str]:
+    """A record as what a notebook stores: the grid of all its heads as a page and as a picture.
 
-    The grid is a page of its own in a sandboxed frame: it works offline, in an exported notebook,
-    and can reach neither the notebook nor the network.
+    The page works offline and in an exported notebook, in a sandboxed frame that can reach neither
+    the notebook nor the network. The picture is for PDF, for notebooks that nobody has trusted
+    and for whatever runs no scripts.
 
     Args:
         record: any record.
 
     Returns:
-        HTML in which no token is markup.
+        "text/html", in which no token is markup, and "image/png" in base64.
     """
+    from mha_viz.plots.static import grid_image
     from mha_viz.web.standalone import fragment, grid_html
 
+    line = caption(record)
+    picture = grid_image(record.pattern.cpu().numpy(), caption=line)
     page = grid_html(record_payload(record))
-    frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads")
-    return f"<div><p>{html_text(caption(record))}</p>{frame}</div>"
+    frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads", picture=picture)
+    return {
+        "text/html": f"<div><p>{html_text(line)}</p>{frame}</div>",
+        "image/png": base64.b64encode(picture).decode("ascii"),
+    }
 
 
-def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:
+def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     """One head's attention weights as a heatmap; in a notebook it draws itself.
 
     Args:
@@ -47,7 +55,8 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:
         layer, head: from 0; negative numbers count from the end.
 
     Returns:
-        plotly Figure with exact float weights, queries down and keys across.
+        plotly Figure with exact float weights, queries down and keys across. A notebook stores a
+        static picture beside it, for exports and for readers who do not trust it.
 
     Raises:
         ArgumentError: no such layer or head.
@@ -56,11 +65,19 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> Figure:
     >>> mv.show_head(mv.load("tiny-bert").trace("The cat sat"), 0, -1).data[0].type
     'heatmap'
     """
+    from mha_viz.plots.head_figure import HeadFigure
     from mha_viz.plots.heatmap import head_heatmap
+    from mha_viz.plots.static import head_image
 
-    weights = record.head(layer, head).numpy()
-    name = head_name(layer % record.n_layers, head % record.n_heads)
-    return head_heatmap(weights, record.labels, record.key_labels, title=name)
+    weights = record.head(layer, head).cpu().numpy()
+    place = layer % record.n_layers, head % record.n_heads
+    name, line = head_name(*place), caption(record, place)
+    labels = record.labels, record.key_labels
+    return HeadFigure(
+        head_heatmap(weights, *labels, title=name),
+        picture=lambda: head_image(weights, *labels, title=name, caption=line),
+        alt=f"{name} of {line}",
+    )
 
 
 def record_payload(record: AttentionRecord) -> bytes:

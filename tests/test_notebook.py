@@ -1,13 +1,19 @@
 """Records and heads in a notebook: valid HTML of its own, with no token read as markup."""
 
 import base64
+import copy
 import html
+import io
+import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 
+import plotly.io as pio
 import pytest
 import torch
+from PIL import Image
 
 import mha_viz as mv
 from mha_viz.core import display
@@ -48,16 +54,27 @@ def record_of(labels: list[str], text: str = "a text", **fields) -> mv.Attention
     return mv.AttentionRecord(pattern, tokens, model="m", text=text, **fields)
 
 
+def html_of(record: mv.AttentionRecord) -> str:
+    return record._repr_mimebundle_()["text/html"]
+
+
+def is_picture(png: str, about: str) -> bool:
+    """A PNG in base64 that is not one colour, and that says what it shows."""
+    image = Image.open(io.BytesIO(base64.b64decode(png, validate=True)))
+    colours = image.convert("RGB").getcolors(1_000_000)
+    return image.format == "PNG" and len(colours) > 50 and about in image.text["Description"]
+
+
 @pytest.fixture(scope="module")
 def record() -> mv.AttentionRecord:
     return mv.load("tiny-bert").trace("The cat sat on the mat.")
 
 
 def test_a_record_shows_itself_as_the_grid_of_its_heads(record):
-    markup = record._repr_html_()
+    markup = html_of(record)
     tags = Tags(markup).tags
-    assert [tag for tag, _ in tags] == ["div", "p", "iframe"]
-    frame = tags[2][1]
+    assert [tag for tag, _ in tags] == ["div", "p", "div", "img", "iframe"]
+    frame = tags[-1][1]
     assert "allow-same-origin" not in frame["sandbox"].split()  # it cannot reach the notebook
     assert "tiny-bert" in markup and "4 layers × 8 heads" in markup
     page = frame["srcdoc"]
@@ -81,10 +98,8 @@ def test_the_grid_holds_the_records_numbers(record):
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_tokens_and_texts_are_never_markup(hostile):
-    harmless = record_of(["a"] * 5)._repr_html_()
-    markup = record_of(
-        [hostile] * 5, text=hostile, text_pair=hostile, notes=(hostile,)
-    )._repr_html_()
+    harmless = html_of(record_of(["a"] * 5))
+    markup = html_of(record_of([hostile] * 5, text=hostile, text_pair=hostile, notes=(hostile,)))
     outer, expected = Tags(markup).tags, Tags(harmless).tags
     assert [tag for tag, _ in outer] == [tag for tag, _ in expected]
     inside, plain = Tags(outer[-1][1]["srcdoc"]).tags, Tags(expected[-1][1]["srcdoc"]).tags
@@ -101,14 +116,14 @@ def test_a_record_shows_itself_without_anything_else_imported():
 import torch
 from mha_viz.core.record import AttentionRecord, Token
 record = AttentionRecord(torch.full((1, 2, 3, 3), 1 / 3), tuple(Token(c, 1) for c in "abc"))
-assert "<iframe" in record._repr_html_()
+assert "<iframe" in record._repr_mimebundle_()["text/html"]
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_core_by_itself_draws_nothing(record, monkeypatch):
-    monkeypatch.setattr(display, "html_renderer", None)
-    assert record._repr_html_() is None
+    monkeypatch.setattr(display, "record_bundle", None)
+    assert record._repr_mimebundle_() == {"text/plain": repr(record)}
 
 
 def test_importing_the_package_imports_nothing_heavy():
@@ -147,8 +162,53 @@ def test_metrics_of_places_have_no_meaning_between_two_texts():
     assert "self_token" in measure(record_of(["a", "b", "c"]))
 
 
-def test_a_notebook_displays_it(record):
-    """By IPython's own display machinery, where it is installed."""
+@pytest.fixture
+def stored():
+    """What a notebook stores of an object, by IPython's own display machinery."""
     formatters = pytest.importorskip("IPython.core.formatters")
-    data, _ = formatters.DisplayFormatter().format(record)
+    return lambda shown: formatters.DisplayFormatter().format(shown)[0]
+
+
+def test_a_notebook_stores_a_record_as_a_page_and_as_a_picture(record, stored):
+    data = stored(record)
     assert "<iframe" in data["text/html"] and "AttentionRecord(" in data["text/plain"]
+    assert is_picture(data["image/png"], "4 layers × 8 heads")
+
+
+def test_without_frames_and_scripts_the_picture_of_all_heads_remains(record):
+    """What is left in a notebook that nobody has trusted, whose frames are taken out."""
+    data = record._repr_mimebundle_()
+    left = re.sub(r"<iframe.*</iframe>", "", data["text/html"], flags=re.S)
+    (image,) = [attrs for tag, attrs in Tags(left).tags if tag == "img"]
+    assert image["src"] == f"data:image/png;base64,{data['image/png']}"
+
+
+def test_a_notebook_stores_a_head_alive_and_as_a_picture(record, stored, monkeypatch):
+    monkeypatch.setattr(pio.renderers, "default", "plotly_mimetype+notebook")
+    data = stored(record.plot(1, 5))
+    assert data["text/plain"].startswith("HeadFigure('L1 H5 of tiny-bert")
+    figure = data["application/vnd.plotly.v1+json"]
+    assert figure["data"][0]["type"] == "heatmap"
+    json.dumps(figure)
+    assert is_picture(data["image/png"], "The cat sat on the mat.")
+    (image,) = Tags(data["text/html"]).tags
+    assert image[0] == "img" and image[1]["src"].endswith(data["image/png"])
+
+
+def test_where_only_scripts_draw_a_head_is_plotlys_own(record, stored, monkeypatch):
+    monkeypatch.setattr(pio.renderers, "default", "colab")
+    data = stored(mv.show_head(record, 1, 5))
+    assert "<script" in data["text/html"] and is_picture(data["image/png"], "tiny-bert")
+
+
+def test_a_heads_figure_can_be_copied_and_written(record, tmp_path):
+    figure = mv.show_head(record, 0, 0)
+    assert copy.deepcopy(figure).to_json() == figure.to_json()
+    figure.update_layout(title_text="mine").write_html(tmp_path / "head.html")
+    assert "mine" in (tmp_path / "head.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_the_picture_of_a_head_holds_no_markup(hostile):
+    figure = record_of([hostile] * 3, text=hostile).plot(0, 0)
+    assert [tag for tag, _ in Tags(figure._repr_mimebundle_()["text/html"]).tags] == ["img"]

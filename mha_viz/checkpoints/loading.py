@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedConfig,
     PreTrainedModel,
+    PreTrainedTokenizerBase,
 )
 
 from mha_viz.checkpoints.budget import first_line
@@ -86,16 +87,24 @@ def _model(folder: Path, name: str, device: torch.device, dtype: str) -> Attenti
         config = config_of(folder)
         network, notes = _network(folder, config, DTYPES[dtype])
         tokenizer = tokenizer_of(folder, config)
-    _check_stacks(network, name)
-    _check_finite(network, name)
+    check_stacks(network, name)
+    check_finite(network, name)
     network.eval().requires_grad_(False).to(device)
-    size = getattr(config.get_text_config(), "vocab_size", None)
-    if isinstance(size, int) and len(tokenizer) > size:
-        notes.append(
-            f"The tokenizer knows {len(tokenizer):,} tokens but the model only {size:,}: they do "
-            "not belong together. Text with an unknown token is refused."
-        )
+    notes += tokenizer_notes(tokenizer, config)
     return AttentionModel(network, tokenizer, name=name, notes=tuple(notes))
+
+
+def tokenizer_notes(
+    tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
+) -> tuple[str, ...]:
+    """What to tell where a tokenizer has more tokens than its model."""
+    size = getattr(config.get_text_config(), "vocab_size", None)
+    if not isinstance(size, int) or len(tokenizer) <= size:
+        return ()
+    return (
+        f"The tokenizer knows {len(tokenizer):,} tokens but the model only {size:,}: they do "
+        "not belong together. Text with an unknown token is refused.",
+    )
 
 
 @contextmanager
@@ -205,7 +214,7 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
     return notes
 
 
-def _check_stacks(network: PreTrainedModel, name: str) -> None:
+def check_stacks(network: PreTrainedModel, name: str) -> None:
     """What is said to be an encoder-decoder has both."""
     body = network.base_model
     if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
@@ -215,7 +224,8 @@ def _check_stacks(network: PreTrainedModel, name: str) -> None:
         )
 
 
-def _check_finite(network: PreTrainedModel, name: str) -> None:
+def check_finite(network: PreTrainedModel, name: str) -> None:
+    """Its weights are numbers."""
     for key, weight in network.state_dict().items():
         if weight.is_floating_point() and not torch.isfinite(weight).all():
             raise BrokenCheckpointError(

@@ -1,9 +1,10 @@
 """Who draws a record in a notebook: core must not know plots, so the package says it here.
 
-Knows nothing; `mha_viz/__init__.py` sets it before any record can exist.
+Knows nothing; `mha_viz/__init__.py` sets these before any record can exist.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-html_renderer: Callable[[Any], str] | None = None
+record_bundle: Callable[[Any], dict[str, str]] | None = None  # by MIME type
+head_plotter: Callable[[Any, int, int], Any] | None = None

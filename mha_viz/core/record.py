@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core import display, record_file
+from mha_viz.core.record_checks import Place, check_place, check_record, check_tokens
+from mha_viz.core.removal import what_is_left
 from mha_viz.core.token import Token as Token
 from mha_viz.core.token import merge
-from mha_viz.errors import ArgumentError, NotKeptError, RecordError
+from mha_viz.errors import ArgumentError, NotKeptError
 
-_NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,9 +74,11 @@ class AttentionRecord:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.key_tokens:
-            object.__setattr__(self, "key_tokens", self.tokens)
-        _validate(self)
+        tokens = check_tokens("tokens", self.tokens)
+        object.__setattr__(self, "tokens", tokens)
+        keys = check_tokens("key_tokens", self.key_tokens)
+        object.__setattr__(self, "key_tokens", keys or tokens)
+        check_record(self)
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -133,12 +138,71 @@ class AttentionRecord:
             [torch.matmul(z[layer], W_O.to(z)) for layer, W_O in enumerate(self.W_O)]
         )
 
+    # -- one head, two heads, all of them ------------------------------------------------------
+
     def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
         """The weights of one head; negative numbers count from the end, as in Python."""
-        for name, index, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
-            if not -size <= index < size:
-                raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {index}.")
+        for name, number, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if not -size <= number < size:
+                raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {number}.")
         return self.pattern[layer, head]
+
+    def __getitem__(self, place: Place) -> Float[Tensor, "query key"]:
+        """`record[layer, head]`: the weights of one head, as `head` gives them."""
+        layer, head = check_place(place)
+        return self.head(layer, head)
+
+    __iter__ = None  # Python would ask for record[0], record[1], ...
+
+    def plot(self, layer: int, head: int) -> Any:
+        """One head as a Plotly heatmap of exact weights: see `mha_viz.show_head`."""
+        if display.head_plotter is None:
+            raise NotKeptError("Drawing is not at hand here: import mha_viz first.")
+        return display.head_plotter(self, layer, head)
+
+    def compare(self, a: Place, b: Place) -> pd.Series[float]:
+        """Every measure between two heads, as `mha_viz.head_similarity` has it for all pairs.
+
+        Args:
+            a, b: (layer, head) each.
+
+        Returns:
+            A number for each measure by its key: "hellinger" and "jensen_shannon" (distances of
+            the weights, 0 is the same) and, where z was kept, "correlation", "redundancy", "cka"
+            (likeness of what the heads write, 1 is the same); NaN is "not defined".
+
+        Raises:
+            ArgumentError: no such head.
+
+        >>> import mha_viz as mv
+        >>> record = mv.load("tiny-bert").trace("The cat sat on the mat")
+        >>> print(round(record.compare((0, 1), (0, 1))["cka"], 3))
+        1.0
+        """
+        from mha_viz.core.two_heads import compared
+
+        places = [check_place(place) for place in (a, b)]
+        first, second = (self.head(*place) for place in places)
+        z = None if self.z is None else torch.stack([self.z[place] for place in places])
+        names = [f"L{i % self.n_layers} H{j % self.n_heads}" for i, j in places]
+        return compared(torch.stack([first, second]), z).rename(" and ".join(names))
+
+    def to_frame(self) -> pd.DataFrame:
+        """All weights as one long table, a row for each layer, head, query and key.
+
+        Returns:
+            DataFrame with the columns layer, head, query, key (numbers from 0), query_token,
+            key_token (their labels, as categories) and weight (float32): 18 bytes a row, so some
+            160 MB for 144 heads on 250 tokens.
+
+        >>> import mha_viz as mv
+        >>> table = mv.load("tiny-bert").trace("The cat sat on the mat").to_frame()
+        >>> table.groupby(["layer", "head", "query"]).weight.sum().round(3).unique()
+        array([1.], dtype=float32)
+        """
+        from mha_viz.core.long_table import long_table
+
+        return long_table(self.pattern, self.labels, self.key_labels)
 
     # -- other views of the same run -----------------------------------------------------------
 
@@ -204,7 +268,7 @@ class AttentionRecord:
         pattern = self.pattern.new_empty(*self.pattern.shape[:2], len(rows), len(columns))
         gone = self.pattern.new_empty(pattern.shape[:3])
         for i, layer in enumerate(self.pattern):
-            pattern[i], gone[i] = _left(layer, rows, columns, renormalize)
+            pattern[i], gone[i] = what_is_left(layer, rows, columns, renormalize)
         if self.removed is not None:  # this removal acts on what the one before left
             gone = 1 - (1 - self.removed[:, :, rows]) * (1 - gone)
         return replace(
@@ -251,8 +315,6 @@ class AttentionRecord:
         """
         return cls(**record_file.read(Path(path)))
 
-    # -- Python's own questions ----------------------------------------------------------------
-
     def __repr__(self) -> str:
         layers, heads, queries, keys = self.pattern.shape
         text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
@@ -266,9 +328,10 @@ class AttentionRecord:
             + ")"
         )
 
-    def _repr_html_(self) -> str | None:
-        """The grid of all heads in a notebook; None (so its repr) where nothing can draw it."""
-        return None if display.html_renderer is None else display.html_renderer(self)
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, str]:
+        """The grid of all heads in a notebook; only the repr where nothing can draw it."""
+        drawn = {} if display.record_bundle is None else display.record_bundle(self)
+        return {"text/plain": repr(self), **drawn}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttentionRecord):
@@ -278,64 +341,6 @@ class AttentionRecord:
         )
 
     __hash__ = None  # type: ignore[assignment]  # equality compares tensors
-
-
-def _left(
-    layer: Tensor, rows: list[int], columns: list[int], renormalize: bool
-) -> tuple[Tensor, Tensor]:
-    """These rows and columns of a layer's weights, and the share of each row that is not there."""
-    before = layer[:, rows]
-    left = before[..., columns]
-    mass, rest = before.sum(-1), left.sum(-1)
-    gone = 1 - rest / mass.clamp_min(_NOTHING)
-    if renormalize:
-        scaled = left / rest.clamp_min(_NOTHING)[..., None]
-        left = torch.where(rest[..., None] > _NOTHING, scaled, 0.0)
-    return left, torch.where(mass > _NOTHING, gone, 0.0).clamp(0.0, 1.0)
-
-
-def _validate(record: AttentionRecord) -> None:
-    """Raise RecordError unless shapes agree and the pattern holds attention weights."""
-    pattern = record.pattern
-    if pattern.ndim != 4 or pattern.dtype != torch.float32:
-        raise RecordError(
-            "pattern must be float32 of shape (layer, head, query, key), got "
-            f"{pattern.dtype} of shape {tuple(pattern.shape)}."
-        )
-    layers, heads, queries, keys = pattern.shape
-    if 0 in pattern.shape:
-        raise RecordError(f"pattern must not be empty, got shape {tuple(pattern.shape)}.")
-    if (len(record.tokens), len(record.key_tokens)) != (queries, keys):
-        raise RecordError(
-            f"pattern has {queries} queries and {keys} keys, but there are {len(record.tokens)} "
-            f"tokens and {len(record.key_tokens)} key tokens."
-        )
-    positions = {"z": queries, "query": queries, "key": keys, "value": keys, "removed": queries}
-    for name, length in positions.items():
-        tensor: Tensor | None = getattr(record, name)
-        if tensor is None:
-            continue
-        shape, ndim = (layers, heads, length), 3 if name == "removed" else 4
-        fits = tensor.ndim == ndim and tuple(tensor.shape[:3]) == shape
-        if not fits or not tensor.is_floating_point():
-            raise RecordError(
-                f"{name} must be floating point of {ndim} axes that begin with {shape}, got "
-                f"{tensor.dtype} of shape {tuple(tensor.shape)}."
-            )
-    if record.removed is not None and not ((record.removed >= 0) & (record.removed <= 1)).all():
-        raise RecordError("removed must hold shares of a row's mass, in [0, 1].")
-    if record.W_O and len(record.W_O) != layers:
-        raise RecordError(f"W_O must have {layers} layers, got {len(record.W_O)}.")
-    if record.scale and len(record.scale) != layers:
-        raise RecordError(f"scale must have {layers} layers, got {len(record.scale)}.")
-    low, high = torch.aminmax(pattern)  # one pass; NaN comes through in both
-    row_max = pattern.sum(-1).max()
-    if not (low >= 0.0 and high <= 1.001 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
-        raise RecordError(
-            "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most 1; "
-            f"got values from {low:.4g} to {high:.4g} and a row sum of {row_max:.4g}. NaN "
-            "or infinity here means that the model's weights or scores are broken."
-        )
 
 
 def _same(a: Tensor | None, b: Tensor | None) -> bool:

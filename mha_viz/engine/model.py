@@ -146,7 +146,7 @@ class AttentionModel:
             text: any text; what does not fit n_ctx is cut off, and the record's notes say so.
             text_pair: second segment (BERT-style) or the decoder's text (T5, BART).
             part: which stack of an encoder-decoder; the first one if not given.
-            keep: "pattern" and any of "z", "query", "key", "value".
+            keep: "pattern" and any of "z", "query", "key", "value"; or "all".
             on_layer: called after each layer with the number done; raise in it to abandon. Not
                 called where `backend` is "eager".
             gates: factors (layer, head) on the z of that part's heads, as in `predict`.
@@ -193,7 +193,7 @@ class AttentionModel:
         edits: HeadEdits | None = None,
     ) -> dict[str, AttentionRecord]:
         """As `trace_parts`, for texts that are tokens already, with its heads under `edits`."""
-        check_keep(keep)
+        keep = check_keep(keep)
         with editing_heads(edits):
             runs = run_texts(self, [source], None if target is None else [target], keep, on_layer)
         notes = (edits.note,) if edits is not None and edits.note else ()
@@ -208,7 +208,7 @@ class AttentionModel:
 
         Not for encoder-decoders, whose texts come in pairs.
         """
-        check_keep(keep)
+        keep = check_keep(keep)
         if len(self.parts) > 1:
             raise ArgumentError(f"{self.name} is an encoder-decoder: trace its texts one by one.")
         if not texts:

@@ -38,13 +38,21 @@ class Run:
         return self.kept["pattern"]
 
 
-def check_keep(keep: Sequence[str]) -> None:
-    """Raise ArgumentError unless it is the pattern, with or without more of `KEEPABLE`."""
+def check_keep(keep: Sequence[str]) -> Sequence[str]:
+    """What to keep: the pattern, with or without more of `KEEPABLE`; "all" is all of it.
+
+    Raises:
+        ArgumentError: an unknown thing, or no pattern.
+    """
+    if keep == "all":
+        return KEEPABLE
     unknown = [name for name in keep if name not in KEEPABLE]
-    if unknown or "pattern" not in keep:
+    if unknown or isinstance(keep, str) or "pattern" not in keep:
         raise ArgumentError(
-            f'keep must hold "pattern" and may hold {", ".join(KEEPABLE[1:])}; got {keep!r}.'
+            f'keep must be "all", or hold "pattern" and any of {", ".join(KEEPABLE[1:])}; '
+            f"got {keep!r}."
         )
+    return keep
 
 
 @torch.inference_mode()

@@ -73,12 +73,27 @@ def figure_html(
     return _document(drawn, "", title, caption, dark)
 
 
-def fragment(document: str, *, height: int = 480, title: str = "Attention heads") -> str:
-    """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it."""
-    return (
+def fragment(
+    document: str, *, height: int = 480, title: str = "Attention heads", picture: bytes = b""
+) -> str:
+    """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
+
+    Args:
+        picture: the same as PNG. It lies under the frame, and is what remains where a notebook
+            that nobody has trusted loses its frames.
+    """
+    frame = (
         f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
-        f'sandbox="allow-scripts allow-downloads" loading="lazy" '
-        f'style="width:100%;height:{int(height)}px;border:0"></iframe>'
+        f'sandbox="allow-scripts allow-downloads" loading="lazy" style="'
+        f"{'position:absolute;top:0;left:0;' if picture else ''}"
+        f'width:100%;height:{int(height)}px;border:0"></iframe>'
+    )
+    if not picture:
+        return frame
+    return (
+        f'<div style="position:relative;min-height:{int(height)}px">'
+        f'<img src="data:image/png;base64,{base64.b64encode(picture).decode("ascii")}" '
+        f'alt="{html_text(title)}" style="max-width:100%;max-height:{int(height)}px">{frame}</div>'
     )
 
 

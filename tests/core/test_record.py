@@ -2,9 +2,12 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
+from mha_viz.core import display
+from mha_viz.core.measure import head_similarity
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 from tests.core.records import (
@@ -158,3 +161,74 @@ def test_shapes_that_do_not_fit(changes, message, as_users_have_it):
 def test_patterns_of_another_kind(pattern):
     with pytest.raises(RecordError, match="pattern must"):
         AttentionRecord(pattern, tokens_of(0, 1))
+
+
+# -- one head, two heads, all of them ------------------------------------------------------------
+
+
+def test_a_record_is_indexed_by_layer_and_head():
+    record = make()
+    assert torch.equal(record[1, 2], record.pattern[1, 2])
+    assert torch.equal(record[-1, -3], record.pattern[1, 0])
+    assert torch.equal(record[np.int64(1), np.int64(2)], record.pattern[1, 2])
+    with pytest.raises(ArgumentError, match=r"layer must lie in 0\.\.1, got 2"):
+        record[2, 0]
+
+
+@pytest.mark.parametrize("place", [1, (1,), (0, 1, 2), (0, slice(None)), "12x", (0, 1.5), None])
+def test_a_place_is_a_layer_and_a_head(place, as_users_have_it):
+    with pytest.raises(ArgumentError, match=r"named by \(layer, head\)"):
+        make()[place]
+    with pytest.raises(ArgumentError, match=r"named by \(layer, head\)"):
+        make().compare(place, (0, 0))
+
+
+def test_a_record_is_no_sequence():
+    with pytest.raises(TypeError, match="not iterable"):
+        list(make())
+
+
+def test_the_long_table_has_every_weight():
+    record = make()
+    table = record.to_frame()
+    names = ["layer", "head", "query", "key", "query_token", "key_token", "weight"]
+    assert list(table) == names and len(table) == record.pattern.numel()
+    row = table.iloc[1234 % len(table)]
+    place = tuple(int(row[name]) for name in names[:4])
+    assert row["weight"] == float(record.pattern[place])
+    assert row["query_token"] == record.labels[place[2]]
+    back = table["weight"].to_numpy().reshape(tuple(record.pattern.shape))
+    assert np.array_equal(back, record.pattern.numpy())
+    bytes_of_a_row = table.memory_usage(index=False, deep=True).sum() / len(table)
+    assert bytes_of_a_row < 25  # 36 million rows are usual: no object for each label
+
+
+def test_the_long_table_of_two_texts_with_labels_that_repeat():
+    tokens = tuple(dataclasses.replace(token, text="same") for token in tokens_of(0, 1))
+    record = AttentionRecord(
+        torch.full((1, 1, 2, 3), 1 / 3), tokens, tokens_of(4, 5, 6), part="cross"
+    )
+    table = record.to_frame()
+    assert list(table["query_token"]) == ["same"] * 6
+    assert list(table["key_token"]) == ["t0", "t1", "t2"] * 2
+
+
+@pytest.mark.parametrize("measure", ["hellinger", "jensen_shannon", "correlation", "cka"])
+def test_two_heads_compare_as_all_heads_do(measure):
+    record = make()
+    found = record.compare((0, 1), (-1, 2))
+    assert found.name == "L0 H1 and L1 H2"
+    everything = head_similarity(record, measure)
+    assert found[measure] == pytest.approx(float(everything[1, HEADS + 2]), abs=1e-5)
+
+
+def test_what_was_not_kept_is_not_compared():
+    assert list(make(z=None).compare((0, 0), (0, 1)).index) == ["hellinger", "jensen_shannon"]
+    with pytest.raises(ArgumentError, match="head must lie in"):
+        make().compare((0, 0), (0, 3))
+
+
+def test_without_the_package_nothing_is_plotted(monkeypatch):
+    monkeypatch.setattr(display, "head_plotter", None)
+    with pytest.raises(NotKeptError, match="import mha_viz"):
+        make().plot(0, 0)

@@ -111,7 +111,7 @@ def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
 
 @pytest.mark.parametrize("keep", [(), ("z",), ("pattern", "scores"), "pattern"])
 def test_unknown_things_to_keep(models, keep):
-    with pytest.raises(ArgumentError, match="keep must hold"):
+    with pytest.raises(ArgumentError, match="keep must be"):
         models["bert"].trace(TEXT, keep=keep)
 
 
@@ -135,6 +135,13 @@ def test_only_what_is_asked_for_is_kept(models):
     record = models["gpt2"].trace(TEXT, keep=("pattern", "query"))
     assert record.query.shape == (LAYERS, HEADS, 6, D_HEAD)
     assert record.key is None and record.value is None
+
+
+def test_all_that_there_is_can_be_kept(models):
+    record = models["bert"].trace(TEXT, keep="all")
+    assert record == models["bert"].trace(TEXT, keep=("pattern", "z", "query", "key", "value"))
+    for name in ("z", "query", "key", "value"):
+        assert record.kept(name) is not None
 
 
 @pytest.mark.parametrize("name", ["llama", "t5"])

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import streamlit as st
-import torch
 from numpy.typing import NDArray
 
-from mha_viz.core.measure import PAIR_MEASURES
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, metric_change
@@ -151,13 +149,8 @@ def _by_tokens(matrix: np.ndarray, record: AttentionRecord) -> pd.DataFrame:
 
 def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
     """What every measure says about these two heads."""
-    rows = []
-    for key, source in PAIR_MEASURES.items():
-        held = getattr(scene.record, source)
-        if held is None:
-            continue
-        two = torch.stack([held[a], held[b]])[None]
-        rows.append((METRICS[key].title, format_number(METRICS[key].function(two)[0, 1])))
+    measured = scene.record.compare(a, b)
+    rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
     for space in views.SPACES:
         matrix = reporting.parameter_likeness(state.current(), space)
         if matrix is not None:

@@ -1,0 +1,99 @@
+"""What a record refuses: tokens that are none, shapes that do not fit, numbers that are no weights.
+
+Takes records apart; `record` calls it for each one that is made.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import torch
+from torch import Tensor
+
+from mha_viz.core.token import Token
+from mha_viz.errors import ArgumentError, RecordError
+
+if TYPE_CHECKING:
+    from mha_viz.core.record import AttentionRecord
+
+
+Place = tuple[SupportsIndex, SupportsIndex]  # a layer and a head
+
+
+def check_tokens(name: str, given: Any) -> tuple[Token, ...]:
+    """A tuple of tokens, or a RecordError that says how to get one from strings."""
+    if isinstance(given, str) or not isinstance(given, tuple | list):
+        raise RecordError(f"{name} must be a tuple of Token, got {type(given).__name__}.")
+    for place, token in enumerate(given):
+        if not isinstance(token, Token):
+            raise RecordError(
+                f"{name} must hold Token, got {type(token).__name__} at place {place}: "
+                "mha_viz.record(attentions, tokens) takes plain strings."
+            )
+    return tuple(given)
+
+
+def check_place(given: Any) -> tuple[int, int]:
+    """A layer and a head, of whatever kind of whole number; whether they are there is not asked."""
+    try:
+        layer, head = given
+        return index(layer), index(head)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"A head is named by (layer, head), got {given!r:.60}.") from error
+
+
+def check_record(record: AttentionRecord) -> None:
+    """Raise RecordError unless shapes agree and the pattern holds attention weights."""
+    pattern = record.pattern
+    if not isinstance(pattern, Tensor):
+        raise RecordError(
+            f"pattern must be a tensor, got {type(pattern).__name__}: "
+            "mha_viz.record(attentions, tokens) takes arrays and lists of layers."
+        )
+    if pattern.ndim != 4 or pattern.dtype != torch.float32:
+        raise RecordError(
+            "pattern must be float32 of shape (layer, head, query, key), got "
+            f"{pattern.dtype} of shape {tuple(pattern.shape)}."
+        )
+    layers, _, queries, keys = pattern.shape
+    if 0 in pattern.shape:
+        raise RecordError(f"pattern must not be empty, got shape {tuple(pattern.shape)}.")
+    if (len(record.tokens), len(record.key_tokens)) != (queries, keys):
+        raise RecordError(
+            f"pattern has {queries} queries and {keys} keys, but there are {len(record.tokens)} "
+            f"tokens and {len(record.key_tokens)} key tokens."
+        )
+    _check_kept(record)
+    if record.W_O and len(record.W_O) != layers:
+        raise RecordError(f"W_O must have {layers} layers, got {len(record.W_O)}.")
+    if record.scale and len(record.scale) != layers:
+        raise RecordError(f"scale must have {layers} layers, got {len(record.scale)}.")
+    low, high = torch.aminmax(pattern)  # one pass; NaN comes through in both
+    row_max = pattern.sum(-1).max()
+    if not (low >= 0.0 and high <= 1.001 and row_max <= 1.01):  # bfloat16 rows miss 1 by 4e-3
+        raise RecordError(
+            "pattern must hold attention weights: numbers in [0, 1] whose rows sum to at most 1; "
+            f"got values from {low:.4g} to {high:.4g} and a row sum of {row_max:.4g}. NaN or "
+            "infinity here means that the model's weights or scores are broken; a sum above 1, "
+            "often, that the model was in training mode, with dropout."
+        )
+
+
+def _check_kept(record: AttentionRecord) -> None:
+    """What is kept besides the pattern fits it."""
+    layers, heads, queries, keys = record.pattern.shape
+    positions = {"z": queries, "query": queries, "key": keys, "value": keys, "removed": queries}
+    for name, length in positions.items():
+        tensor: Tensor | None = getattr(record, name)
+        if tensor is None:
+            continue
+        shape, ndim = (layers, heads, length), 3 if name == "removed" else 4
+        fits = tensor.ndim == ndim and tuple(tensor.shape[:3]) == shape
+        if not fits or not tensor.is_floating_point():
+            raise RecordError(
+                f"{name} must be floating point of {ndim} axes that begin with {shape}, got "
+                f"{tensor.dtype} of shape {tuple(tensor.shape)}."
+            )
+    if record.removed is not None and not ((record.removed >= 0) & (record.removed <= 1)).all():
+        raise RecordError("removed must hold shares of a row's mass, in [0, 1].")

@@ -1,0 +1,101 @@
+"""A network in memory, ready to be looked at; what is no network or no tokenizer is said."""
+
+import copy
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.errors import ArgumentError, BrokenCheckpointError
+from tests.making.checkpoints import TEXT, bert, gpt2, tokenizer
+from tests.making.families import FAMILIES
+
+
+@pytest.mark.parametrize("make", [bert, gpt2], ids=["bert", "gpt2"])
+def test_a_fresh_fine_tune_shows_its_own_weights(make):
+    network = make()
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(1.5)
+    own = copy.deepcopy(network).eval()
+    own.set_attn_implementation("eager")
+    model = mv.wrap(network, tokenizer(pairs=make is bert))
+    ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
+    expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0]
+    record = model.trace(TEXT)
+    torch.testing.assert_close(record.pattern, expected.detach(), atol=1e-5, rtol=0)
+    assert (model.mechanism, model.notes, record.z is None) == ("ours", (), False)
+    assert model.network is network and not network.training
+
+
+def test_the_name_says_where_it_is_from():
+    network = bert()
+    network.config.name_or_path = ""
+    assert mv.wrap(network, tokenizer(pairs=True)).name == type(network).__name__
+    network.config.name_or_path = "somebody/bert"
+    assert mv.wrap(network, tokenizer(pairs=True)).name == "somebody/bert"
+    assert mv.wrap(network, tokenizer(pairs=True), name="epoch 3").trace(TEXT).model == "epoch 3"
+
+
+def test_it_predicts_and_is_reported_as_a_loaded_one():
+    network = tf.BertForMaskedLM._from_config(bert().config)
+    model = mv.wrap(network, tokenizer(pairs=True))
+    assert len(mv.predict(model, "the [MASK] sat", top_k=3).ids) == 3
+    assert "entropy_random" in mv.head_report(model.trace(TEXT), model)
+
+
+def test_an_encoder_decoder_has_its_three_parts():
+    network = tf.AutoModel.from_config(copy.deepcopy(FAMILIES["t5"][0]))
+    model = mv.wrap(network, tokenizer(pairs=False))
+    assert model.parts == ("encoder", "decoder", "cross")
+
+
+def test_training_goes_on_with_gradients():
+    network = bert()
+    mv.wrap(network, tokenizer(pairs=True)).trace(TEXT)
+    network.train()
+    network(torch.tensor([[2, 5, 6, 3]])).logits.sum().backward()
+    assert any(parameter.grad is not None for parameter in network.parameters())
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    network = bert()
+    network.base_model.embeddings.word_embeddings.weight.data[3, 2] = torch.nan
+    with pytest.raises(BrokenCheckpointError, match=r"NaN or infinite numbers in bert\.embeddings"):
+        mv.wrap(network, tokenizer(pairs=True))
+
+
+def test_a_tokenizer_of_another_model_is_told():
+    config = copy.deepcopy(bert().config)
+    config.vocab_size -= 3
+    model = mv.wrap(tf.BertModel(config), tokenizer(pairs=True))
+    assert any("do not belong together" in note for note in model.notes)
+
+
+class Adapted(torch.nn.Module):
+    """What peft puts around a network."""
+
+    peft_config = {}  # noqa: RUF012
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        ("tiny-bert", "must be a transformers model .* got the text 'tiny-bert'"),
+        (torch.nn.Linear(2, 2), "got Linear"),
+        (None, "got NoneType"),
+        (Adapted(), r"got Adapted\. Call its merge_and_unload\(\) first"),
+    ],
+)
+def test_what_is_no_network(network, message):
+    with pytest.raises(ArgumentError, match=message):
+        mv.wrap(network, tokenizer(pairs=True))
+
+
+@pytest.mark.parametrize(
+    "given", ["bert-base-uncased", None, tokenizer(pairs=True).backend_tokenizer]
+)
+def test_what_is_no_tokenizer(given):
+    with pytest.raises(ArgumentError, match="must be the transformers tokenizer"):
+        mv.wrap(bert(), given)
