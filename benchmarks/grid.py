@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from torch import Tensor
 
 from benchmarks import peer
@@ -55,8 +57,8 @@ def _length(browser: Any, n: int, rounds: int, missing: str) -> list[Result]:
         if not failed:
             try:
                 theirs.append(_bertviz(browser, pattern, tokens))
-            except Exception as error:
-                failed = f"gave up: {str(error).splitlines()[0][:60]}"
+            except PlaywrightError as error:
+                failed = _gave_up(error)
     seconds, size = [s for s, _ in ours], ours[0][1]
     payload = len(grid_payload(pattern, tokens, tokens))
     name = f", {n} tokens"
@@ -87,6 +89,15 @@ def _length(browser: Any, n: int, rounds: int, missing: str) -> list[Result]:
             theirs[0][1] / payload >= SMALLER if aimed else None,
         ),
     ]
+
+
+def _gave_up(error: PlaywrightError) -> str:
+    """Why a page was never painted, in words for the table; what is none of these is a fault."""
+    if isinstance(error, PlaywrightTimeout):
+        return f"gave up: not painted after {PATIENCE:.0f} s"
+    if "closed" in error.message or "crashed" in error.message:
+        return "gave up: the browser ended before its page was painted"
+    raise error
 
 
 def _ours(browser: Any, pattern: Tensor, tokens: list[str]) -> Painted:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 import mha_viz as mv
 from benchmarks import __main__ as command
-from benchmarks import importance, labs, measure, memory, report, trace
+from benchmarks import grid, importance, labs, measure, memory, report, trace
 from mha_viz.ui.learn.contents import LABS
 
 TINY = dict(num_hidden_layers=2, num_attention_heads=3, hidden_size=12, intermediate_size=7)
@@ -101,3 +103,39 @@ def test_interleaved_takes_turns_after_warming_up() -> None:
     assert "".join(turns) == "ab" + "abab"
     assert [len(values) for values in seconds.values()] == [2, 2]
     assert measure.ratio([2.0, 9.0, 4.0], [1.0, 1.0, 2.0]) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (PlaywrightTimeout("Page.wait_for_function: Timeout 150000ms exceeded."), "after 150 s"),
+        (
+            PlaywrightError(
+                "BrowserContext.close: Target page, context or browser has been closed"
+            ),
+            "the browser ended before its page was painted",
+        ),
+        (PlaywrightError("Page.evaluate: Target crashed "), "the browser ended before"),
+    ],
+)
+def test_a_peer_that_gives_up_is_told_of_in_words(
+    monkeypatch: pytest.MonkeyPatch, error: PlaywrightError, words: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(grid, "_ours", lambda *_: (0.5, 1000))
+    monkeypatch.setattr(grid, "_bertviz", fails)
+    time, size = grid._length(None, 8, 1, missing="")
+    assert time.beside.startswith("BertViz gave up: ") and words in time.beside
+    assert not size.beside
+
+
+def test_a_fault_of_the_measurement_is_no_result_of_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise PlaywrightError("Page.evaluate: ReferenceError: x is not defined")
+
+    monkeypatch.setattr(grid, "_ours", lambda *_: (0.5, 1000))
+    monkeypatch.setattr(grid, "_bertviz", fails)
+    with pytest.raises(PlaywrightError, match="ReferenceError"):
+        grid._length(None, 8, 1, missing="")

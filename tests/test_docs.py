@@ -63,6 +63,18 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
+def test_how_to_lists_its_sections() -> None:
+    contents, *sections = (ROOT / "docs" / "how-to.md").read_text("utf-8").split("\n## ")
+    listed = re.findall(r"^- \[(.+?)\]\(#", contents, re.M)
+    assert listed == [section.split("\n", 1)[0] for section in sections]
+
+
+def test_contributing_names_what_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text)
+    assert named and not [path for path in named if not (ROOT / path).exists()]
+
+
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
