@@ -186,6 +186,30 @@ def test_gates_scale_each_head(need_pattern: bool) -> None:
     close(shared, want * gates[0][:, None, None])
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_gates_of_float32_leave_half_types_as_they_are(
+    dtype: torch.dtype, need_pattern: bool
+) -> None:
+    parts = qkv(2, dtype=dtype)
+    gates = torch.tensor([0.0, 1.0, 2.5])  # each exact in half precision
+    got, _ = attention(*parts, gates=gates, need_pattern=need_pattern)
+    assert got.dtype == dtype
+    ungated, _ = attention(*parts, need_pattern=need_pattern)
+    assert torch.equal(got, ungated * gates.to(dtype)[:, None, None])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_the_pattern_is_written_where_out_says(dtype: torch.dtype) -> None:
+    parts = qkv(2, dtype=dtype)
+    mask = torch.arange(QUERY)[:, None] != 2  # a row of nothing, too
+    want, want_pattern = attention(*parts, mask)
+    out = torch.full((2, HEADS, QUERY, KEY), torch.nan, dtype=dtype)
+    got, pattern = attention(*parts, mask, out=out)
+    assert pattern.data_ptr() == out.data_ptr()
+    assert torch.equal(out, want_pattern) and torch.equal(got, want)
+
+
 def test_the_parts_make_the_whole() -> None:
     query, key, value = qkv(2, heads=6, kv_heads=2)
     mask = torch.arange(KEY) != 4

@@ -1,7 +1,11 @@
 """What a query may not see: masks of every kind, padding, causality, and rows of nothing."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from mha_viz.core.attention import attention, scores
 from tests.core.attention_by_definition import (
@@ -71,6 +75,34 @@ def test_a_row_of_nothing_gives_zeros_and_finite_gradients(
     got.sum().backward()
     assert all(part.grad.isfinite().all() for part in parts)
     assert torch.equal(parts[0].grad[1, :, 3], torch.zeros(HEADS, D_HEAD))
+
+
+def textbook_kernel(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *_: object, **how: object
+) -> Tensor:
+    """Torch's fused kernel as its documentation defines it: NaN for a row of only -inf."""
+    factor = query.shape[-1] ** -0.5 if how["scale"] is None else how["scale"]
+    return torch.softmax(query @ key.mT * factor + bias, -1) @ value
+
+
+@pytest.mark.parametrize("never", [None, NEVER, LOWEST])
+@pytest.mark.parametrize("kernel", [F.scaled_dot_product_attention, textbook_kernel])
+def test_gradients_of_the_fused_path_do_not_hang_on_what_a_kernel_makes_of_a_row_of_nothing(
+    kernel: Callable[..., Tensor], never: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(F, "scaled_dot_product_attention", kernel)
+    mask = torch.arange(QUERY)[:, None] != 2
+    if never is not None:
+        mask = torch.zeros(QUERY, KEY).masked_fill(~mask, never)
+    gradients = []
+    for need_pattern in (True, False):
+        parts = [part.requires_grad_() for part in qkv(2)]
+        got, _ = attention(*parts, mask, need_pattern=need_pattern)
+        got.square().sum().backward()
+        gradients.append([part.grad for part in parts])
+    for explicit, fused in zip(*gradients, strict=True):
+        assert fused.isfinite().all()
+        close(fused, explicit, atol=1e-5)
 
 
 def test_left_padding_and_causality_together_can_leave_a_row_with_nothing() -> None:

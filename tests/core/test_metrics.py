@@ -81,6 +81,14 @@ def test_entropies_agree_with_scipy(query: int, key: int) -> None:
     close(metrics.mutual_information(pattern), overall - rows.mean(-1))
 
 
+@pytest.mark.parametrize("name", ["row_entropy", "entropy", "normalized_entropy", "information"])
+def test_entropies_have_gradients(name: str) -> None:
+    function = getattr(metrics, name)
+    scores = random_pattern(5, KEYS).double().log().requires_grad_()
+    assert torch.autograd.gradcheck(lambda scores: function(scores.softmax(-1)), scores)
+    close(function(scores.softmax(-1)).detach(), function(scores.detach().softmax(-1)))
+
+
 def test_information_of_two_rows_is_their_jensen_shannon_divergence() -> None:
     pattern = random_pattern(2, KEYS)
     first, second = pattern[1, 2].double().numpy()

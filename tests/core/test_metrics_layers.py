@@ -17,39 +17,24 @@ from mha_viz.core.metrics.layer_rows import ROWS
 from mha_viz.core.metrics.outputs import effective_rank, variance
 from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
-
-LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
-Weights = tuple[Tensor, ...]
-
-
-def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
-
-
-def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:
-    dice = torch.Generator().manual_seed(seed)
-    return tuple(torch.randn(HEADS, d_head, d_model, generator=dice) for _ in range(LAYERS))
+from tests.core.outputs_by_definition import (
+    D_HEAD,
+    D_MODEL,
+    HEADS,
+    LAYERS,
+    N,
+    close,
+    faint_directions,
+    materialised,
+    random_z,
+    rank,
+    weights,
+)
 
 
 def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:
     dice = torch.Generator().manual_seed(seed)
     return (torch.randn(LAYERS, heads, query, key, generator=dice) * 2).softmax(-1)
-
-
-def materialised(z: Tensor, W_O: Weights) -> Tensor:
-    return torch.einsum("lhqd,lhdm->lhqm", z.double(), torch.stack(W_O).double())
-
-
-def rank(rows: np.ndarray) -> float:
-    singular = np.linalg.svd(rows, compute_uv=False)
-    p = singular[singular > singular.max() * 1e-7] / singular.sum()
-    return math.exp(-(p * np.log(p)).sum())
-
-
-def close(got: Tensor, want: object, atol: float = 1e-6, rtol: float = 1e-5) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=True)
 
 
 # -- coverage ----------------------------------------------------------------------------------
@@ -66,6 +51,13 @@ def test_coverage_agrees_with_the_svd_of_the_stack(query: int, d_head: int, d_mo
     close(apart, [sum(rank(head) for head in layer) for layer in heads])
     close(ratio, together / apart)
     close(layers.coverage_ratio(z, W_O), ratio)
+
+
+@pytest.mark.parametrize("faint", [1e-5, 1e-4])
+def test_the_rank_of_a_stack_needs_the_digits_of_float64(faint: float) -> None:
+    z, W_O = faint_directions(faint, 64)
+    want = rank(materialised(z, W_O)[0, 0].numpy())
+    close(layers.coverage(z, W_O).together, want, rtol=1e-6)
 
 
 def test_heads_that_write_alike_and_heads_that_share_nothing() -> None:

@@ -4,7 +4,6 @@ import math
 
 import hypothesis
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -12,35 +11,19 @@ from torch import Tensor
 from mha_viz.core.metrics import outputs
 from mha_viz.core.metrics.output_rows import ROWS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+from tests.core.outputs_by_definition import (
+    D_HEAD,
+    D_MODEL,
+    Weights,
+    close,
+    faint_directions,
+    materialised,
+    random_z,
+    rank,
+    weights,
+)
 
-LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
 FUNCTIONS = [*(row.function for row in ROWS), outputs.effective_rank]
-Weights = tuple[Tensor, ...]
-
-
-def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
-
-
-def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:
-    dice = torch.Generator().manual_seed(seed)
-    return tuple(torch.randn(HEADS, d_head, d_model, generator=dice) for _ in range(LAYERS))
-
-
-def materialised(z: Tensor, W_O: Weights) -> Tensor:
-    return torch.einsum("lhqd,lhdm->lhqm", z.double(), torch.stack(W_O).double())
-
-
-def rank(rows: np.ndarray) -> float:
-    singular = np.linalg.svd(rows, compute_uv=False)
-    p = singular[singular > singular.max() * 1e-7] / singular.sum()
-    return math.exp(-(p * np.log(p)).sum())
-
-
-def close(got: Tensor, want: object, rtol: float = 1e-5) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=1e-6, rtol=rtol)
 
 
 def test_two_tokens_worked_out_by_hand() -> None:
@@ -152,6 +135,15 @@ def test_weights_of_low_rank() -> None:
     close(outputs.effective_rank(random_z(), flat), 1.0)
     none = tuple(torch.zeros_like(weight) for weight in weights())
     close(outputs.effective_rank(random_z(), none), 0.0)
+
+
+@pytest.mark.parametrize("faint", [1e-5, 1e-4])
+def test_a_rank_needs_the_digits_of_float64(faint: float) -> None:
+    # a Gram matrix holds squares: in float32 it loses directions below 3e-4 of the strongest
+    z, W_O = faint_directions(faint, 64)
+    want = rank(materialised(z, W_O)[0, 0].numpy())
+    assert want > 1 + 60 * faint
+    close(outputs.effective_rank(z, W_O), want, rtol=1e-6)
 
 
 @hypothesis.given(

@@ -267,15 +267,17 @@ def test_a_head_that_differs_by_rounding_alone_has_no_likeness(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_same_weights_are_no_distance_apart(seed: int) -> None:
+@pytest.mark.parametrize("at", [((0, 1), (1, 2)), ((0, 1), (0, 2)), ((1, 4), (2, 0))])
+def test_the_same_weights_are_no_distance_apart(seed: int, at: tuple[tuple[int, int], ...]) -> None:
     pattern = random_pattern(query=23, key=23, seed=seed)
-    pattern[1, 2] = pattern[0, 1]
-    got = pairs.hellinger(pattern)
-    assert got[1, HEADS + 2] < 1e-7
-    pattern[1, 2] = 0.9999 * pattern[0, 1] + 0.0001 / 23
+    first, second = at  # far from each other or neighbours, in a layer and across two
+    place = tuple(layer * HEADS + head for layer, head in at)
+    pattern[second] = pattern[first]
+    assert pairs.hellinger(pattern)[place] < 1e-7
+    pattern[second] = 0.9999 * pattern[first] + 0.0001 / 23
     root = pattern.double().sqrt()
-    want = ((root[1, 2] - root[0, 1]).square().sum() / 2 / 23).sqrt()
-    assert float(pairs.hellinger(pattern)[1, HEADS + 2]) == pytest.approx(float(want), rel=1e-3)
+    want = ((root[second] - root[first]).square().sum() / 2 / 23).sqrt()
+    assert float(pairs.hellinger(pattern)[place]) == pytest.approx(float(want), rel=1e-3)
 
 
 def test_orthogonal_heads() -> None:

@@ -1,0 +1,46 @@
+"""What tests of heads' outputs share: random z and W_O, and the outputs written out in full."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+LAYERS, HEADS, N, D_HEAD, D_MODEL = 2, 3, 11, 5, 17
+Weights = tuple[Tensor, ...]
+
+
+def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
+    dice = torch.Generator().manual_seed(seed)
+    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
+
+
+def weights(d_head: int = D_HEAD, d_model: int = D_MODEL, seed: int = 7) -> Weights:
+    dice = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(HEADS, d_head, d_model, generator=dice) for _ in range(LAYERS))
+
+
+def materialised(z: Tensor, W_O: Weights) -> Tensor:
+    return torch.einsum("lhqd,lhdm->lhqm", z.double(), torch.stack(W_O).double())
+
+
+def rank(rows: np.ndarray) -> float:
+    """Effective rank by numpy's SVD; what is below 1e-7 of the largest is rounding."""
+    singular = np.linalg.svd(rows, compute_uv=False)
+    p = singular[singular > singular.max() * 1e-7] / singular.sum()
+    return math.exp(-(p * np.log(p)).sum())
+
+
+def faint_directions(faint: float, width: int) -> tuple[Tensor, Weights]:
+    """z of one head with one strong direction, the others `faint` times as strong, and its W_O."""
+    dice = torch.Generator().manual_seed(3)
+    strength = torch.full((width,), faint)
+    strength[0] = 1.0
+    z = torch.linalg.qr(torch.randn(2 * width, width, generator=dice)).Q * strength
+    W_O = torch.linalg.qr(torch.randn(2 * width, width, generator=dice)).Q.T
+    return z[None, None], (W_O[None],)
+
+
+def close(got: Tensor, want: object, atol: float = 1e-6, rtol: float = 1e-5) -> None:
+    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
+    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=True)
