@@ -81,7 +81,9 @@ def test_entropies_agree_with_scipy(query: int, key: int) -> None:
     close(metrics.mutual_information(pattern), overall - rows.mean(-1))
 
 
-@pytest.mark.parametrize("name", ["row_entropy", "entropy", "normalized_entropy", "information"])
+@pytest.mark.parametrize(
+    "name", ["row_entropy", "entropy", "normalized_entropy", "mutual_information"]
+)
 def test_entropies_have_gradients(name: str) -> None:
     function = getattr(metrics, name)
     scores = random_pattern(5, KEYS).double().log().requires_grad_()
