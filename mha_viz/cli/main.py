@@ -46,7 +46,7 @@ class _Commands(TyperGroup):
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has read enough; typer ends it quietly
                 raise
-            _fail(cli_streams.said(error))
+            _fail(cli_streams.error_message(error))
 
 
 def _fail(message: str) -> None:
@@ -164,7 +164,7 @@ def show(
         record.head(*chosen)  # says which layers and heads there are
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
     if kind in (Format.html, Format.png, Format.svg):
-        deliver(printed.drawn(record, chosen, kind), out)
+        deliver(printed.picture(record, chosen, kind), out)
         return
     assert chosen is not None
     written = {
@@ -252,7 +252,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command began
         sys.exit(INTERRUPTED)
     except OSError as error:  # of --help and --version, which are no commands
-        typer.echo(f"error: {cli_streams.said(error)}", err=True)
+        typer.echo(f"error: {cli_streams.error_message(error)}", err=True)
         sys.exit(FAILED)
     finally:
         cli_streams.forget_output()

@@ -19,8 +19,8 @@ from mha_viz.plots import cells
 from mha_viz.plots.frame import (
     Limits,
     as_numbers,
+    build_figure,
     check_head,
-    drawn,
     heading,
     quantity,
     stays,
@@ -74,7 +74,7 @@ def difference_heatmap(
     title = title or f"{called[1]} minus {called[0]}"
     text, top = heading(title, _notes(first, second, called), dark)
     labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + labels + cell * queries + 12), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=12), hovermode="closest", dragmode="zoom",
@@ -190,7 +190,7 @@ def head_changes(
         traces.append(frame | dict(line=dict(width=3, color=theme.accent(dark))))
     text, top = heading(with_unit(title, unit), _most_changed(values), dark)
     rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + cell * layers + 34), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,

@@ -20,9 +20,9 @@ from mha_viz.plots.frame import (
     SYMBOLS,
     Limits,
     as_numbers,
+    build_figure,
     check_head,
     chosen_marker,
-    drawn,
     heading,
     layer_axis,
     legend,
@@ -189,4 +189,4 @@ def _finished(
             title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
         ),
     )  # fmt: skip
-    return drawn(traces, dark, **over(layout, more))
+    return build_figure(traces, dark, **over(layout, more))

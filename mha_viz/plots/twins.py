@@ -18,7 +18,7 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, check_names, drawn, heading, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, build_figure, check_names, heading, with_unit
 from mha_viz.web import theme
 from mha_viz.web.labels import hover_text
 
@@ -91,7 +91,7 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
