@@ -100,13 +100,15 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         if kind is Format.html:
             return grid_html(record_payload(record), title=record.model, caption=caption(record))
         pattern = record.pattern.numpy()
-        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
+        return grid_image(
+            pattern, file_format=kind.value, title=record.model, caption=caption(record)
+        )
     weights = record.head(*chosen).numpy()
     head = (weights, record.labels, record.key_labels)
     name = head_name(*chosen)
     if kind is Format.html:
         return head_html(*head, title=name, caption=caption(record, chosen))
-    return head_image(*head, format=kind.value, title=name, caption=caption(record, chosen))
+    return head_image(*head, file_format=kind.value, title=name, caption=caption(record, chosen))
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:

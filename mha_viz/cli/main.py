@@ -143,7 +143,7 @@ def show(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    format: Annotated[
+    file_format: Annotated[
         Format | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
     ] = None,
     out: Out = None,
@@ -153,7 +153,7 @@ def show(
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = kind_of(Format, format, out, Format.table)
+    kind = kind_of(Format, file_format, out, Format.table)
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
@@ -181,7 +181,7 @@ def report(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    format: Annotated[
+    file_format: Annotated[
         ReportFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
     ] = None,
     out: Out = None,
@@ -204,7 +204,7 @@ def report(
     made = make(record, loaded, untrained=baseline)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
-    kind = kind_of(ReportFormat, format, out, ReportFormat.table)
+    kind = kind_of(ReportFormat, file_format, out, ReportFormat.table)
     deliver(printed.report(record, made.table(record), kind), out)
 
 

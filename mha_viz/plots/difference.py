@@ -150,7 +150,7 @@ def head_changes(
     unit: str = "",
     *,
     diverging: bool = False,
-    range: Limits | None = None,
+    limits: Limits | None = None,
     selected: tuple[int, int] | None = None,
     asides: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
@@ -164,7 +164,7 @@ def head_changes(
     Args:
         change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
         title, unit: what changed, and what it is counted in.
-        range: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
+        limits: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
             None.
         selected: (layer, head) of the chosen head, framed.
         asides: (layer, head), what hover says below each head's value.
@@ -176,7 +176,9 @@ def head_changes(
     values = as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
     most = float(np.nanmax(values, initial=0.0)) or 1.0
-    limits = range or (None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most))
+    limits = limits or (
+        None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most)
+    )
     cell = min(max(300 / layers, 14.0), 44.0)
     coloured = dict(
         type="heatmap", z=values.astype(np.float32), xgap=1, ygap=1, hoverinfo="skip",

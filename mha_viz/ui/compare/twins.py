@@ -106,7 +106,7 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
     metric, names = METRICS[view.measure], words.names(scene)
     figure = similarity_matrix(
         found.matrix, names, found.clustering, n_heads=scene.record.n_heads, title=metric.title,
-        unit=words.unit_of(view.measure), range=_span(view.measure),
+        unit=words.unit_of(view.measure), limits=_span(view.measure),
         diverging=view.measure == "correlation", clusters=view.clusters,
         selected=(view.layer, view.head), pair=chosen_places(scene), dark=look.dark(),
     )  # fmt: skip

@@ -143,7 +143,7 @@ def csv(record: AttentionRecord, view: View) -> bytes:
 def _image(record: AttentionRecord, view: View, form: str) -> bytes:
     return head_image(
         record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
+        file_format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
         scale=view.scale,
     )  # fmt: skip
 
