@@ -84,7 +84,7 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
         return _info(name, "folder", folder)
     if not HUB_ID.fullmatch(name) or ".." in name:
         raise ModelNotFoundError(
-            f"There is no folder {_shown(name)}, and a Hub id looks like 'owner/name'. "
+            f"There is no folder {_quoted(name)}, and a Hub id looks like 'owner/name'. "
             f"Shipped models: {', '.join(_shipped_names())}."
         )
     cached = cached_models().get(name)
@@ -102,7 +102,7 @@ def _typed_folder(name: str) -> Path | None:
         return path if path.is_dir() else None
     except PermissionError as error:
         raise ModelNotFoundError(
-            f"The folder {_shown(name)} may not be read by the user that this program runs as: "
+            f"The folder {_quoted(name)} may not be read by the user that this program runs as: "
             "change its permissions, or give another one."
         ) from error
     # No folder, for the system, are also names too long for it and homes of unknown users.
@@ -110,7 +110,7 @@ def _typed_folder(name: str) -> Path | None:
         return None
 
 
-def _shown(name: str) -> str:
+def _quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:79] + "…")
 
 

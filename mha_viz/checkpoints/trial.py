@@ -106,17 +106,17 @@ class _Builder:
             try:
                 process = self._running()
                 with _stopping(process, request["seconds"] + GRACE) as was_late:
-                    said = _said(process, request)
+                    line = _answer_line(process, request)
             except BaseException:  # Ctrl-C: nobody waits for the answer any more
                 self._stop()
                 raise
-            if not said:  # it has no fork on this system, or was killed
+            if not line:  # it has no fork on this system, or was killed
                 self._stop()
                 return {"died": "late" if was_late.is_set() else "crash"}
             self._letting_go = threading.Timer(IDLE, self.let_go)
             self._letting_go.daemon = True
             self._letting_go.start()
-            answer: dict[str, Any] = json.loads(said)
+            answer: dict[str, Any] = json.loads(line)
             return answer
 
     def let_go(self) -> None:
@@ -174,7 +174,7 @@ def _started() -> subprocess.Popen[bytes]:
         raise LoadError(f"{_NO_PROCESS}: {error}.") from error
 
 
-def _said(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
+def _answer_line(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
     """The line that it answers with; b"" where it ended before."""
     assert process.stdin is not None
     try:

@@ -81,12 +81,12 @@ def _in_a_child(request: dict[str, Any]) -> Answer:
             os._exit(0)
     os.close(writes)
     with os.fdopen(reads, "rb") as pipe:
-        said = pipe.read()
+        line = pipe.read()
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status) or not said:
+    if os.WIFSIGNALED(status) or not line:
         late = (signal.SIGALRM, signal.SIGXCPU)
         return {"died": "late" if status & 0x7F in late else "crash"}
-    answer: Answer = json.loads(said)
+    answer: Answer = json.loads(line)
     return answer
 
 

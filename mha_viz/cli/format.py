@@ -89,7 +89,7 @@ def described(record: AttentionRecord) -> dict[str, Any]:
     }
 
 
-def drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
+def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import grid_image, head_image
@@ -100,13 +100,15 @@ def drawn(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format)
         if kind is Format.html:
             return grid_html(record_payload(record), title=record.model, caption=caption(record))
         pattern = record.pattern.numpy()
-        return grid_image(pattern, format=kind.value, title=record.model, caption=caption(record))
+        return grid_image(
+            pattern, file_format=kind.value, title=record.model, caption=caption(record)
+        )
     weights = record.head(*chosen).numpy()
-    drawn = (weights, record.labels, record.key_labels)
+    head = (weights, record.labels, record.key_labels)
     name = head_name(*chosen)
     if kind is Format.html:
-        return head_html(*drawn, title=name, caption=caption(record, chosen))
-    return head_image(*drawn, format=kind.value, title=name, caption=caption(record, chosen))
+        return head_html(*head, title=name, caption=caption(record, chosen))
+    return head_image(*head, file_format=kind.value, title=name, caption=caption(record, chosen))
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:

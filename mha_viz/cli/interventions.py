@@ -51,7 +51,7 @@ def ablate(
     position: Annotated[int | None, typer.Option(help="Which token, from 0; -1 is last.")] = None,
     top: Annotated[int, typer.Option(help="How many of the likeliest tokens.")] = 10,
     pair: Pair = None,
-    format: TableAs = None,
+    file_format: TableAs = None,
     out: Out = None,
 ) -> None:
     """Change heads and say what the model predicts then."""
@@ -79,14 +79,14 @@ def ablate(
     known = {key: value for key, value in numbers.items() if value is not None}
     names = ", ".join(f"L{i} H{j}" for i, j in found.intervention.heads)
     over = f" (mean over {found.averaged})" if found.averaged else ""
-    deliver_table(found.table(), format, out, f"{loaded.name}, {how}: {names}{over}", **known)
+    deliver_table(found.table(), file_format, out, f"{loaded.name}, {how}: {names}{over}", **known)
 
 
 def importance(
     texts: Texts,
     model: Model = "tiny-gpt2",
     method: Annotated[str, typer.Option(help="ablation or gradient.")] = "ablation",
-    format: TableAs = None,
+    file_format: TableAs = None,
     out: Out = None,
 ) -> None:
     """How much the loss depends on each head, over one text or several."""
@@ -99,7 +99,7 @@ def importance(
         typer.echo(f"note: {note}", err=True)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
-    deliver_table(table, format, out, title, loss=float(found.loss.mean()), method=method)
+    deliver_table(table, file_format, out, title, loss=float(found.loss.mean()), method=method)
 
 
 def prune(
@@ -111,7 +111,7 @@ def prune(
     ] = None,
     steps: Annotated[int, typer.Option(help="Points after the one with all heads.")] = 8,
     seeds: Annotated[int, typer.Option(help="How many random orders.")] = 5,
-    format: TableAs = None,
+    file_format: TableAs = None,
     out: Out = None,
 ) -> None:
     """Take heads away one after the other and follow the loss."""
@@ -132,7 +132,7 @@ def prune(
     table = pd.concat(curves, ignore_index=True)
     table = table[["order", *(column for column in table if column != "order")]]
     title = f"{loaded.name}: loss while heads are taken away, {UNIT}, {len(found_texts)} text(s)"
-    deliver_table(table, format, out, title)
+    deliver_table(table, file_format, out, title)
 
 
 def parse_heads(given: str) -> list[tuple[int, int]]:

@@ -46,7 +46,7 @@ class _Commands(TyperGroup):
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head` has read enough; typer ends it quietly
                 raise
-            _fail(cli_streams.said(error))
+            _fail(cli_streams.error_message(error))
 
 
 def _fail(message: str) -> None:
@@ -143,7 +143,7 @@ def show(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    format: Annotated[
+    file_format: Annotated[
         Format | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
     ] = None,
     out: Out = None,
@@ -153,7 +153,7 @@ def show(
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = kind_of(Format, format, out, Format.table)
+    kind = kind_of(Format, file_format, out, Format.table)
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
@@ -164,7 +164,7 @@ def show(
         record.head(*chosen)  # says which layers and heads there are
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
     if kind in (Format.html, Format.png, Format.svg):
-        deliver(printed.drawn(record, chosen, kind), out)
+        deliver(printed.picture(record, chosen, kind), out)
         return
     assert chosen is not None
     written = {
@@ -181,7 +181,7 @@ def report(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    format: Annotated[
+    file_format: Annotated[
         ReportFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
     ] = None,
     out: Out = None,
@@ -204,7 +204,7 @@ def report(
     made = make(record, loaded, untrained=baseline)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
-    kind = kind_of(ReportFormat, format, out, ReportFormat.table)
+    kind = kind_of(ReportFormat, file_format, out, ReportFormat.table)
     deliver(printed.report(record, made.table(record), kind), out)
 
 
@@ -252,7 +252,7 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command began
         sys.exit(INTERRUPTED)
     except OSError as error:  # of --help and --version, which are no commands
-        typer.echo(f"error: {cli_streams.said(error)}", err=True)
+        typer.echo(f"error: {cli_streams.error_message(error)}", err=True)
         sys.exit(FAILED)
     finally:
         cli_streams.forget_output()

@@ -112,10 +112,10 @@ def deliver(content: str | bytes, out: Path | None) -> None:
 
 
 def deliver_table(
-    table: DataFrame, format: TableFormat | None, out: Path | None, title: str, **more: object
+    table: DataFrame, file_format: TableFormat | None, out: Path | None, title: str, **more: object
 ) -> None:
     """A table to read under its title, or CSV, or JSON with what else there is to say."""
     from mha_viz.cli import format as printed
 
-    kind = kind_of(TableFormat, format, out, TableFormat.table)
+    kind = kind_of(TableFormat, file_format, out, TableFormat.table)
     deliver(printed.table(table, kind, title, **more), out)

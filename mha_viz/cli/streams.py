@@ -47,7 +47,7 @@ def discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def said(error: OSError) -> str:
+def error_message(error: OSError) -> str:
     """What the system would not do, in words."""
     if error.errno == errno.EBADF and error.filename is None:
         return "Standard input or output is closed, and this command needs it: leave it open."

@@ -176,17 +176,21 @@ def heads_of_part(
 
 def _note(gates: Tensor | None, intervention: Intervention | None, part: str) -> str:
     """What a record says of a run with heads changed; "" where gates of ones change nothing."""
-    said = []
+    changes = []
     if gates is not None and bool((gates != 1).any()):
-        said.append(f"{int((gates != 1).sum())} of {gates.numel()} heads under a gate other than 1")
+        changes.append(
+            f"{int((gates != 1).sum())} of {gates.numel()} heads under a gate other than 1"
+        )
     if intervention is not None:
         names = [f"L{layer} H{head}" for layer, head in intervention.heads]
         names = names if len(names) <= 8 else [*names[:8], f"and {len(names) - 8} more"]
         by = f" by {intervention.factor:g}" if intervention.how == "scale" else ""
-        said.append(f"{intervention.how}{by} of {', '.join(names)}")
-    if not said:
+        changes.append(f"{intervention.how}{by} of {', '.join(names)}")
+    if not changes:
         return ""
-    return f"This run had heads changed{'' if part == 'self' else f' ({part})'}: {'; '.join(said)}."
+    return (
+        f"This run had heads changed{'' if part == 'self' else f' ({part})'}: {'; '.join(changes)}."
+    )
 
 
 def _mean(

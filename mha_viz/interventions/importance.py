@@ -20,12 +20,12 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import (
     MASKED_SHARE,
     OnProgress,
+    PredictionTargets,
     Progress,
-    Questions,
-    questions,
+    prediction_targets,
     setting_losses,
 )
-from mha_viz.prediction.replay import Shortened
+from mha_viz.prediction.replay import ReplayingPass
 
 Method = Literal["ablation", "gradient"]
 CONFIDENCE = 0.95
@@ -122,14 +122,14 @@ def head_importance(
     """
     if method not in get_args(Method):
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
-    asked = questions(model, texts, masked_share)
+    targets = prediction_targets(model, texts, masked_share)
     off = method == "ablation"
-    values, loss = (_ablations if off else _gradients)(model, asked, on_progress)
+    values, loss = (_ablations if off else _gradients)(model, targets, on_progress)
     mean, low, high = t_interval(values)
     return HeadImportance(
         *("ablation" if off else "gradient", mean, low, high, values, loss),
-        n_tokens=int(asked.n_answers.sum()),
-        notes=asked.notes + (ONE_TEXT,) * (len(values) == 1),
+        n_tokens=int(targets.n_answers.sum()),
+        notes=targets.notes + (ONE_TEXT,) * (len(values) == 1),
     )
 
 
@@ -169,25 +169,25 @@ def t_interval(values: Float[Tensor, "text *rest"]) -> tuple[Tensor, Tensor, Ten
 
 
 def _ablations(
-    model: AttentionModel, asked: Questions, on_progress: OnProgress | None
+    model: AttentionModel, targets: PredictionTargets, on_progress: OnProgress | None
 ) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
     size = (model.n_layers, model.n_heads)
     off = 1 - torch.eye(size[0] * size[1]).reshape(-1, *size)
     gates = torch.cat([torch.ones(1, *size), off])
-    found = setting_losses(model, asked, gates, on_progress, Shortened)
+    found = setting_losses(model, targets, gates, on_progress, ReplayingPass)
     return (found[1:] - found[0]).T.reshape(-1, *size), found[0]
 
 
 def _gradients(
-    model: AttentionModel, asked: Questions, on_progress: OnProgress | None
+    model: AttentionModel, targets: PredictionTargets, on_progress: OnProgress | None
 ) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
-    progress = Progress(on_progress, len(asked.rows))
+    progress = Progress(on_progress, len(targets.rows))
     progress.again()
     with torch.inference_mode(False), torch.enable_grad():
-        values = torch.zeros(asked.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
-        loss = torch.zeros(asked.n_texts, dtype=torch.float64)
-        for part in asked.parts(GRADIENT_TOKENS):
-            prepared = Shortened(model, part)
+        values = torch.zeros(targets.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
+        loss = torch.zeros(targets.n_texts, dtype=torch.float64)
+        for part in targets.parts(GRADIENT_TOKENS):
+            prepared = ReplayingPass(model, part)
             # Each row has gates of its own, so that one way back serves all rows.
             gates = torch.ones(
                 *(len(part.rows), model.n_layers, model.n_heads),
@@ -195,11 +195,11 @@ def _gradients(
                 device=model.device,
                 requires_grad=True,
             )
-            found = part.of_texts(-prepared.under(1, gates, told=progress.again))[0]
+            found = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.again))[0]
             # Only with respect to the gates: nothing is added to the parameters' own gradients.
             (slope,) = torch.autograd.grad(found.sum(), gates)
             values.index_add_(0, torch.tensor(part.text), slope.double().cpu())
             loss += found.detach().double().cpu()
             progress.add(len(part.rows))
-        n_answers = asked.n_answers
+        n_answers = targets.n_answers
         return (values / n_answers[:, None, None]).abs(), loss / n_answers

@@ -24,8 +24,8 @@ from mha_viz.interventions.importance import (
     head_importance,
     t_interval,
 )
-from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
-from mha_viz.prediction.replay import Shortened
+from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, prediction_targets, setting_losses
+from mha_viz.prediction.replay import ReplayingPass
 
 Order = Literal["ablation", "gradient", "redundancy", "random"]
 Heads = Sequence[tuple[int, int]]
@@ -133,7 +133,7 @@ def pruning_curve(
     """
     if steps < 1 or n_seeds < 1:
         raise ArgumentError(f"steps and n_seeds must be 1 or more, got {steps} and {n_seeds}.")
-    asked = questions(model, texts, masked_share)
+    targets = prediction_targets(model, texts, masked_share)
     known = texts if order_texts is None else order_texts
     known = [known] if isinstance(known, str) else list(known)
     name, runs = _orders(model, known, order, n_seeds, masked_share, on_progress)
@@ -144,7 +144,7 @@ def pruning_curve(
         for point, n in enumerate(n_off.tolist()):
             gates[run, point, removed[:n]] = 0.0
     flat = gates.reshape(-1, model.n_layers, model.n_heads)
-    found = setting_losses(model, asked, flat, on_progress, Shortened)
+    found = setting_losses(model, targets, flat, on_progress, ReplayingPass)
     values = found.reshape(len(runs), len(n_off), -1)
     loss, low, high = t_interval(values.mean(0).T)
     means = values.mean(2)
@@ -152,7 +152,7 @@ def pruning_curve(
     return PruningCurve(
         *(name, n_off, values, loss, low, high, means.amin(0), means.amax(0)),
         removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),
-        notes=asked.notes + (ONE_TEXT,) * (values.shape[2] == 1) + (SAME_TEXTS,) * chosen,
+        notes=targets.notes + (ONE_TEXT,) * (values.shape[2] == 1) + (SAME_TEXTS,) * chosen,
     )
 
 

@@ -19,8 +19,8 @@ from mha_viz.interventions.importance import (
     ONE_TEXT,
     t_interval,
 )
-from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, questions, setting_losses
-from mha_viz.prediction.replay import Shortened
+from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, prediction_targets, setting_losses
+from mha_viz.prediction.replay import ReplayingPass
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -140,7 +140,7 @@ def robustness(
         raise ArgumentError(
             f"n_draws must be 1 or more and tolerance 0 or more, got {n_draws} and {tolerance}."
         )
-    asked = questions(model, texts, masked_share)
+    targets = prediction_targets(model, texts, masked_share)
     total = model.n_layers * model.n_heads
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randperm(total, generator=generator)[:n_draws].sort().values
@@ -151,9 +151,9 @@ def robustness(
     gates[1 : 1 + len(alone)].scatter_(1, alone[:, None], 0.0)
     gates[1 + len(alone) :].scatter_(1, both, 0.0)
     settings = gates.reshape(-1, model.n_layers, model.n_heads)
-    found = setting_losses(model, asked, settings, on_progress, Shortened)
+    found = setting_losses(model, targets, settings, on_progress, ReplayingPass)
     change = found[1:] - found[0]
-    by_head = torch.full((total, asked.n_texts), torch.nan, dtype=change.dtype)
+    by_head = torch.full((total, targets.n_texts), torch.nan, dtype=change.dtype)
     by_head[alone] = change[: len(alone)]
     return Robustness(
         loss=found[0],
@@ -163,7 +163,7 @@ def robustness(
         pair_change=change[len(alone) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,
-        notes=asked.notes + (ONE_TEXT,) * (asked.n_texts == 1),
+        notes=targets.notes + (ONE_TEXT,) * (targets.n_texts == 1),
     )
 
 

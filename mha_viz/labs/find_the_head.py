@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from mha_viz.core.metrics import LABELS, METRICS, Found
+from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
 from mha_viz.errors import ArgumentError, ShapeError
 
 Head = tuple[int, int]  # layer, head
@@ -248,7 +248,7 @@ def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
     return Board(task, values, frozenset([board.best]))
 
 
-def labelled(task: Task, labels: Sequence[Sequence[Sequence[Found]]]) -> list[Head]:
+def labelled(task: Task, labels: Sequence[Sequence[Sequence[EarnedLabel]]]) -> list[Head]:
     """The heads that have earned the task's label: labels[layer][head], as from `head_labels`."""
     return [
         (layer, head)

@@ -118,7 +118,7 @@ class Sides:
     Args:
         low, high: what the left side lies between, for certain; the same where it is known.
         right: the right side.
-        drawn: the left side's 95 % interval by random draws (low, high), where it was drawn.
+        sampled: the left side's 95 % interval by random draws (low, high), where it was drawn.
         met: what must be true besides the relation.
         more: other numbers of the layers, by name, for the picture and the explanation.
     """
@@ -126,14 +126,14 @@ class Sides:
     low: Layers
     high: Layers
     right: Layers
-    drawn: tuple[Layers, Layers] | None = None
+    sampled: tuple[Layers, Layers] | None = None
     met: Tensor | None = None
     more: dict[str, Layers] = field(default_factory=dict)
 
     @property
     def left(self) -> Layers:
         """The left side, or the middle of what is known of it."""
-        low, high = (self.low, self.high) if self.drawn is None else self.drawn
+        low, high = (self.low, self.high) if self.sampled is None else self.sampled
         return (low + high) / 2
 
     @property
@@ -167,8 +167,8 @@ def judge(statement: Statement, sides: Sides) -> list[Verdict]:
         also = sides.met is None or bool(sides.met[layer])
         word = _judged(statement, float(sides.low[layer]), float(sides.high[layer]), right, also)
         certain = True
-        if word == OPEN and sides.drawn is not None:
-            low, high = (float(end[layer]) for end in sides.drawn)
+        if word == OPEN and sides.sampled is not None:
+            low, high = (float(end[layer]) for end in sides.sampled)
             word, certain = _judged(statement, low, high, right, also), False
         verdicts.append(Verdict(word, certain))
     return verdicts

@@ -147,14 +147,14 @@ def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict
         low = torch.where(pairs.isnan(), best, pairs).maximum(best).minimum(high)
     if pattern.shape[1] <= 2 and not bool(shared.isnan().any()):
         high = low
-    drawn = _within(drawn_information(pattern, n_draws, seed), low, high)
+    sampled = _within(sampled_information(pattern, n_draws, seed), low, high)
     lost = (pattern.sum(-1) < 1 - _NOWHERE).flatten(1).any(-1)
     low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
     less = total - shared[:, upper].sum(-1)
     more = {"heads’ mean pattern": bounds.pooled, "sum of all heads": total}
     return {
-        "best-head": Sides(low, high, best, drawn, more=more),
-        "redundancy": Sides(low, high, less, drawn, more={"sum of all heads": total}),
+        "best-head": Sides(low, high, best, sampled, more=more),
+        "redundancy": Sides(low, high, less, sampled, more={"sum of all heads": total}),
     }
 
 
@@ -190,7 +190,7 @@ def shared_information(pattern: Anything) -> Float[Tensor, "layer head head"]:
     return torch.stack(found)
 
 
-def drawn_information(
+def sampled_information(
     pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0
 ) -> tuple[Layers, Layers]:
     """95 % interval of I(q; k_1 ... k_H): what all heads' keys together tell about the query.
@@ -207,7 +207,7 @@ def drawn_information(
     Raises:
         ShapeError, DTypeError: if it is no pattern. ArgumentError: fewer than 2 draws.
 
-    >>> low, high = drawn_information(torch.full((1, 3, 4, 4), 0.25))
+    >>> low, high = sampled_information(torch.full((1, 3, 4, 4), 0.25))
     >>> bool(low.abs() < 1e-6), bool(high.abs() < 1e-6)
     (True, True)
     """
@@ -233,9 +233,9 @@ def drawn_information(
     return low, high
 
 
-def _within(drawn: tuple[Layers, Layers], low: Layers, high: Layers) -> tuple[Layers, Layers]:
+def _within(sampled: tuple[Layers, Layers], low: Layers, high: Layers) -> tuple[Layers, Layers]:
     """An interval by draws cut to what is certain."""
-    return drawn[0].clamp(low, high), drawn[1].clamp(low, high)
+    return sampled[0].clamp(low, high), sampled[1].clamp(low, high)
 
 
 def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:

@@ -19,7 +19,7 @@ from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError, TextError
-from mha_viz.labs.inside import Inside, spread
+from mha_viz.labs.activations import LayerActivations, spread
 
 MAX_WORDS = 8
 
@@ -46,7 +46,7 @@ class Steps:
             alone do not give them.
     """
 
-    seen: Inside
+    seen: LayerActivations
     weights: AttentionWeights
     query: Tensor
     key: Tensor
@@ -72,12 +72,12 @@ class Steps:
 
 
 def step_by_step(
-    model: AttentionModel, record: AttentionRecord, layer: int, head: int, seen: Inside
+    model: AttentionModel, record: AttentionRecord, layer: int, head: int, seen: LayerActivations
 ) -> Steps:
     """Compute one layer's attention from its input and its matrices, and compare on the way.
 
     Args:
-        model, record, layer: as for `inside`, which made `seen`.
+        model, record, layer: as for `record_activations`, which made `seen`.
         head: from 0.
 
     Raises:
@@ -86,10 +86,10 @@ def step_by_step(
     Source: Vaswani et al. 2017, section 3.2.2, with W_O cut into one slice per head.
 
     >>> import mha_viz as mv
-    >>> from mha_viz.labs.inside import inside
+    >>> from mha_viz.labs.activations import record_activations
     >>> model = mv.load("tiny-gpt2")
     >>> record = model.trace("The cat sat.", keep=("pattern", "z", "query", "key", "value"))
-    >>> found = step_by_step(model, record, 0, 0, inside(model, record, 0))
+    >>> found = step_by_step(model, record, 0, 0, record_activations(model, record, 0))
     >>> found.differences["output"][0] < 1e-4
     True
     """

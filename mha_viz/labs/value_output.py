@@ -15,7 +15,7 @@ from mha_viz.core.attention import z
 from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs.inside import spread
+from mha_viz.labs.activations import spread
 
 FULL_SVD = 1024  # d_model up to which all singular values are computed, and not d_head of them
 MAX_SIZE = 100_000  # of n and widths in the bill

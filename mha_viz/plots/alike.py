@@ -19,8 +19,8 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
     as_numbers,
+    build_figure,
     check_names,
-    drawn,
     heading,
     legend,
     missing_note,
@@ -115,7 +115,7 @@ def pair_scatter(
         notes.append(f"Colour: {colour_title}.")
     text, top = heading(title, notes, dark)
     above = top + (BAR if shade is not None else 0)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=above + 440, margin=dict(l=8, r=10, t=above, b=8),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import as_numbers, drawn, heading
+from mha_viz.plots.frame import as_numbers, build_figure, heading
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, plotly_text
 
@@ -69,7 +69,7 @@ def arrows(
         ))  # fmt: skip
     top, space = heading(title, [note], dark)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
-    return drawn(
+    return build_figure(
         traces, dark, title=top, height=height + space, showlegend=False, dragmode=False,
         margin=dict(l=36, r=10, t=space + 4, b=30), shapes=shapes, annotations=shafts,
         xaxis=axis, yaxis=axis | dict(scaleanchor="x"),

@@ -14,7 +14,7 @@ from jaxtyping import Num
 from numpy.typing import NDArray
 
 from mha_viz.errors import ShapeError
-from mha_viz.plots.frame import drawn, legend
+from mha_viz.plots.frame import build_figure, legend
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, hover_text, plotly_text
 
@@ -53,7 +53,7 @@ def token_bars(
             "<b>%{y:.4~g}</b><extra></extra>",
         ))  # fmt: skip
     step = max(1, -(-n // _NAMED))
-    return drawn(
+    return build_figure(
         traces, dark, barmode="group", bargap=0.25, height=330, hovermode="closest",
         margin=dict(l=8, r=8, t=12, b=46), legend=legend(dark),
         xaxis=dict(

@@ -17,7 +17,7 @@ from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
     as_numbers,
-    drawn,
+    build_figure,
     heading,
     legend,
     over,
@@ -87,7 +87,7 @@ def curves(
             fixedrange=True, exponentformat="power" if y_axis == "log" else None,
         ),
     )  # fmt: skip
-    return drawn(traces, dark, **over(layout, more or {}))
+    return build_figure(traces, dark, **over(layout, more or {}))
 
 
 def ticks(places: Sequence[int]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from mha_viz.plots import cells
 from mha_viz.plots.frame import (
     Limits,
     as_numbers,
+    build_figure,
     check_head,
-    drawn,
     heading,
     quantity,
     stays,
@@ -74,7 +74,7 @@ def difference_heatmap(
     title = title or f"{called[1]} minus {called[0]}"
     text, top = heading(title, _notes(first, second, called), dark)
     labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + labels + cell * queries + 12), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=12), hovermode="closest", dragmode="zoom",
@@ -150,7 +150,7 @@ def head_changes(
     unit: str = "",
     *,
     diverging: bool = False,
-    range: Limits | None = None,
+    limits: Limits | None = None,
     selected: tuple[int, int] | None = None,
     asides: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
@@ -164,7 +164,7 @@ def head_changes(
     Args:
         change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
         title, unit: what changed, and what it is counted in.
-        range: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
+        limits: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
             None.
         selected: (layer, head) of the chosen head, framed.
         asides: (layer, head), what hover says below each head's value.
@@ -176,7 +176,9 @@ def head_changes(
     values = as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
     most = float(np.nanmax(values, initial=0.0)) or 1.0
-    limits = range or (None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most))
+    limits = limits or (
+        None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most)
+    )
     cell = min(max(300 / layers, 14.0), 44.0)
     coloured = dict(
         type="heatmap", z=values.astype(np.float32), xgap=1, ygap=1, hoverinfo="skip",
@@ -190,7 +192,7 @@ def head_changes(
         traces.append(frame | dict(line=dict(width=3, color=theme.accent(dark))))
     text, top = heading(with_unit(title, unit), _most_changed(values), dark)
     rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + cell * layers + 34), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,

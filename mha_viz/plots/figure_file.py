@@ -93,9 +93,9 @@ def _has_legend(figure: go.Figure) -> bool:
     """Whether plotly shows a legend: where it is told to, or where one has two entries."""
     if figure.layout.showlegend is not None:
         return bool(figure.layout.showlegend)
-    said = [trace.showlegend for trace in figure.data
+    asked = [trace.showlegend for trace in figure.data
             if "showlegend" in trace and "colorbar" not in trace]  # fmt: skip
-    return True in said or said.count(None) > 1
+    return True in asked or asked.count(None) > 1
 
 
 def _wrapped(text: str, columns: int) -> list[str]:

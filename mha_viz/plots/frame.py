@@ -105,7 +105,7 @@ def legend(dark: bool) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def drawn(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
+def build_figure(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
     """A figure with the theme's layout, and `layout` over it; in one go: plotly checks each step.
 
     Args:

@@ -19,10 +19,10 @@ from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
     SYMBOLS,
     as_numbers,
+    build_figure,
     check_head,
     check_names,
     chosen_marker,
-    drawn,
     heading,
     legend,
     missing_note,
@@ -88,7 +88,7 @@ def head_map(
         ))  # fmt: skip
     text, top = heading(title, _notes(points[known], size, explained), dark)
     bar = BAR * (clusters is None)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + bar + 440, margin=dict(l=10, r=10, t=top + bar, b=10),
         hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=clusters is not None,

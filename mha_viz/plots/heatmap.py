@@ -15,7 +15,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.plots.frame import drawn
+from mha_viz.plots.frame import build_figure
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, plotly_text
 from mha_viz.web.payload import as_weights, check_range
@@ -69,7 +69,7 @@ def head_heatmap(
     across, down = _ticks(key_names, shown), _ticks(query_names, shown)
     top = _TITLE * bool(title) + _BAR
     labels = 6.3 * max(len(str(text)) for text in across["ticktext"]) + 10
-    return drawn(
+    return build_figure(
         [cells, _colour_bar(scale, dark, _TITLE * bool(title))], dark,
         title=dict(
             text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)),

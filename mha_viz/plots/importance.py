@@ -19,9 +19,9 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.frame import (
     as_numbers,
+    build_figure,
     check_head,
     chosen_marker,
-    drawn,
     heading,
     missing_note,
     stays,
@@ -139,7 +139,7 @@ def head_scatter(
     notes = [_correlation(across[known], down[known])]
     notes.append(missing_note(int((~known).sum()), known.size))
     text, top = heading(title, notes, dark)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + 400, margin=dict(l=8, r=12, t=top + 6, b=8), showlegend=False,
         hovermode="closest", dragmode="zoom", xaxis=_axis(titles[0]), yaxis=_axis(titles[1]),

@@ -20,9 +20,9 @@ from mha_viz.plots.frame import (
     SYMBOLS,
     Limits,
     as_numbers,
+    build_figure,
     check_head,
     chosen_marker,
-    drawn,
     heading,
     layer_axis,
     legend,
@@ -124,7 +124,7 @@ def layer_lines(
     series: Mapping[str, Num[NDArray | Tensor, " layer"]],  # type: ignore[type-arg]
     title: str,
     unit: str,
-    range: Limits | None = None,
+    limits: Limits | None = None,
     *,
     dark: bool = False,
 ) -> go.Figure:
@@ -136,7 +136,7 @@ def layer_lines(
     Args:
         series: numbers per layer, by name; all of one length.
         title, unit: what the numbers are, and what they are counted in.
-        range: lowest and highest value of the axis; what the numbers need where None.
+        limits: lowest and highest value of the axis; what the numbers need where None.
 
     Raises:
         ShapeError: series of different lengths, or empty ones.
@@ -165,7 +165,7 @@ def layer_lines(
     return _finished(
         traces, title, unit, note, layers, dark, hovermode="x unified",
         xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")),
-        yaxis=dict(range=None if range is None else [float(end) for end in range]),
+        yaxis=dict(range=None if limits is None else [float(end) for end in limits]),
     )  # fmt: skip
 
 
@@ -189,4 +189,4 @@ def _finished(
             title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
         ),
     )  # fmt: skip
-    return drawn(traces, dark, **over(layout, more))
+    return build_figure(traces, dark, **over(layout, more))

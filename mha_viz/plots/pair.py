@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import drawn
+from mha_viz.plots.frame import build_figure
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -66,7 +66,7 @@ def score_products(
         x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10,
         showarrow=False, font=dict(size=14),
     )  # fmt: skip
-    return drawn(
+    return build_figure(
         [*strips, bars], dark,
         title=dict(text=plotly_text(title)), height=330 + 30 * bool(title),
         margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34), annotations=[total],

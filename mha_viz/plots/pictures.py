@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import colour_bar
-from mha_viz.plots.frame import as_numbers, drawn
+from mha_viz.plots.frame import as_numbers, build_figure
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, hover_text, plotly_text
@@ -82,7 +82,7 @@ def pictures(
         ))  # fmt: skip
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    return drawn(
+    return build_figure(
         traces, dark, **axes, shapes=shapes, annotations=texts, height=height,
         margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode="zoom",
     )  # fmt: skip
@@ -200,7 +200,7 @@ def head_tiles(
     )  # fmt: skip
     quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True,
                  constrain="domain", automargin=False)  # fmt: skip
-    return drawn(
+    return build_figure(
         [weights_shown], dark, height=side + 40, margin=dict(l=4, r=4, t=34, b=4), shapes=shapes,
         annotations=texts,
         xaxis=quiet | dict(range=[-0.6, wide - gap], constraintoward="left"),

@@ -17,7 +17,15 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import as_numbers, drawn, heading, legend, quantity, stays, with_unit
+from mha_viz.plots.frame import (
+    as_numbers,
+    build_figure,
+    heading,
+    legend,
+    quantity,
+    stays,
+    with_unit,
+)
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, plotly_text
 
@@ -134,7 +142,7 @@ def _in_bars(
     dark: bool,
 ) -> go.Figure:
     text, top = head
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + _ROW * len(rows) + 78, margin=dict(l=8, r=8, t=top, b=70),
         barmode="overlay", hovermode="closest", dragmode=False, legend=legend(dark),
@@ -200,7 +208,7 @@ def token_strip(
     text, top = heading(with_unit(title, unit), notes, dark)
     hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + cells.BAR + _CELL * count + 8, showlegend=False,
         margin=dict(l=6, r=6, t=top + cells.BAR, b=8), hovermode="closest", dragmode=False,

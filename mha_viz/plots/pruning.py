@@ -19,7 +19,7 @@ from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
     as_numbers,
-    drawn,
+    build_figure,
     heading,
     legend,
     missing_note,
@@ -87,7 +87,7 @@ def pruning_curves(
             ],
         ))  # fmt: skip
     text, top = heading(title, [], dark)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + 340 + 16 * len(traces), margin=dict(l=8, r=12, t=top, b=8),
         hovermode="closest", dragmode=False, showlegend=True,
@@ -168,10 +168,13 @@ def change_distribution(
     traces = [bars, _draws(numbers, heads, most, unit, dark)]
     traces += [_quantile(*pair, most, dark) for pair in marked]
     above = float((numbers[known] > 0).mean())
-    notes = [f"{_said(marked)}.", f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0."]
+    notes = [
+        f"{_quantile_values(marked)}.",
+        f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
+    ]
     notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
     text, top = heading(title, notes, dark)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + 334, margin=dict(l=8, r=14, t=top + 34, b=8), showlegend=False,
         hovermode="closest", dragmode=False, bargap=0,
@@ -253,9 +256,9 @@ def _name(share: float) -> str:
     return "median" if share == 0.5 else f"{100 * share:.4g} %"
 
 
-def _said(quantiles: list[tuple[float, float]]) -> str:
-    said = [f"{_name(share)} {theme.format_number(value)}" for share, value in quantiles]
-    return ", ".join(said) or "No quantile is marked"
+def _quantile_values(quantiles: list[tuple[float, float]]) -> str:
+    values = [f"{_name(share)} {theme.format_number(value)}" for share, value in quantiles]
+    return ", ".join(values) or "No quantile is marked"
 
 
 def _counts(most: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mha_viz.plots.frame import drawn, heading, legend
+from mha_viz.plots.frame import build_figure, heading, legend
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -73,7 +73,7 @@ def in_rows(
     """The figure of all these; `named` adds a legend below."""
     text, top = heading(title, notes, dark)
     hidden = dict(visible=False, fixedrange=True)
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=top + _ROW * rows + (44 if named else 10),
         margin=dict(l=6, r=6, t=top, b=6), showlegend=named, legend=legend(dark),

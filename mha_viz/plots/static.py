@@ -46,7 +46,7 @@ def head_image(
     query_labels: Sequence[str],
     key_labels: Sequence[str],
     *,
-    format: str = "png",
+    file_format: str = "png",
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
@@ -57,7 +57,7 @@ def head_image(
     Args:
         pattern: (query, key), attention weights in [0, 1].
         query_labels, key_labels: any text, drawn as it is: no markup, no TeX.
-        format: "png" or "svg".
+        file_format: "png" or "svg".
         title, caption: drawn above and below, and kept in the file's metadata (PNG: the text
             chunks Title and Description; SVG: Dublin Core title and description).
         scale: "sqrt", "linear" or "log".
@@ -78,13 +78,13 @@ def head_image(
         axes.set_aspect("equal")
         _label(axes, rows, columns, cell, dark)
         _add_colour_bar(figure, axes, scale, dark)
-        return _finish(figure, format, title, caption, dark)
+        return _finish(figure, file_format, title, caption, dark)
 
 
 def grid_image(
     pattern: Float[NDArray | Tensor, "layer head query key"],  # type: ignore[type-arg]
     *,
-    format: str = "png",
+    file_format: str = "png",
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
@@ -120,7 +120,7 @@ def grid_image(
                 fontsize=5.5, color=theme.muted(dark), ha="center", va="bottom", parse_math=False,
             )  # fmt: skip
         _add_colour_bar(figure, axes, scale, dark)
-        return _finish(figure, format, title, caption, dark)
+        return _finish(figure, file_format, title, caption, dark)
 
 
 def _mosaic(
@@ -214,10 +214,10 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str, dark: bool) -> None:
     bar.outline.set_visible(False)
 
 
-def _finish(figure: Figure, format: str, title: str, caption: str, dark: bool) -> bytes:
+def _finish(figure: Figure, file_format: str, title: str, caption: str, dark: bool) -> bytes:
     """Title and caption, and the file."""
-    if format not in ("png", "svg"):
-        raise ArgumentError(f'format must be "png" or "svg", got {format!r}.')
+    if file_format not in ("png", "svg"):
+        raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
     title = clean(title, 200) if title else ""
     lines = [clean(line, 2000) for line in caption.splitlines() if line.strip()]
     if title:
@@ -232,12 +232,12 @@ def _finish(figure: Figure, format: str, title: str, caption: str, dark: bool) -
         )  # fmt: skip
     metadata: dict[str, str | None] = {"Title": title, "Description": " ".join(lines)}
     kept = {name: text for name, text in metadata.items() if text}
-    if format == "svg":
+    if file_format == "svg":
         kept |= {"Creator": "mha_viz", "Date": None}  # type: ignore[dict-item]  # None: no date
     else:
         kept["Software"] = "mha_viz"
     file = io.BytesIO()
-    figure.savefig(file, format=format, metadata=kept, facecolor=theme.paper(dark))
+    figure.savefig(file, format=file_format, metadata=kept, facecolor=theme.paper(dark))
     return file.getvalue()
 
 

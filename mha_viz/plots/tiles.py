@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import as_numbers, drawn, heading
+from mha_viz.plots.frame import as_numbers, build_figure, heading
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import check_range
@@ -76,7 +76,7 @@ def head_tiles(
     rows = n_layers * lines
     top, space = heading(title, [note], dark)
     hidden = dict(visible=False, fixedrange=True)
-    return drawn(
+    return build_figure(
         traces, dark, title=top, height=space + round(rows * (1 + label) * height) + 12,
         dragmode=False, margin=dict(l=4, r=4, t=space, b=8), annotations=names, shapes=frames,
         xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),

@@ -18,7 +18,7 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, check_names, drawn, heading, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, build_figure, check_names, heading, with_unit
 from mha_viz.web import theme
 from mha_viz.web.labels import hover_text
 
@@ -36,7 +36,7 @@ def similarity_matrix(
     title: str = "",
     unit: str = "",
     diverging: bool = False,
-    range: Limits | None = None,
+    limits: Limits | None = None,
     clusters: int | None = None,
     selected: tuple[int, int] | None = None,
     pair: tuple[int, int] | None = None,
@@ -57,7 +57,7 @@ def similarity_matrix(
         clustering: of these heads, from `head_order`.
         n_heads: heads in a layer.
         diverging: signed numbers: two hues, symmetric around 0.
-        range: the values at the ends of the colour scale; what the numbers need where None.
+        limits: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
@@ -74,7 +74,7 @@ def similarity_matrix(
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
     text, top = heading(with_unit(title, unit), _notes(clustering, names, values), dark)
-    colours = cells.colours_of(values, diverging, range, dark)
+    colours = cells.colours_of(values, diverging, limits, dark)
     traces = _cells(values, order, colours, cell, unit, dark)
     if by_layer:
         traces.append(_layer_lines(size, n_heads, dark))
@@ -91,7 +91,7 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    return drawn(
+    return build_figure(
         traces, dark,
         title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
         margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,

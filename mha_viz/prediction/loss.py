@@ -20,7 +20,7 @@ from torch import Tensor
 
 from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.run import padded
+from mha_viz.engine.run import OnLayer, padded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
 from mha_viz.prediction.logits import Objective, objective
 from mha_viz.text.encoding import cut_notes, encode_texts
@@ -30,12 +30,11 @@ MASKED_SHARE = 0.15  # of a text's own tokens, hidden at once; as BERT was train
 MAX_TOKENS = 2048  # in one forward pass; more makes it no faster, and takes more memory
 MAX_LOGIT_BYTES = 2**28
 OnProgress = Callable[[int, int], None]
-Told = Callable[[int], None]
 Gates = Float[Tensor, "setting layer head"]
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
+class PredictionTargets:
     """Texts as rows of tokens, and in every row the tokens that the model is asked for.
 
     Args:
@@ -71,9 +70,9 @@ class Questions:
         ]
         return torch.tensor(flat).T
 
-    def part(self, chosen: Sequence[int]) -> Questions:
+    def part(self, chosen: Sequence[int]) -> PredictionTargets:
         """Some of the rows; the texts keep their numbers."""
-        return Questions(
+        return PredictionTargets(
             rows=tuple(self.rows[i] for i in chosen),
             text=tuple(self.text[i] for i in chosen),
             places=tuple(self.places[i] for i in chosen),
@@ -81,7 +80,7 @@ class Questions:
             n_texts=self.n_texts,
         )
 
-    def parts(self, max_tokens: int) -> Iterator[Questions]:
+    def parts(self, max_tokens: int) -> Iterator[PredictionTargets]:
         """Rows of like length together, up to so many tokens; a longer row stands alone."""
         together: list[int] = []
         for i in sorted(range(len(self.rows)), key=lambda i: len(self.rows[i].input_ids)):
@@ -144,9 +143,9 @@ def losses(
     >>> bool(all_heads < no_head)
     True
     """
-    asked = questions(model, texts, masked_share)
+    targets = prediction_targets(model, texts, masked_share)
     settings = checked_gates(model, gates)
-    found = setting_losses(model, asked, settings.reshape(-1, *settings.shape[-2:]), on_progress)
+    found = setting_losses(model, targets, settings.reshape(-1, *settings.shape[-2:]), on_progress)
     return found if settings.ndim == 3 else found[0]
 
 
@@ -165,12 +164,12 @@ def checked_gates(model: AttentionModel, gates: Tensor | None) -> Tensor:
     return gates.detach().cpu()
 
 
-# -- what is asked -------------------------------------------------------------------------------
+# -- what is to be predicted ---------------------------------------------------------------------
 
 
-def questions(
+def prediction_targets(
     model: AttentionModel, texts: str | Sequence[str], masked_share: float = MASKED_SHARE
-) -> Questions:
+) -> PredictionTargets:
     """The rows and right answers by which `losses` judges a model."""
     kind = _kind(model)
     texts = [texts] if isinstance(texts, str) else list(texts)
@@ -179,18 +178,19 @@ def questions(
     if not 0 < masked_share <= 1:
         raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
     encoded = [encode_texts(model.reader, text)[0] for text in texts]
-    asked = []
+    found = []
     for number, text in enumerate(encoded):
-        found = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
-        if not found:
+        rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
+        if not rows_of_text:
             few = "one token" if kind == "causal" else "no token of its own"
             raise TextError(
                 f"Text {number + 1} of {len(texts)} has {few} for {model.name}, so that there is "
                 "nothing to predict in it: write at least two words."
             )
-        asked += [(row, number, places, answers) for row, places, answers in found]
-    rows, numbers, places, answers = zip(*asked, strict=True)
-    return Questions(rows, numbers, places, answers, len(texts), cut_notes(model.name, *encoded))
+        found += [(row, number, places, answers) for row, places, answers in rows_of_text]
+    rows, numbers, places, answers = zip(*found, strict=True)
+    notes = cut_notes(model.name, *encoded)
+    return PredictionTargets(rows, numbers, places, answers, len(texts), notes)
 
 
 Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
@@ -260,46 +260,46 @@ class Progress:
             self.tell(self.done, self.total)
 
 
-class Prepared:
-    """Questions that go into one forward pass, and the network that answers them.
+class PreparedPass:
+    """Targets that go into one forward pass, and the network that predicts them.
 
     Args:
         model: as for `losses`.
-        asked: the questions.
+        targets: what the network is to predict.
 
     Attributes:
-        row, place, answer: (target,), of every answer where it is asked and the right token.
+        row, place, answer: (target,), of every answer where it is predicted and the right token.
         n_settings: how many settings a pass should take.
     """
 
-    def __init__(self, model: AttentionModel, asked: Questions) -> None:
-        self.model, self.asked = model, asked
-        self.row, self.place, self.answer = asked.index().to(model.device)
-        n = max(len(row.input_ids) for row in asked.rows)
-        most = MAX_TOKENS // (len(asked.rows) * n), MAX_LOGIT_BYTES // self.bytes_each(n)
+    def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
+        self.model, self.targets = model, targets
+        self.row, self.place, self.answer = targets.index().to(model.device)
+        n = max(len(row.input_ids) for row in targets.rows)
+        most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // self.bytes_each(n)
         self.n_settings = max(1, min(most))
 
     def bytes_each(self, n: int) -> int:
         """Of the logits under one setting, of rows of n tokens."""
-        return 4 * len(self.asked.rows) * n * self.model.d_vocab
+        return 4 * len(self.targets.rows) * n * self.model.d_vocab
 
-    def first_layers(self, gates: Gates, told: Told) -> Int[Tensor, " setting"]:
+    def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
         """For each setting the first layer that has to be run."""
         return torch.zeros(len(gates), dtype=torch.long)
 
     def log_p(
-        self, gates: Gates, start: int = 0, told: Told | None = None
+        self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
     ) -> Float[Tensor, "setting target"]:
         """ln p of every answer under each setting; gradients flow to the gates."""
-        batch = gates.to(self.model.device).repeat_interleave(len(self.asked.rows), 0)
-        logits = self.logits(self.model.network, len(gates), Probe((), told, gates=batch))
+        batch = gates.to(self.model.device).repeat_interleave(len(self.targets.rows), 0)
+        logits = self.logits(self.model.network, len(gates), Probe((), on_layer, gates=batch))
         return self.right(logits.unflatten(0, (len(gates), -1))[:, self.row, self.place])
 
     def logits(
         self, network: Any, n_settings: int, probe: Probe
     ) -> Float[Tensor, "batch place d_vocab"]:
         pad = self.model.tokenizer.pad_token_id or 0
-        inputs = padded(network, self.asked.rows * n_settings, pad)
+        inputs = padded(network, self.targets.rows * n_settings, pad)
         if "use_cache" in inspect.signature(network.forward).parameters:
             inputs["use_cache"] = False
         logits: Tensor = network(**inputs, mha_probe=probe).logits
@@ -317,17 +317,17 @@ class Prepared:
 @torch.inference_mode()
 def setting_losses(
     model: AttentionModel,
-    asked: Questions,
+    targets: PredictionTargets,
     gates: Gates,
     on_progress: OnProgress | None = None,
-    prepare: type[Prepared] = Prepared,
+    prepare: type[PreparedPass] = PreparedPass,
 ) -> Float[Tensor, "setting text"]:
-    """`losses` of questions at hand; equal settings are run once."""
+    """`losses` of targets at hand; equal settings are run once."""
     gates, which = torch.unique(gates, dim=0, return_inverse=True)
-    total = torch.zeros(len(gates), asked.n_texts, dtype=torch.float64)
-    progress = Progress(on_progress, len(gates) * len(asked.rows))
+    total = torch.zeros(len(gates), targets.n_texts, dtype=torch.float64)
+    progress = Progress(on_progress, len(gates) * len(targets.rows))
     progress.again()
-    for part in asked.parts(MAX_TOKENS // min(len(gates), 8)):
+    for part in targets.parts(MAX_TOKENS // min(len(gates), 8)):
         prepared = prepare(model, part)
         first = prepared.first_layers(gates, progress.again)
         for layer in first.unique().tolist():
@@ -335,4 +335,4 @@ def setting_losses(
                 found = prepared.log_p(gates[chosen], layer, progress.again)
                 total[chosen] -= part.of_texts(found.double()).cpu()
                 progress.add(len(chosen) * len(part.rows))
-    return (total / asked.n_answers)[which]
+    return (total / targets.n_answers)[which]

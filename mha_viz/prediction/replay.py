@@ -10,7 +10,7 @@ does not allow that (ALBERT runs one layer again and again), every layer is run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,52 +19,52 @@ from torch import Tensor, nn
 
 from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.run import OnLayer
 from mha_viz.engine.stand_ins import StandIn, with_stand_ins
 from mha_viz.prediction.loss import (
     Gates,
-    Prepared,
-    Questions,
-    Told,
+    PredictionTargets,
+    PreparedPass,
 )
 
 MAX_RECORDED_BYTES = 2**29
 
 
-class Shortened(Prepared):
-    """As `Prepared`, but logits are computed where they are asked for alone, and layers only from
-    the first one that a setting touches."""
+class ReplayingPass(PreparedPass):
+    """As `PreparedPass`, but with logits at the targets only, and layers from the first one that
+    a setting touches; what earlier layers gave is replayed."""
 
-    def __init__(self, model: AttentionModel, asked: Questions) -> None:
+    def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
         self.last = _only_path(model.network, model.network.get_output_embeddings())
-        super().__init__(model, asked)
+        super().__init__(model, targets)
         self.stand_ins: dict[str, nn.Module] = {}
         self.recorded: list[Any] = []
         if self.last is not None:
             linear = model.network.get_submodule(self.last)
-            self.stand_ins[self.last] = _Chosen(linear, len(asked.rows), self.row, self.place)
+            self.stand_ins[self.last] = _Chosen(linear, len(targets.rows), self.row, self.place)
 
     def bytes_each(self, n: int) -> int:
         whole = super().bytes_each(n)
         return whole if self.last is None else 4 * len(self.answer) * self.model.d_vocab
 
-    def first_layers(self, gates: Gates, told: Told) -> Int[Tensor, " setting"]:
+    def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
         touched = (gates != 1).any(-1)
         nothing = touched.shape[1] - 1  # the last layer alone then
         first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
-        return first if bool(first.any()) and self.record(told) else torch.zeros_like(first)
+        return first if bool(first.any()) and self.record(on_layer) else torch.zeros_like(first)
 
     def log_p(
-        self, gates: Gates, start: int = 0, told: Told | None = None
+        self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
     ) -> Float[Tensor, "setting target"]:
-        batch = gates.to(self.model.device).repeat_interleave(len(self.asked.rows), 0)
-        return self.under(len(gates), batch[:, start:], start, told)
+        batch = gates.to(self.model.device).repeat_interleave(len(self.targets.rows), 0)
+        return self.log_p_by_row(len(gates), batch[:, start:], start, on_layer)
 
-    def under(
+    def log_p_by_row(
         self,
         n_settings: int,
         gates: Float[Tensor, "batch layer head"] | None,
         start: int = 0,
-        told: Told | None = None,
+        on_layer: OnLayer | None = None,
     ) -> Float[Tensor, "setting target"]:
         """ln p of every answer, with gates for each row of the batch and each layer run."""
         stand_ins = dict(self.stand_ins)
@@ -75,26 +75,26 @@ class Shortened(Prepared):
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
             stand_ins[path] = nn.ModuleList([*known, *layers[start:]])
-        return self._answers(n_settings, stand_ins, Probe((), told, gates=gates))
+        return self._answers(n_settings, stand_ins, Probe((), on_layer, gates=gates))
 
-    def record(self, told: Callable[[int], None]) -> bool:
+    def record(self, on_layer: OnLayer) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back."""
         found = _layer_list(self.model)
-        n = max(len(row.input_ids) for row in self.asked.rows)
-        size = self.model.n_layers * len(self.asked.rows) * n * self.model.d_model
+        n = max(len(row.input_ids) for row in self.targets.rows)
+        size = self.model.n_layers * len(self.targets.rows) * n * self.model.d_model
         if found is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
             return False
         path, layers = self.layers = found
         kept: list[list[Any]] = [[] for _ in layers]
         listening = nn.ModuleList(_Recording(*both) for both in zip(layers, kept, strict=True))
-        plain = self._answers(1, self.stand_ins | {path: listening}, Probe((), told))
+        plain = self._answers(1, self.stand_ins | {path: listening}, Probe((), on_layer))
         if any(len(outputs) != 1 for outputs in kept):
             return False
         self.recorded = [outputs[0] for outputs in kept]
         if not all(map(_repeatable, self.recorded)):
             return False
         # Whether anything went from layer to layer by another way shows in the last one.
-        again = self.under(2, None, len(layers) - 1, told)
+        again = self.log_p_by_row(2, None, len(layers) - 1, on_layer)
         tolerance = 1e-3 if self.model.dtype in (torch.float32, torch.float64) else 0.1
         return bool(torch.allclose(again, plain.expand_as(again), rtol=tolerance, atol=tolerance))
 

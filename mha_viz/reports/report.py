@@ -13,7 +13,7 @@ import pandas as pd
 from torch import Tensor
 
 from mha_viz.core.measure import LIKENESS, PAIR_MEASURES, distances, measure, text_baselines
-from mha_viz.core.metrics import METRICS, Baseline, Found, head_labels
+from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, head_labels
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
 from mha_viz.errors import ArgumentError
@@ -40,7 +40,7 @@ class Report:
 
     scores: Mapping[str, Tensor]
     baselines: Mapping[str, Baseline]
-    labels: list[list[tuple[Found, ...]]]
+    labels: list[list[tuple[EarnedLabel, ...]]]
     induction: InductionScores | None = None
     notes: tuple[str, ...] = field(default=())
 

@@ -68,11 +68,11 @@ def test_a_process_that_is_killed_is_told_and_replaced(folder, builder, monkeypa
     mv.load(str(folder))
     first = builder._process
     request = {"folder": str(folder), "stored": 0, "family": "bert", **trial.LIMITS}
-    said = trial._said
-    monkeypatch.setattr(trial, "_said", lambda process, _: (process.kill(), said(process, {}))[1])
+    answer = trial._answer_line
+    monkeypatch.setattr(trial, "_answer_line", lambda to, _: (to.kill(), answer(to, {}))[1])
     assert builder.ask(request) == {"died": "crash"}
     assert first.returncode is not None  # waited for: no zombie
-    monkeypatch.setattr(trial, "_said", said)
+    monkeypatch.setattr(trial, "_answer_line", answer)
     assert "error" in builder.ask(request | {"folder": "/no/such"})
     assert builder._process.pid != first.pid
 

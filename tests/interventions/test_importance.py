@@ -9,14 +9,14 @@ import torch
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.engine import replay
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
-from mha_viz.prediction.loss import losses, questions, setting_losses
-from mha_viz.prediction.replay import Shortened, with_stand_ins
+from mha_viz.prediction import replay
+from mha_viz.prediction.loss import losses, prediction_targets, setting_losses
+from mha_viz.prediction.replay import ReplayingPass, with_stand_ins
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.families import FAMILIES, build
@@ -65,8 +65,8 @@ def test_ablation_is_that_of_separate_passes(name):
     assert (found.loss - plain).abs().max() <= 1e-5
     gates = all_but_one(model)
     for reuse in (True, False):  # settings in batches, every layer computed
-        kind = {"prepare": Shortened} if reuse else {}
-        batched = setting_losses(model, questions(model, TEXTS), gates, **kind) - plain
+        kind = {"prepare": ReplayingPass} if reuse else {}
+        batched = setting_losses(model, prediction_targets(model, TEXTS), gates, **kind) - plain
         assert (found.values - batched.T.reshape(found.values.shape)).abs().max() <= 2e-5
     if name == "albert":  # whose layers share one W_O
         return
@@ -83,9 +83,9 @@ def test_layers_below_are_not_run_again(name, monkeypatch):
     ran = []
     for number, layer in enumerate(model.layers()):
         layer.module.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
-    asked = questions(model, TEXT, 1.0)
+    targets = prediction_targets(model, TEXT, 1.0)
     gates = all_but_one(model)[-1:]  # a head of the last layer
-    setting_losses(model, asked, gates, prepare=Shortened)
+    setting_losses(model, targets, gates, prepare=ReplayingPass)
     every = list(range(model.n_layers))
     if name in NO_REUSE:
         assert len(ran) == model.n_layers**2  # the one module has as many hooks
@@ -103,10 +103,10 @@ def test_a_network_that_hands_more_than_states_from_layer_to_layer_is_run_as_a_w
     layers = network.transformer.h
     layers[0].register_forward_hook(lambda _m, _a, out: seen.update(first=out))
     layers[-1].register_forward_hook(lambda _m, _a, out: out + seen.pop("first", out))
-    prepared = Shortened(model, questions(model, TEXT))
+    prepared = ReplayingPass(model, prediction_targets(model, TEXT))
     assert not prepared.record(lambda n: None)
     gates = all_but_one(model)
-    plain = setting_losses(model, questions(model, TEXT), gates)
+    plain = setting_losses(model, prediction_targets(model, TEXT), gates)
     found = head_importance(model, TEXT)
     expected = (plain - found.loss).T.reshape(found.values.shape)
     assert (found.values - expected).abs().max() <= 2e-5
@@ -115,7 +115,9 @@ def test_a_network_that_hands_more_than_states_from_layer_to_layer_is_run_as_a_w
 def test_what_would_take_too_much_memory_is_not_recorded(models, monkeypatch):
     expected = head_importance(models["bert"], TEXTS)
     monkeypatch.setattr(replay, "MAX_RECORDED_BYTES", 10)
-    assert not Shortened(models["bert"], questions(models["bert"], TEXT)).record(lambda n: None)
+    assert not ReplayingPass(models["bert"], prediction_targets(models["bert"], TEXT)).record(
+        lambda n: None
+    )
     found = head_importance(models["bert"], TEXTS)
     assert (found.values - expected.values).abs().max() <= 2e-5
 

@@ -42,10 +42,10 @@ def joint_information(A):
     return total
 
 
-def word(key, low, right, high=None, met=None, drawn=None):
+def word(key, low, right, high=None, met=None, sampled=None):
     one = torch.ones(1)
     sides = Sides(
-        low * one, (low if high is None else high) * one, right * one, drawn,
+        low * one, (low if high is None else high) * one, right * one, sampled,
         None if met is None else torch.tensor([met]),
     )  # fmt: skip
     return judge(BY_KEY[key], sides)[0]
@@ -69,12 +69,12 @@ def test_verdicts_keep_to_relation_and_tolerance():
 
 
 def test_draws_decide_only_where_bounds_do_not():
-    drawn = (torch.tensor([1.0]), torch.tensor([1.05]))
+    interval = (torch.tensor([1.0]), torch.tensor([1.05]))
     assert word("redundancy", 0.5, 1.0, high=2.0) == (OPEN, True)
-    assert word("redundancy", 0.5, 1.0, high=2.0, drawn=drawn) == (HOLDS, False)
-    assert word("redundancy", 0.5, 0.2, high=2.0, drawn=drawn) == (FAILS, True)
+    assert word("redundancy", 0.5, 1.0, high=2.0, sampled=interval) == (HOLDS, False)
+    assert word("redundancy", 0.5, 0.2, high=2.0, sampled=interval) == (FAILS, True)
     wide = (torch.tensor([0.6]), torch.tensor([1.2]))
-    assert word("redundancy", 0.5, 1.0, high=2.0, drawn=wide) == (OPEN, False)
+    assert word("redundancy", 0.5, 1.0, high=2.0, sampled=wide) == (OPEN, False)
 
 
 def test_keys_are_unique_and_tolerances_said_in_words():
@@ -181,7 +181,7 @@ def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
     sides = measured.of_pattern(A, n_draws=4_000)
     for side in sides.values():
         assert float(side.low) - 1e-5 <= joint <= float(side.high) + 1e-5
-    low, high = measured.drawn_information(A, n_draws=4_000)
+    low, high = measured.sampled_information(A, n_draws=4_000)
     half = float(high - low) / 2
     assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
     if heads <= 2:  # the pair is known exactly
@@ -217,7 +217,7 @@ def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs(
 
 def test_the_same_draws_every_time():
     A = pattern(layers=2, heads=5, queries=9, keys=9)
-    first, again = (measured.drawn_information(A, seed=3) for _ in range(2))
+    first, again = (measured.sampled_information(A, seed=3) for _ in range(2))
     assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
 
 
@@ -237,7 +237,7 @@ def test_what_is_no_pattern_and_too_few_draws():
     with pytest.raises(ShapeError):
         measured.of_pattern(torch.ones(3, 3))
     with pytest.raises(ArgumentError, match="2 draws"):
-        measured.drawn_information(pattern(), n_draws=1)
+        measured.sampled_information(pattern(), n_draws=1)
 
 
 # -- loss ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.core.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.labs import step_by_step as lab
-from mha_viz.labs.inside import inside
+from mha_viz.labs.activations import record_activations
 from tests.making.families import build
 
 EVERYTHING = ("pattern", "z", "query", "key", "value")
@@ -22,7 +22,7 @@ def shipped(request):
 
 
 def walk(model, record, layer, head):
-    return lab.step_by_step(model, record, layer, head, inside(model, record, layer))
+    return lab.step_by_step(model, record, layer, head, record_activations(model, record, layer))
 
 
 def test_the_walk_ends_where_the_models_own_attention_does(shipped):
@@ -62,7 +62,7 @@ def test_every_step_follows_from_the_one_before(shipped):
 
 def test_the_module_gives_the_same_from_the_same_input(shipped):
     model, record = shipped
-    seen = inside(model, record, 1)
+    seen = record_activations(model, record, 1)
     made = MultiHeadAttention.from_layer(model, 1)(seen.X, causal=record.causal)
     torch.testing.assert_close(made.output, seen.output, atol=1e-5, rtol=1e-4)
 
@@ -70,7 +70,7 @@ def test_the_module_gives_the_same_from_the_same_input(shipped):
 def test_listening_leaves_the_model_as_it_was(shipped):
     model, record = shipped
     before = list(model.network.modules())
-    inside(model, record, 0)
+    record_activations(model, record, 0)
     assert list(model.network.modules()) == before
     assert torch.equal(model.trace(TEXT).pattern, record.pattern)
 
@@ -78,14 +78,14 @@ def test_listening_leaves_the_model_as_it_was(shipped):
 def test_a_second_sentence_goes_the_same_way():
     model = mv.load("tiny-bert")
     record = model.trace(TEXT, "It was asleep.", keep=EVERYTHING)
-    assert len(inside(model, record, 3).X) == len(record.tokens)
+    assert len(record_activations(model, record, 3).X) == len(record.tokens)
     assert walk(model, record, 3, 1).differences["output"][0] < 1e-5
 
 
 def test_a_text_that_was_cut_goes_the_same_way():
     model = mv.load("tiny-gpt2")
     record = model.trace("word " * 500, keep=EVERYTHING)
-    assert len(inside(model, record, 0).X) == len(record.tokens) == model.n_ctx
+    assert len(record_activations(model, record, 0).X) == len(record.tokens) == model.n_ctx
     assert walk(model, record, 2, 0).differences["output"][0] < 1e-4
 
 
@@ -139,7 +139,7 @@ def test_shared_layers_are_told_apart():
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
     model = AttentionModel(spread(network), tokenizer(pairs=True), name="albert")
     record = model.trace("the cat sat", keep=EVERYTHING)
-    inputs = [inside(model, record, layer).X for layer in range(3)]
+    inputs = [record_activations(model, record, layer).X for layer in range(3)]
     assert not torch.allclose(inputs[0], inputs[1])
     assert all(walk(model, record, i, 0).differences["output"][0] < 1e-4 for i in range(3))
 
@@ -180,11 +180,11 @@ def test_the_order_of_what_is_read_does_not_matter():
 
 def test_what_the_lab_does_not_take(shipped):
     model, record = shipped
-    seen = inside(model, record, 0)
+    seen = record_activations(model, record, 0)
     with pytest.raises(ArgumentError, match="head must lie"):
         lab.step_by_step(model, record, 0, 8, seen)
     with pytest.raises(ArgumentError, match="layer must lie"):
-        inside(model, record, 4)
+        record_activations(model, record, 4)
     for queries, keys in (((), ("a",)), (("a",), ("b",) * 9)):
         with pytest.raises(TextError, match="1 to 8 words"):
             lab.cross(queries, keys)

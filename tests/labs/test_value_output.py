@@ -9,7 +9,7 @@ import mha_viz as mv
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import value_output as lab
-from mha_viz.labs.inside import inside, spread
+from mha_viz.labs.activations import record_activations, spread
 from tests.making.families import build
 
 TEXT = "The old dog slept while the young cat watched."
@@ -25,7 +25,7 @@ def shipped(request):
 def test_two_matrices_and_their_product_write_the_same(shipped):
     model, record = shipped
     for layer in (0, 3):
-        seen, weights = inside(model, record, layer), model.attention_weights(layer)
+        seen, weights = record_activations(model, record, layer), model.attention_weights(layer)
         for head in range(record.n_heads):
             found = lab.two_ways(weights, head, record.pattern[layer, head], seen.Y)
             assert found.difference < 1e-5 * max(found.size, 1)
@@ -36,7 +36,7 @@ def test_two_matrices_and_their_product_write_the_same(shipped):
 def test_shared_value_heads_are_merged_with_their_own_query_head():
     model = build("llama")  # three key heads for six query heads
     record = model.trace("the cat sat on a mat", keep=EVERYTHING)
-    seen, weights = inside(model, record, 1), model.attention_weights(1)
+    seen, weights = record_activations(model, record, 1), model.attention_weights(1)
     for head in range(6):
         found = lab.two_ways(weights, head, record.pattern[1, head], seen.Y)
         torch.testing.assert_close(found.merged, record.head_output[1, head], atol=1e-4, rtol=1e-4)
@@ -99,7 +99,10 @@ def test_the_short_way_to_singular_values_finds_the_same(monkeypatch):
 def test_the_parts_sum_to_the_models_own_output(shipped):
     model, record = shipped
     for layer in range(record.n_layers):
-        weights, seen = spread(model.attention_weights(layer)), inside(model, record, layer)
+        weights, seen = (
+            spread(model.attention_weights(layer)),
+            record_activations(model, record, layer),
+        )
         found = lab.parts(record.z[layer], weights.W_O, weights.b_O)
         torch.testing.assert_close(found.total, seen.output, atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(found.outputs, record.head_output[layer])

@@ -42,7 +42,7 @@ def test_png_shows_the_colours_of_the_weights() -> None:
 
 def test_svg_is_xml_and_described() -> None:
     data = head_image(
-        softmax_rows(7, 7), TOKENS, TOKENS, format="svg", title="<L0>", caption=CAPTION
+        softmax_rows(7, 7), TOKENS, TOKENS, file_format="svg", title="<L0>", caption=CAPTION
     )
     root = ET.fromstring(data)
     texts = " ".join(root.itertext())
@@ -58,8 +58,8 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     texts, named = [f"a{sign}b", "c"], dict(title=f"t{sign}", caption=f"c{sign}d")
     head, grid = softmax_rows(2, 2), softmax_rows(1, 1, 2, 2)
     for picture in (
-        head_image(head, texts, texts, format="svg", **named),
-        grid_image(grid, format="svg", facts={(0, 0): texts[0]}, **named),
+        head_image(head, texts, texts, file_format="svg", **named),
+        grid_image(grid, file_format="svg", facts={(0, 0): texts[0]}, **named),
     ):
         shown = "".join(ET.fromstring(picture).itertext())
         assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
@@ -80,7 +80,7 @@ def test_grid_image(dark: bool) -> None:
     data = grid_image(pattern, title="all", dark=dark, facts=fact_texts(pattern.max((2, 3))))
     with Image.open(io.BytesIO(data)) as image:
         assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper(dark))
-    ET.fromstring(grid_image(pattern, format="svg", caption=CAPTION))
+    ET.fromstring(grid_image(pattern, file_format="svg", caption=CAPTION))
 
 
 def test_large_grids_have_a_limited_size() -> None:
@@ -91,7 +91,7 @@ def test_large_grids_have_a_limited_size() -> None:
 
 def test_files_refuse() -> None:
     with pytest.raises(ArgumentError, match="png"):
-        head_image(softmax_rows(2, 2), ["a", "b"], ["a", "b"], format="pdf")
+        head_image(softmax_rows(2, 2), ["a", "b"], ["a", "b"], file_format="pdf")
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:

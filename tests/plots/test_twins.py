@@ -123,7 +123,7 @@ def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
     found = head_order(APART)
     heat = similarity_matrix(signed, NAMES, found, n_heads=5, diverging=True).data[0]
     assert (heat.zmin, heat.zmax) == (-0.75, 0.75)
-    heat = similarity_matrix(signed, NAMES, found, n_heads=5, range=(-1, 1)).data[0]
+    heat = similarity_matrix(signed, NAMES, found, n_heads=5, limits=(-1, 1)).data[0]
     assert (heat.zmin, heat.zmax) == (-1, 1)
 
 

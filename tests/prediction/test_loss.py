@@ -15,7 +15,7 @@ from mha_viz.errors import (
     ShapeError,
     TextError,
 )
-from mha_viz.prediction.loss import losses, questions
+from mha_viz.prediction.loss import losses, prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.families import FAMILIES, build
 
@@ -64,20 +64,20 @@ def test_the_shipped_models_predict_better_than_chance():
 
 @pytest.mark.parametrize(("share", "step"), [(1.0, 1), (0.5, 2), (1 / 3, 3), (0.15, 7), (0.01, 8)])
 def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
-    asked = questions(models["bert"], OTHER, share)  # 8 words
-    assert len(asked.rows) == step
-    assert sorted(place for places in asked.places for place in places) == list(range(1, 9))
-    for row, places, answers in zip(asked.rows, asked.places, asked.answers, strict=True):
+    targets = prediction_targets(models["bert"], OTHER, share)  # 8 words
+    assert len(targets.rows) == step
+    assert sorted(place for places in targets.places for place in places) == list(range(1, 9))
+    for row, places, answers in zip(targets.rows, targets.places, targets.answers, strict=True):
         assert [i for i, token in enumerate(row.input_ids) if token == MASK] == list(places)
-        assert max(len(places) for places in asked.places) - len(places) <= 1
+        assert max(len(places) for places in targets.places) - len(places) <= 1
         assert answers == tuple(models["bert"].tokenizer(OTHER)["input_ids"][i] for i in places)
     found = losses(models["bert"], OTHER, masked_share=share)
     assert abs(found[0] - own_masked_loss(models["bert"], OTHER, step)) <= 1e-5
 
 
 def test_a_mask_that_was_typed_is_not_asked_for(models):
-    asked = questions(models["bert"], "the [MASK] sat on a mat", 1.0)
-    assert asked.places == ((1, 3, 4, 5, 6),)
+    targets = prediction_targets(models["bert"], "the [MASK] sat on a mat", 1.0)
+    assert targets.places == ((1, 3, 4, 5, 6),)
 
 
 # -- alone and together --------------------------------------------------------------------------
@@ -169,10 +169,10 @@ def test_nothing_to_predict(models):
 
 
 def test_a_long_text_is_cut_and_says_so(models):
-    asked = questions(models["gpt2"], ["cat " * 50, TEXT])
-    assert len(asked.answers[0]) == models["gpt2"].n_ctx - 1
-    assert asked.n_answers.tolist() == [models["gpt2"].n_ctx - 1, 5]
-    assert len(asked.notes) == 1 and "was cut" in asked.notes[0]
+    targets = prediction_targets(models["gpt2"], ["cat " * 50, TEXT])
+    assert len(targets.answers[0]) == models["gpt2"].n_ctx - 1
+    assert targets.n_answers.tolist() == [models["gpt2"].n_ctx - 1, 5]
+    assert len(targets.notes) == 1 and "was cut" in targets.notes[0]
 
 
 def test_models_without_a_loss():

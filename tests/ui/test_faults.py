@@ -29,13 +29,13 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.ui.session.faults import guarded
-    from mha_viz.ui.widgets.messages import shown
+    from mha_viz.ui.widgets.messages import stop_on_error
 
     @guarded
     def fall(what: str) -> None:
         raise KeyError(what)
 
-    with shown():
+    with stop_on_error():
         st.button("Fall", on_click=fall, args=("a secret",))
         st.markdown("The page goes on.")
 

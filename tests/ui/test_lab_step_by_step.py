@@ -104,12 +104,12 @@ def test_a_family_that_keeps_its_own_attention_gets_a_sentence(monkeypatch):
 
 def test_a_step_runs_no_model(monkeypatch):
     app = lab(KEY, text="The animal did not cross the street because it was too tired.")
-    calls = heavy(monkeypatch, "mha_viz.ui.learn.step_by_step.inside")
+    calls = heavy(monkeypatch, "mha_viz.ui.learn.step_by_step.record_activations")
     for _ in list(STEPS)[1:]:
         check(app.button(key=f"{KEY}-Next").click().run())
     assert app.button(key=f"{KEY}-Next").disabled and not calls
     app.selectbox(key="ask_layer").set_value(3).run()
-    assert calls == ["mha_viz.ui.learn.step_by_step.inside"]
+    assert calls == ["mha_viz.ui.learn.step_by_step.record_activations"]
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ def _page() -> None:
     import streamlit as st
     from tokenizers import Regex, normalizers
 
-    from mha_viz.ui.widgets.messages import shown
+    from mha_viz.ui.widgets.messages import stop_on_error
 
     chosen = st.radio("what", ["panic", "stop", "rerun"])
-    with shown():
+    with stop_on_error():
         if chosen == "panic":
             normalizers.Replace(Regex("(z+)+$"), "").normalize_str("z" * 40 + "!")
         elif chosen == "stop":

@@ -7,7 +7,7 @@ from mha_viz.core.metrics.baselines import Baseline, baselines, offset_pattern, 
 from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
 from mha_viz.core.metrics.focus import confidence, keys_for_mass
-from mha_viz.core.metrics.labels import LABELS, Found, Label, head_labels
+from mha_viz.core.metrics.labels import LABELS, EarnedLabel, Label, head_labels
 from mha_viz.core.metrics.layers import (
     capacity,
     coverage,
@@ -47,7 +47,7 @@ __all__ = [
     "METRICS",
     "RENAMED",
     "Baseline",
-    "Found",
+    "EarnedLabel",
     "Label",
     "Metric",
     "attention_flow",

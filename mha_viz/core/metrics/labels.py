@@ -36,10 +36,10 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Found:
+class EarnedLabel:
     """A label that a head has earned: its score, what it had to reach, and what it beat.
 
-    >>> Found(LABELS["self"], 0.9, 0.5, "uniform attention", 0.1).why
+    >>> EarnedLabel(LABELS["self"], 0.9, 0.5, "uniform attention", 0.1).why
     'Same position 0.9 (needs 0.5; uniform attention: 0.1)'
     """
 
@@ -90,7 +90,7 @@ _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near an
 
 def head_labels(
     scores: Mapping[str, Anything], baselines: Mapping[str, Baseline]
-) -> list[list[tuple[Found, ...]]]:
+) -> list[list[tuple[EarnedLabel, ...]]]:
     """The labels of every head: result[layer][head]; a head may have none.
 
     A score of "at least" must reach its threshold and lie above the baseline: the larger of
@@ -104,7 +104,7 @@ def head_labels(
         baselines: metric key -> Baseline, from `baselines`.
     """
     layers, heads = next(iter(scores.values())).shape
-    found: list[list[dict[str, Found]]] = [[{} for _ in range(heads)] for _ in range(layers)]
+    found: list[list[dict[str, EarnedLabel]]] = [[{} for _ in range(heads)] for _ in range(layers)]
     for label in LABELS.values():
         if label.metric not in scores:
             continue
@@ -118,7 +118,7 @@ def head_labels(
                 enough = score >= threshold if label.at_least else score <= threshold
                 better = score > baseline if label.at_least else score < baseline
                 if enough and better and not held.keys() & set(label.unless):
-                    held[label.key] = Found(label, score, threshold, name, baseline)
+                    held[label.key] = EarnedLabel(label, score, threshold, name, baseline)
     return [[tuple(held.values()) for held in row] for row in found]
 
 

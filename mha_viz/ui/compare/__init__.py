@@ -12,7 +12,7 @@ from mha_viz.ui.compare import alike, diversity, flow, layers, sides, twins
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import controls, words
-from mha_viz.ui.widgets.messages import shown
+from mha_viz.ui.widgets.messages import stop_on_error
 
 _SECTIONS = {
     "layers": layers.draw,
@@ -49,6 +49,6 @@ def draw(scene: Scene) -> None:
 @st.fragment
 def _section(scene: Scene) -> None:
     """A click reruns this and nothing else of the page."""
-    with shown():
+    with stop_on_error():
         _SECTIONS[state.current().section](scene)
         state.publish()

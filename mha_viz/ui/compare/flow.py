@@ -26,7 +26,13 @@ def draw(scene: Scene) -> None:
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else layers[-1]
     state.bound(
-        "upto", st.selectbox, "Up to layer", layers, width=120, format_func="L{}".format, shown=upto
+        "upto",
+        st.selectbox,
+        "Up to layer",
+        layers,
+        width=120,
+        format_func="L{}".format,
+        displayed=upto,
     )
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
@@ -52,7 +58,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     query = chosen if chosen in places else places[-1]
     state.bound(
         "query", st.selectbox, "Into which token", places, width=260,
-        format_func=lambda i: f"{i} · {labels[i]}", shown=query,
+        format_func=lambda i: f"{i} · {labels[i]}", displayed=query,
     )  # fmt: skip
     lines = {"rollout": rollout[query]}
     try:

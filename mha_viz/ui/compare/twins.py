@@ -28,7 +28,7 @@ NOT_TO_CONCLUDE = {
 }
 
 
-class _Found(NamedTuple):
+class _Comparison(NamedTuple):
     """What a matrix of heads says, whichever head is chosen.
 
     Args:
@@ -50,7 +50,7 @@ def draw(scene: Scene) -> None:
     view = state.current()
     found = reporting.remembered(
         scene, "twins", view.measure, view.order,
-        make=lambda: _find(scene, view.measure, view.order),
+        make=lambda: _compare(scene, view.measure, view.order),
     )  # fmt: skip
     if found is None:
         st.info(_why_not(scene, view.measure))
@@ -72,7 +72,7 @@ def draw(scene: Scene) -> None:
     chosen_pair(scene)
 
 
-def _find(scene: Scene, measure: str, order: str) -> _Found | None:
+def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     """None where the measure is not defined for any two heads."""
     matrix = reporting.likeness(scene, measure)
     apart = np.clip(1 - np.abs(matrix) if measure in LIKENESS else matrix, 0.0, None)
@@ -80,7 +80,7 @@ def _find(scene: Scene, measure: str, order: str) -> _Found | None:
         return None
     clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
     nearest = nearest_twins(apart, scene.record.n_heads)
-    return _Found(matrix, apart, clustering, *classical_mds(apart), nearest)
+    return _Comparison(matrix, apart, clustering, *classical_mds(apart), nearest)
 
 
 def _controls(scene: Scene) -> None:
@@ -101,12 +101,12 @@ def _controls(scene: Scene) -> None:
         )
 
 
-def _matrix(scene: Scene, found: _Found) -> None:
+def _matrix(scene: Scene, found: _Comparison) -> None:
     view = state.current()
     metric, names = METRICS[view.measure], words.names(scene)
     figure = similarity_matrix(
         found.matrix, names, found.clustering, n_heads=scene.record.n_heads, title=metric.title,
-        unit=words.unit_of(view.measure), range=_span(view.measure),
+        unit=words.unit_of(view.measure), limits=_span(view.measure),
         diverging=view.measure == "correlation", clusters=view.clusters,
         selected=(view.layer, view.head), pair=chosen_places(scene), dark=look.dark(),
     )  # fmt: skip
@@ -120,7 +120,7 @@ def _matrix(scene: Scene, found: _Found) -> None:
     )  # fmt: skip
 
 
-def _map(scene: Scene, found: _Found, groups: np.ndarray) -> None:
+def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     view = state.current()
     figure = head_map(
         found.places, words.names(scene), scene.record.n_heads, explained=found.explained,

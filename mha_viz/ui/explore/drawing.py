@@ -16,14 +16,13 @@ from mha_viz.plots.frame import quantity
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.scene import Facts, Scene
+from mha_viz.ui.session.scene import Facts, Scene, displayed_record
 from mha_viz.ui.session.scene import compute as compute
 from mha_viz.ui.session.scene import fit_head as fit_head
-from mha_viz.ui.session.scene import shown as shown_record
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import controls, exports, folded, words
 from mha_viz.ui.widgets.head_grid import head_grid
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import grid_payload
 
@@ -80,9 +79,9 @@ def heads(scene: Scene) -> None:
 @st.fragment
 def _heads(scene: Scene, urls: exports.Urls) -> None:
     """A click reruns this and nothing else of the page; `urls` live until the page runs again."""
-    with shown():
+    with stop_on_error():
         view = state.current()
-        record = shown_record(scene, view)
+        record = displayed_record(scene, view)
         _status(scene, record)
         _all_heads(scene, record, exports.exact_url(record, view, urls))
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -10,10 +10,10 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import objective
 from mha_viz.ui.intervene import effect, importance, pruning, switches
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 NO_HEAD = (
     "This checkpoint predicts no tokens: it has no language-model head, so there is no prediction "
@@ -77,8 +77,8 @@ def _now(scene: Scene, drawn: tuple[str, int, int]) -> None:
     view = state.current()
     if (view.text, view.layer, view.head) != drawn:  # a word was masked, another head framed
         st.rerun()
-    with shown():
+    with stop_on_error():
         switches.draw(scene)
-        with said():
+        with continue_on_error():
             effect.draw(scene)
         state.publish()

@@ -15,7 +15,7 @@ from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.text.vocabulary import id_of
 from mha_viz.ui.intervene import gaps, going_on
 from mha_viz.ui.intervene.going_on import told_apart
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
@@ -52,7 +52,7 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
         _bars(scene, found)
     if found.before.objective == "causal":
         _losses(scene, found)
-        with said():
+        with continue_on_error():
             going_on.draw(scene, model, intervention(state.current()))
 
 
@@ -82,7 +82,7 @@ def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
     found: list[int | None] = []
     for typed in (state.current().target, state.current().against):
         found.append(None)
-        with said():
+        with continue_on_error():
             if typed.strip():
                 found[-1] = id_of(model.tokenizer, typed, before.spaced)
     if found[0] is None and found[1] is not None:

@@ -56,10 +56,10 @@ def _words(scene: Scene) -> dict[int, str]:
     for token in scene.record.tokens:
         if token.word is not None and not token.segment and not token.is_special:
             pieces[token.word] = pieces.get(token.word, "") + token.text
-    shown: dict[int, str] = {}
+    choices: dict[int, str] = {}
     for word, label in list(pieces.items())[:MOST]:
         name = plain(label)
-        while name in shown.values():
+        while name in choices.values():
             name += "\u2060"
-        shown[word] = name
-    return shown
+        choices[word] = name
+    return choices

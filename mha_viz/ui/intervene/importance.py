@@ -8,13 +8,13 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, reporting, state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import figures, look, words
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
@@ -54,7 +54,7 @@ def draw(scene: Scene) -> None:
 
     No fragment: a button in one does not end the run that it is drawn in, and Stop must.
     """
-    with shown():
+    with stop_on_error():
         st.subheader("Which heads matter", anchor=False)
         _texts(scene)
         state.bound(
@@ -62,7 +62,7 @@ def draw(scene: Scene) -> None:
             format_func={"ablation": "Each head off, one at a time",
                          "gradient": "Gradient of the loss"}.__getitem__,
         )  # fmt: skip
-        with said():
+        with continue_on_error():
             _measure(scene)
         found = known(scene, state.current().method)
         if found is not None:

@@ -15,10 +15,10 @@ from mha_viz.ui.widgets.messages import plain
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def continue_on_error() -> Iterator[None]:
     """Say an error that the user can mend; the page goes on below it.
 
-    `messages.shown` ends the page instead, and would take away what is needed to mend it.
+    `messages.stop_on_error` ends the page instead, and would take away what is needed to mend it.
     """
     try:
         yield

@@ -13,11 +13,11 @@ from mha_viz.interventions.pruning import Order, PruningCurve, pruning_curve
 from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.ui.intervene.importance import KEPT, UNIT, texts
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, words
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.theme import format_number
 
 ORDERS: dict[Order, str] = {
@@ -28,15 +28,15 @@ ORDERS: dict[Order, str] = {
 }
 N_SEEDS = 5
 N_DRAWS = 100
-Found = tuple[dict[Order, PruningCurve], Robustness]
+Measured = tuple[dict[Order, PruningCurve], Robustness]
 
 
 def draw(scene: Scene) -> None:
     """A button, the curves, and the distribution. No fragment, as in importance.py."""
-    with shown():
+    with stop_on_error():
         st.subheader("How many heads can go", anchor=False)
         found = None
-        with said():
+        with continue_on_error():
             found = _measured(scene)
         if found is None:
             st.caption(
@@ -49,11 +49,11 @@ def draw(scene: Scene) -> None:
         _draws(scene, draws)
 
 
-def _measured(scene: Scene) -> Found | None:
+def _measured(scene: Scene) -> Measured | None:
     """What has been measured for the present model and texts; measured where the button says."""
     view, chosen = state.current(), texts(scene)
     key = (view.model, view.device, view.dtype, chosen)
-    held: dict[Any, Found] = st.session_state.setdefault("measured_pruning", {})
+    held: dict[Any, Measured] = st.session_state.setdefault("measured_pruning", {})
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         model = memory.model(view.model, view.device, view.dtype)
         bar, stop = st.progress(0.0, "Pruning …"), st.empty()
@@ -69,7 +69,9 @@ def _measured(scene: Scene) -> Found | None:
     return held.get(key)
 
 
-def _work(model: AttentionModel, chosen: list[str], tell: Callable[[float, str], object]) -> Found:
+def _work(
+    model: AttentionModel, chosen: list[str], tell: Callable[[float, str], object]
+) -> Measured:
     parts = len(ORDERS) + 1
 
     def telling(part: int, what: str) -> Callable[[int, int], None]:

@@ -22,7 +22,7 @@ from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import look, picking, words
 from mha_viz.ui.widgets.head_grid import head_grid
-from mha_viz.ui.widgets.messages import shown
+from mha_viz.ui.widgets.messages import stop_on_error
 from mha_viz.web.theme import format_number
 
 _GAMES = 8  # that a session remembers
@@ -86,7 +86,7 @@ def _predict(choices: Choices, scene: Scene) -> None:
 
 @st.fragment
 def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) -> None:
-    with shown():
+    with stop_on_error():
         if not found:
             st.info("There is no answer to these tasks on this model and text. Choose others.")
             return

@@ -30,7 +30,7 @@ from mha_viz.labs.find_the_head import (
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
@@ -182,7 +182,7 @@ def measure_loss(scene: Scene, tasks: tuple[str, ...]) -> bool:
     """The button for tasks that need every head switched off; whether the game can begin."""
     if not any(BY_KEY[key].needs == "loss" for key in tasks) or _known(scene) is not None:
         return True
-    with said():
+    with continue_on_error():
         _measure(scene)
     return any(BY_KEY[key].needs != "loss" for key in tasks)
 

@@ -15,7 +15,7 @@ from mha_viz.ui.learn.choices import Choices, numbers
 from mha_viz.ui.learn.contents import LABS, Lab
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages import shown
+from mha_viz.ui.widgets.messages import stop_on_error
 
 P = ParamSpec("P")
 
@@ -28,11 +28,11 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 
     @st.fragment
     @wraps(draw)
-    def drawn(*args: P.args, **options: P.kwargs) -> None:
-        with shown():
+    def fragment(*args: P.args, **options: P.kwargs) -> None:
+        with stop_on_error():
             draw(*args, **options)
 
-    return drawn
+    return fragment
 
 
 def sidebar() -> None:

@@ -119,7 +119,7 @@ def _told(found: lab.Film) -> str:
 
 @st.fragment
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
-    with messages.shown():
+    with messages.stop_on_error():
         st.subheader("The film", anchor=False)
         moment = choices.bound(
             "moment", st.slider, "Scrub through it: 0 is the start, 1 the end", 0.0, 1.0,

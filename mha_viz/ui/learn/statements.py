@@ -24,7 +24,7 @@ from mha_viz.labs.statements import (
 from mha_viz.labs.statements_measured import HARMED, of_loss, of_outputs, of_pattern, of_weights
 from mha_viz.plots.layers import layer_lines
 from mha_viz.ui.explore import drawing
-from mha_viz.ui.intervene.notices import said
+from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
@@ -217,7 +217,7 @@ def _picture(
     if sides.exact:
         lines[statement.left] = sides.left
     else:
-        low, high = sides.drawn or (sides.low, sides.high)
+        low, high = sides.sampled or (sides.low, sides.high)
         lines |= {f"{statement.left}, at least": low, f"{statement.left}, at most": high}
     lines[statement.right] = sides.right
     if random is not None:
@@ -243,7 +243,7 @@ def _failure(choices: Choices, scene: Scene) -> None:
     statement, layer = STATEMENTS[-1], state.current().layer
     with st.container(border=True):
         frame.step(f"{len(STATEMENTS)}. {statement.title}", statement.says, statement.formula)
-        with said():
+        with continue_on_error():
             _measure(scene)
         known = _known_failure(scene)
         if known is None:

@@ -22,7 +22,7 @@ Numbers = Mapping[str, float]
 
 def sides_in_words(statement: Statement, sides: Sides, layer: int) -> str:
     """Both sides in a layer; what is not exactly known as an interval."""
-    low, high = sides.drawn or (sides.low, sides.high)
+    low, high = sides.sampled or (sides.low, sides.high)
     ends = [short(float(end[layer])) for end in (low, high)]
     right = float(sides.right[layer])
     if words.UNDEFINED in ends or math.isnan(right):
@@ -89,7 +89,7 @@ def why(
 
 
 def _numbers(sides: Sides, layer: int) -> dict[str, float]:
-    low, high = sides.drawn or (sides.low, sides.high)
+    low, high = sides.sampled or (sides.low, sides.high)
     values = {"left": sides.left, "right": sides.right, "low": sides.low, "high": sides.high,
               "drawn_low": low, "drawn_high": high} | sides.more  # fmt: skip
     return {name: float(values[name][layer]) for name in values}

@@ -9,17 +9,17 @@ import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.labs.inside import Inside, inside
+from mha_viz.labs.activations import LayerActivations, record_activations
 from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among, switch
-from mha_viz.ui.learn.step_tables import STEPS, shown_step
+from mha_viz.ui.learn.step_tables import STEPS, step_table
 from mha_viz.ui.learn.step_windows import one_step
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import picking, words
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 SENTENCES = (
     ("write", "Queries from", "le chat dort"),
@@ -99,15 +99,17 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
             state.bound(name, st.selectbox, name.capitalize(), list(range(count)), width=85,
                         format_func=f"{letter}{{}}".format)  # fmt: skip
     view = state.current()
-    found = step_by_step(model, record, view.layer, view.head, inside_of(scene, model, view.layer))
-    one_step(choices, scene, shown_step(_chosen_step(choices), found, record, view.head), found)
+    found = step_by_step(
+        model, record, view.layer, view.head, activations_of(scene, model, view.layer)
+    )
+    one_step(choices, scene, step_table(_chosen_step(choices), found, record, view.head), found)
 
 
-def inside_of(scene: Scene, model: AttentionModel, layer: int) -> Inside:
+def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:
     """What went into a layer of this run and came out of it; kept for a while."""
     return memory.cache().get(
-        (scene.key, "inside", layer),
-        lambda: inside(model, scene.record, layer),
+        (scene.key, "activations", layer),
+        lambda: record_activations(model, scene.record, layer),
         lambda seen: 4 * sum(part.numel() for part in (seen.X, seen.Y, seen.output)),
     )
 
@@ -163,7 +165,7 @@ def _cross(choices: Choices) -> None:
         turned = choices.bound("turned", st.toggle, "Reverse what is read", default=False,
                                read=switch)  # fmt: skip
     queries, keys = (words_of(text) for text in texts)
-    with shown(), _apart():
+    with stop_on_error(), _apart():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
     choices.publish()
 

@@ -38,7 +38,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Shown:
+class StepTable:
     """One step. With left and right: result = left right + bias; with left alone it is changed
     place by place, and `cell` says how."""
 

@@ -9,7 +9,7 @@ import torch
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.labs.step_by_step import Steps, project
-from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
+from mha_viz.ui.learn.step_parts import Axis, Matrix, StepTable
 from mha_viz.web.theme import format_number
 
 STEPS = {
@@ -19,7 +19,7 @@ STEPS = {
 }  # fmt: skip
 
 
-def shown_step(key: str, found: Steps, record: AttentionRecord, head: int) -> Shown:
+def step_table(key: str, found: Steps, record: AttentionRecord, head: int) -> StepTable:
     """A step by its key."""
     return _Walk(found, record, head).step(key)
 
@@ -39,12 +39,12 @@ class _Walk:
         names = [f"H{i}·{j}" for i in range(n_heads) for j in range(width)]
         self.joined = Axis("joined", "column of all heads", names)
 
-    def step(self, key: str) -> Shown:
-        made: Shown = getattr(self, f"_{key}")()
+    def step(self, key: str) -> StepTable:
+        made: StepTable = getattr(self, f"_{key}")()
         return made
 
-    def _x(self) -> Shown:
-        return Shown(
+    def _x(self) -> StepTable:
+        return StepTable(
             "x", 0, "The tokens as this layer reads them",
             "A row for each token, d_model numbers wide: embeddings in the first layer, later what "
             "the layers before have added, after the norm where one stands before attention.",
@@ -58,24 +58,24 @@ class _Walk:
         return ["Cross attention: queries come from the decoder’s tokens, keys and values from the "
                 "encoder’s output."]  # fmt: skip
 
-    def _q(self) -> Shown:
+    def _q(self) -> StepTable:
         return self._projected(
             "q", "Q", "query", "What each token asks for. The same matrix for every token turns "
             "its d_model numbers into the d_k numbers of this head’s query.",
         )  # fmt: skip
 
-    def _k(self) -> Shown:
+    def _k(self) -> StepTable:
         return self._projected(
             "k", "K", "key", "What each token can be found by. As wide as the queries, because "
             "the two will be compared.",
         )  # fmt: skip
 
-    def _v(self) -> Shown:
+    def _v(self) -> StepTable:
         return self._projected(
             "v", "V", "value", "What each token hands over to whoever looks at it.",
         )  # fmt: skip
 
-    def _projected(self, key: str, letter: str, name: str, statement: str) -> Shown:
+    def _projected(self, key: str, letter: str, name: str, statement: str) -> StepTable:
         weights, read = self.found.weights, letter != "Q"
         tokens = self.found.seen.Y if read else self.found.seen.X
         rows = self.keys if read else self.queries
@@ -87,7 +87,7 @@ class _Walk:
         made = project(tokens, weight[None], None if bias is None else bias[None])[0]
         source = "Y" if read and self.record.is_cross else "X"
         added = "" if bias is None else f" + b^{letter}_i"
-        return Shown(
+        return StepTable(
             key, 0, f"{letter}: each token’s {name}", statement,
             f"{letter}_i = {source} W^{letter}_i{added}",
             Matrix(f"{letter}", made, rows, columns),
@@ -116,10 +116,10 @@ class _Walk:
         return [f"After the matrix this model changes its {name} once more (rotary positions, a "
                 f"norm or a scale; difference {gap}). The next steps take its own."]  # fmt: skip
 
-    def _scores(self) -> Shown:
+    def _scores(self) -> StepTable:
         found = self.found
         changed = [note for name in ("query", "key") for note in self._own(name)]
-        return Shown(
+        return StepTable(
             "scores", 1, "Every query against every key",
             "One number for each pair of tokens: large where query and key point the same way.",
             r"Q_i K_i^\top",
@@ -128,7 +128,7 @@ class _Walk:
             Matrix("Kᵀ", found.key.T, self.inner, self.keys), notes=changed,
         )  # fmt: skip
 
-    def _scale(self) -> Shown:
+    def _scale(self) -> StepTable:
         found, d_k = self.found, self.found.query.shape[1]
         usual = abs(found.scale - d_k**-0.5) <= 1e-6
         factor = format_number(found.scale)
@@ -136,7 +136,7 @@ class _Walk:
             f"This model does not divide by √d_k here: its factor is {factor}, and 1/√{d_k} would "
             f"be {format_number(d_k**-0.5)}."
         ]  # fmt: skip
-        return Shown(
+        return StepTable(
             "scale", 1, "Divide by √d_k" if usual else f"Times {factor}",
             "Sums of more products are larger: the factor keeps softmax from becoming a hard "
             "choice, however wide the head is (lab 1).",
@@ -146,7 +146,7 @@ class _Walk:
             cell=lambda row, column: f"{format_number(found.dots[row, column])} × {factor} =",
         )  # fmt: skip
 
-    def _mask(self) -> Shown:
+    def _mask(self) -> StepTable:
         found = self.found
         hidden = int(torch.isinf(found.masked).sum())
         statement = (
@@ -155,7 +155,7 @@ class _Walk:
             if found.causal
             else "Every token may see every other one here: nothing is masked."
         )
-        return Shown(
+        return StepTable(
             "mask", 1, "The mask", statement,
             r"s_{qk} = -\infty \quad \text{for } k > q" if found.causal else "",
             Matrix("masked scores", found.masked, self.queries, self.keys),
@@ -164,7 +164,7 @@ class _Walk:
             else "stays",
         )  # fmt: skip
 
-    def _softmax(self) -> Shown:
+    def _softmax(self) -> StepTable:
         found = self.found
 
         def cell(row: int, column: int) -> str:
@@ -175,7 +175,7 @@ class _Walk:
                 return "exp(−∞) is"
             return f"exp({score}) over the sum of exp(score) in its row of {len(found.key)} keys ="
 
-        return Shown(
+        return StepTable(
             "softmax", 1, "Softmax: weights that sum to 1",
             "Row by row: exp makes every score positive, dividing by the row’s sum makes them "
             "shares of 1. These are the attention weights that every picture of a head shows.",
@@ -185,9 +185,9 @@ class _Walk:
             notes=self._own("pattern"), cell=cell,
         )  # fmt: skip
 
-    def _values(self) -> Shown:
+    def _values(self) -> StepTable:
         found = self.found
-        return Shown(
+        return StepTable(
             "values", 1, "The weighted mean of the values",
             "Each query takes of every token’s value as much as its weight says.",
             r"z_i = A_i V_i", Matrix("z", found.z[self.head], self.queries, self.value),
@@ -195,7 +195,7 @@ class _Walk:
             Matrix("V", found.value, self.keys, self.value), notes=self._own("value"),
         )  # fmt: skip
 
-    def _concat(self) -> Shown:
+    def _concat(self) -> StepTable:
         found = self.found
         n_heads, _, width = found.z.shape
 
@@ -203,7 +203,7 @@ class _Walk:
             i, j = divmod(column, width)
             return f"nothing is computed, it is head {i}’s number {j}:"
 
-        return Shown(
+        return StepTable(
             "concat", 2, "All heads side by side",
             f"Every head has done the same with its own matrices. Per token, their {width} numbers "
             f"are put in a row: {n_heads} × {width} = {n_heads * width}.",
@@ -211,9 +211,9 @@ class _Walk:
             Matrix("all heads", found.joined, self.queries, self.joined), cell=cell,
         )  # fmt: skip
 
-    def _output(self) -> Shown:
+    def _output(self) -> StepTable:
         found, bias = self.found, self.found.weights.b_O
-        return Shown(
+        return StepTable(
             "output", 3, "W_O mixes the heads",
             "Up to here heads did not know of each other. W_O turns their row of numbers into what "
             "is added to the token.",
@@ -223,7 +223,7 @@ class _Walk:
             Matrix("W_O", found.W_O, self.joined, self.model), bias,
         )  # fmt: skip
 
-    def _compare(self) -> Shown:
+    def _compare(self) -> StepTable:
         found = self.found
         gap, size = found.differences["output"]
         close = gap <= 1e-3 * max(size, 1e-6)
@@ -233,7 +233,7 @@ class _Walk:
             judged = "That is what coarser numbers than float32 round, where the model uses them."
         else:
             judged = "That is more than rounding: see below which step differs."
-        return Shown(
+        return StepTable(
             "compare", 3, "Beside the model’s own output",
             f"The model’s own attention output was caught while it ran. Largest difference: "
             f"**{gap:.2g}**, where the largest number is {format_number(size)}. {judged}",

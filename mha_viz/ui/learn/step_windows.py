@@ -9,7 +9,7 @@ import torch
 from mha_viz.labs.step_by_step import Steps, cell
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.step_parts import Axis, Matrix, Shown
+from mha_viz.ui.learn.step_parts import Axis, Matrix, StepTable
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
@@ -22,7 +22,7 @@ _WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well
 STAGES = ("PROJECT", "COMPUTE", "CONCATENATE", "PROJECT")
 
 
-def one_step(choices: Choices, scene: Scene, step: Shown, found: Steps) -> None:
+def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> None:
     """Where it belongs, what it says, its matrices around a chosen cell, and that cell."""
     view = state.current()
     names = [f"**{name}**" if i == step.stage else name for i, name in enumerate(STAGES)]
@@ -43,7 +43,7 @@ def one_step(choices: Choices, scene: Scene, step: Shown, found: Steps) -> None:
         if step.right is not None:
             _window(choices, "right", step.right, blocks, terms, column=column)
         _window(choices, "result", step.result, blocks, terms, cell=(row, column), step=step)
-    _said(step, row, column)
+    _explain_cell(step, row, column)
     _left_out(step, blocks)
     _whole(choices, step)
     if step.key == "concat":
@@ -83,7 +83,7 @@ def _place(choices: Choices, axis: Axis, label: str) -> int:
     )
 
 
-def _terms_from(choices: Choices, step: Shown) -> int:
+def _terms_from(choices: Choices, step: StepTable) -> int:
     """Where the window into the summed-over axis begins."""
     if step.right is None or step.left is None or step.left.columns.size <= WINDOW:
         return 0
@@ -107,7 +107,7 @@ def _block(place: int, size: int) -> slice:
 def _window(
     choices: Choices, key: str, matrix: Matrix, blocks: dict[str, slice], terms: int, *,
     row: int | None = None, column: int | None = None, cell: tuple[int, int] | None = None,
-    step: Shown | None = None,
+    step: StepTable | None = None,
 ) -> None:  # fmt: skip
     """Up to 8 x 8 numbers of a matrix, with the chosen row, column or cell framed."""
     inner = slice(terms, terms + WINDOW)
@@ -130,7 +130,7 @@ def _window(
     )  # fmt: skip
 
 
-def _made_of(step: Shown) -> str:
+def _made_of(step: StepTable) -> str:
     """Which row and which column made a cell of the result, which fill in {row} and {column}."""
     if step.left is None:
         return ""
@@ -139,7 +139,7 @@ def _made_of(step: Shown) -> str:
     return f"row {{row}} of {step.left.title} · column {{column}} of {step.right.title}"
 
 
-def _said(step: Shown, row: int, column: int) -> None:
+def _explain_cell(step: StepTable, row: int, column: int) -> None:
     """The chosen cell as the sum of its products, or what else makes it."""
     names = step.result.rows.names[row], step.result.columns.names[column]
     value = format_number(step.result.values[row, column])
@@ -164,17 +164,17 @@ def _signed(value: float) -> str:
     return f"({text})" if value < 0 else text
 
 
-def _left_out(step: Shown, blocks: dict[str, slice]) -> None:
-    said = []
+def _left_out(step: StepTable, blocks: dict[str, slice]) -> None:
+    cut = []
     for axis in (step.result.rows, step.result.columns):
         part = blocks[axis.name]
         if part.stop - part.start < axis.size:
-            said.append(f"{axis.title} {part.start}–{part.stop - 1} of {axis.size}")
-    if said:
-        st.caption(f"Written out: {', '.join(said)}. Choose another cell to see others.")
+            cut.append(f"{axis.title} {part.start}–{part.stop - 1} of {axis.size}")
+    if cut:
+        st.caption(f"Written out: {', '.join(cut)}. Choose another cell to see others.")
 
 
-def _whole(choices: Choices, step: Shown) -> None:
+def _whole(choices: Choices, step: StepTable) -> None:
     """All of a result that the window cuts, as coloured cells."""
     rows, columns = step.result.values.shape
     if max(rows, columns) <= WINDOW or max(rows, columns) > _WHOLE:
@@ -188,7 +188,7 @@ def _whole(choices: Choices, step: Shown) -> None:
     )  # fmt: skip
 
 
-def _all_heads(choices: Choices, found: Steps, step: Shown) -> None:
+def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
     """Each head's z, side by side as the concatenation has them."""
     n_heads, n, width = found.z.shape
     if n > _WHOLE or width > 128 or n_heads > 20:

@@ -91,7 +91,7 @@ def _task(choices: Choices) -> tuple[int, int, int, int]:
     return n_steps, seed, d_model, n_values
 
 
-def _said(settings: tuple[int, ...]) -> str:
+def _settings_text(settings: tuple[int, ...]) -> str:
     n_steps, seed, d_model, n_values = settings
     return f"{n_steps} steps, seed {seed}, d_model {d_model}, {n_values} values"
 
@@ -108,9 +108,9 @@ def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> Non
             f"{100 / n_values:g}% of the time for each)."
         )
     figures.show(
-        _accuracy(runs, "Both values right", n_values, _said(settings)),
+        _accuracy(runs, "Both values right", n_values, _settings_text(settings)),
         key=choices.key("few"), name="One head and two heads",
-        table=_curve_table(runs), caption=f"{N_SEEDS} runs each; {_said(settings)}",
+        table=_curve_table(runs), caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
         how_to_read=f"Share of 1,000 unseen texts. Each line is the mean of {N_SEEDS} runs, its "
         "band reaches from the worst to the best. The dotted line: one value right, the other "
         "guessed.",
@@ -220,7 +220,7 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
             {"both values right": (heads, [float(final[n].mean()) for n in heads])},
             bands={"both values right": ([float(final[n].min()) for n in heads],
                                          [float(final[n].max()) for n in heads])},
-            title="Accuracy against heads", note=_said(settings), x_title="heads",
+            title="Accuracy against heads", note=_settings_text(settings), x_title="heads",
             y_title="share of texts", x_axis="log", more=dict(xaxis=ticks(heads)),
             dark=look.dark(),
         ),
@@ -230,7 +230,7 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
             "parameters": [runs[n].n_parameters for n in heads],
             **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
         }),
-        caption=f"{N_SEEDS} runs each; {_said(settings)}",
+        caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
         how_to_read=f"Mean of {N_SEEDS} runs after the last step; the band reaches from the worst "
         "to the best. Every layer has the same width and as many parameters.",
     )  # fmt: skip
@@ -250,7 +250,7 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
             "largest rank of scores": [widest[n][0] for n in heads],
             "largest rank of weights": [widest[n][1] for n in heads],
         }),
-        caption=f"64 questions × 64 tokens, float64; {_said(settings)}",
+        caption=f"64 questions × 64 tokens, float64; {_settings_text(settings)}",
         how_to_read="The rank of the scores never exceeds d_head: the two lines lie on each "
         "other. Softmax is not linear and raises the rank again (64 is the most here), but it "
         "cannot bring back an order of the tokens that the scores do not have.",

@@ -10,7 +10,7 @@ from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
-from mha_viz.labs.inside import Inside, spread
+from mha_viz.labs.activations import LayerActivations, spread
 from mha_viz.labs.value_output import (
     Parts,
     Spectrum,
@@ -24,11 +24,11 @@ from mha_viz.plots.bars import token_bars
 from mha_viz.plots.curves import curves
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.learn.step_by_step import inside_of
+from mha_viz.ui.learn.step_by_step import activations_of
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, picking, words
-from mha_viz.ui.widgets.messages import plain, shown
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -46,7 +46,7 @@ def draw(choices: Choices) -> None:
 
 @st.fragment
 def _lab(choices: Choices, scene: Scene) -> None:
-    with shown():
+    with stop_on_error():
         record = scene.record
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for name, count, letter in (
@@ -57,7 +57,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
         view = state.current()
         model = memory.model(view.model, view.device, view.dtype)
         weights = model.attention_weights(view.layer, record.part)
-        seen = inside_of(scene, model, view.layer)
+        seen = activations_of(scene, model, view.layer)
         _merged(choices, record, weights, seen)
         _bill(choices, model, weights)
         _rank(choices, scene, weights)
@@ -72,7 +72,7 @@ def _lab(choices: Choices, scene: Scene) -> None:
 
 
 def _merged(
-    choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: Inside
+    choices: Choices, record: AttentionRecord, weights: AttentionWeights, seen: LayerActivations
 ) -> None:
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
@@ -205,7 +205,9 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
 # -- all heads of a layer --------------------------------------------------------------------------
 
 
-def _parts(choices: Choices, scene: Scene, found: Parts, seen: Inside, has_bias: bool) -> None:
+def _parts(
+    choices: Choices, scene: Scene, found: Parts, seen: LayerActivations, has_bias: bool
+) -> None:
     view, record = state.current(), scene.record
     plus = " + b^O" if has_bias else ""
     frame.step(

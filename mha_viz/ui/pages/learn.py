@@ -41,10 +41,10 @@ def page(lab: Lab) -> Callable[[], None]:
         choices = Choices(lab)
         frame.begin(lab)
         problems = st.container()
-        with messages.shown():
+        with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
         with problems:  # where a text is picked, some have been said beside it
-            messages.problems(st.session_state.said if lab.uses_text else ())
+            messages.problems(st.session_state.shown_problems if lab.uses_text else ())
         frame.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")

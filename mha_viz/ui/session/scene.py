@@ -125,7 +125,7 @@ def _of(view: View) -> Scene:
     return Scene(view.model, view.device, view.dtype, view.part, view.text, pair)
 
 
-def shown(scene: Scene, view: View) -> AttentionRecord:
+def displayed_record(scene: Scene, view: View) -> AttentionRecord:
     """The record as the view wants it: sub-words merged, tokens left out."""
     options = (view.words, view.no_special, view.no_first)
     if not any(options):

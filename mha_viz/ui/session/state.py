@@ -192,12 +192,12 @@ def bound(
     widget: Callable[..., T],
     *args: Any,
     also: Callable[[], None] | None = None,
-    shown: Any = None,
+    displayed: Any = None,
     **options: Any,
 ) -> T:
     """A widget that shows `view.name` and writes what the user chooses back into it.
 
-    `also` is called after that. `shown` stands in the widget instead, and is not written.
+    `also` is called after that. `displayed` stands in the widget instead, and is not written.
     """
 
     def take(value: Any) -> None:
@@ -206,7 +206,7 @@ def bound(
         if also is not None:
             also()
 
-    value = getattr(current(), name) if shown is None else shown
+    value = getattr(current(), name) if displayed is None else displayed
     return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
 
 

@@ -62,7 +62,7 @@ def _files(scene: Scene, grid: GridBytes) -> None:
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
         # Streamlit keeps what makes a file: not the record, which is asked for with the file.
-        return lambda: make(scenes.shown(scene, view))
+        return lambda: make(scenes.displayed_record(scene, view))
 
     files: tuple[tuple[str, str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
         ("Head as PNG", "png", "image/png", lambda record: _image(record, view, "png")),
@@ -143,7 +143,7 @@ def csv(record: AttentionRecord, view: View) -> bytes:
 def _image(record: AttentionRecord, view: View, form: str) -> bytes:
     return head_image(
         record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
+        file_format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
         scale=view.scale,
     )  # fmt: skip
 

@@ -30,7 +30,7 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Exports:
     """What the table and the files are made from, whenever that is."""
 
     figure: Callable[[], go.Figure]
@@ -102,7 +102,7 @@ def explain(
         figure: makes the picture as a figure, for the files; called when somebody opens Export.
     """
     st.caption(f"**How to read.** {plain(how_to_read)}")
-    _below(_Shown(figure, table, name, caption, look.dark(), key))
+    _below(_Exports(figure, table, name, caption, look.dark(), key))
 
 
 def numbers_and_files(
@@ -121,66 +121,69 @@ def numbers_and_files(
         table: for the files only.
         title, draw: what there is in place of "As a table"; drawn while it is open.
     """
-    _below(_Shown(figure, table, name, caption, look.dark(), key, title, draw))
+    _below(_Exports(figure, table, name, caption, look.dark(), key, title, draw))
 
 
 # -- below the figure ------------------------------------------------------------------------------
 
 
 @st.fragment
-def _below(shown: _Shown) -> None:
+def _below(exports: _Exports) -> None:
     """Table and files. A fragment of its own: opening one of them does not draw the page again.
 
     What is inside is made, and sent to the browser, only while it is open.
     """
     # An open table needs all of a phone's width.
-    beside = not st.session_state.get(f"{shown.key}-table")
+    beside = not st.session_state.get(f"{exports.key}-table")
     with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        _table(shown)
-        _export(shown)
+        _table(exports)
+        _export(exports)
 
 
-def _table(shown: _Shown) -> None:
-    with st.expander(shown.title, on_change="rerun", key=f"{shown.key}-table") as expander:
-        if expander.open and shown.draw is not None:
-            with messages.shown():
-                shown.draw()
+def _table(exports: _Exports) -> None:
+    with st.expander(exports.title, on_change="rerun", key=f"{exports.key}-table") as expander:
+        if expander.open and exports.draw is not None:
+            with messages.stop_on_error():
+                exports.draw()
         elif expander.open:
-            counted = isinstance(shown.table.index, pd.RangeIndex)
+            counted = isinstance(exports.table.index, pd.RangeIndex)
             st.dataframe(
-                shown.table, hide_index=counted, key=f"{shown.key}-rows", placeholder="not defined"
+                exports.table,
+                hide_index=counted,
+                key=f"{exports.key}-rows",
+                placeholder="not defined",
             )
 
 
-def _export(shown: _Shown) -> None:
+def _export(exports: _Exports) -> None:
     popover = st.popover(
         "Export", icon=":material/download:", width="content", on_change="rerun",
-        key=f"{shown.key}-export",
+        key=f"{exports.key}-export",
     )  # fmt: skip
     with popover, st.container(gap="xsmall"):
         if not popover.open:
             st.caption(folded.WAIT)
             return
-        file = safe_name(shown.name, "figure")
-        figure = shown.figure()
-        picture = captioned(figure, shown.caption, dark=shown.dark, title=shown.name)
-        figure_download(picture, file_name=file, key=f"{shown.key}-pictures")
+        file = safe_name(exports.name, "figure")
+        figure = exports.figure()
+        picture = captioned(figure, exports.caption, dark=exports.dark, title=exports.name)
+        figure_download(picture, file_name=file, key=f"{exports.key}-pictures")
         with st.container(horizontal=True, gap="xsmall"):
-            for label, make, mime in _files(shown, figure):
+            for label, make, mime in _files(exports, figure):
                 st.download_button(
-                    label, make, f"{file}.{label.lower()}", mime, key=f"{shown.key}-{label}",
+                    label, make, f"{file}.{label.lower()}", mime, key=f"{exports.key}-{label}",
                     on_click="ignore", width="stretch",
                 )  # fmt: skip
 
 
 def _files(
-    shown: _Shown, figure: go.Figure
+    exports: _Exports, figure: go.Figure
 ) -> tuple[tuple[str, Callable[[], str | bytes], str], ...]:
     """Label, maker and type; a maker runs outside of the page, so it asks nothing of the page."""
     return (
-        ("CSV", lambda: table_csv(shown.table, f"{shown.name}\n{shown.caption}"), "text/csv"),
-        ("HTML", lambda: figure_html(figure, title=shown.name, caption=shown.caption,
-                                     dark=shown.dark), "text/html"),
+        ("CSV", lambda: table_csv(exports.table, f"{exports.name}\n{exports.caption}"), "text/csv"),
+        ("HTML", lambda: figure_html(figure, title=exports.name, caption=exports.caption,
+                                     dark=exports.dark), "text/html"),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.ui.widgets.messages import shown
+from mha_viz.ui.widgets.messages import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
 
@@ -21,7 +21,7 @@ def expander(title: str, key: str, draw: Callable[[], Any]) -> None:
     """A fragment of its own: opening it does not draw the page again."""
     with st.expander(title, on_change="rerun", key=key) as folded:
         if folded.open:
-            with shown():
+            with stop_on_error():
                 draw()
 
 
@@ -38,7 +38,7 @@ def _popover(label: str, icon: str, key: str, draw: Callable[[], Any]) -> None:
         if not folded.open:
             st.caption(WAIT)
             return
-        with shown():
+        with stop_on_error():
             draw()
 
 

@@ -15,7 +15,7 @@ from mha_viz.ui.session import faults, state
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def stop_on_error() -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays."""
     for told in st.session_state.pop("faults", ()):  # of callbacks, which have no place to draw
         st.error(plain(told), icon=":material/error:")
@@ -30,11 +30,11 @@ def shown() -> Iterator[None]:
     st.stop()
 
 
-def problems(said: Iterable[str] = ()) -> list[str]:
+def problems(already_shown: Iterable[str] = ()) -> list[str]:
     """Say what a link asked for in vain, but for what is said already; returns all of it."""
     every = state.problems()
     for problem in every:
-        if problem not in said:
+        if problem not in already_shown:
             st.warning(plain(problem), icon=":material/link_off:")
     return every
 

@@ -32,7 +32,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         controls.hardware()
     second = controls.text_box()
     warnings, work = st.container(), st.container()
-    with messages.shown(), work:
+    with messages.stop_on_error(), work:
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.load_model(state.current())
         with second:
@@ -45,5 +45,5 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         if fit is not None:
             fit(scene)
     with warnings:
-        st.session_state.said = messages.problems()
+        st.session_state.shown_problems = messages.problems()
     return scene

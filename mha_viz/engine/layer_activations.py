@@ -19,7 +19,7 @@ from mha_viz.text.encoding import encode_texts
 
 
 @dataclass(frozen=True)
-class Inside:
+class LayerActivations:
     """What one layer's attention was given and what it gave; float32 on the CPU, without a batch.
 
     Args:
@@ -33,14 +33,14 @@ class Inside:
     output: Anything
 
 
-def layer_inside(
+def layer_activations(
     model: AttentionModel,
     text: str,
     text_pair: str | None = None,
     *,
     layer: int,
     part: str | None = None,
-) -> Inside:
+) -> LayerActivations:
     """Run a text and listen at the projections of one layer.
 
     Nothing is changed on the model: a copy of its module tree, with the same weights, is run.
@@ -56,7 +56,7 @@ def layer_inside(
         TextError: as `trace`.
 
     >>> import mha_viz as mv
-    >>> tuple(layer_inside(mv.load("tiny-gpt2"), "The cat sat.", layer=0).X.shape)
+    >>> tuple(layer_activations(mv.load("tiny-gpt2"), "The cat sat.", layer=0).X.shape)
     (4, 256)
     """
     model.attention_weights(layer, part)  # says what is wrong, where something is
@@ -79,7 +79,7 @@ def layer_inside(
     # A family may run one module again and again: the call that is this layer's.
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
     found = (heard[query][turn][0], heard[key][turn][0], heard[output][turn][1])
-    return Inside(*(_plain(tensor.flatten(0, -2)) for tensor in found))
+    return LayerActivations(*(_plain(tensor.flatten(0, -2)) for tensor in found))
 
 
 class _Listening(StandIn):

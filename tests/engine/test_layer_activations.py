@@ -6,7 +6,7 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
-from mha_viz.engine.inside import Inside, layer_inside
+from mha_viz.engine.layer_activations import LayerActivations, layer_activations
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, TextError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, spread, tokenizer
@@ -32,7 +32,7 @@ def heard(network, reads_query, reads_key, writes, calls=1, **inputs):
     for hook in hooks:
         hook.remove()
     assert all(len(found) == calls for found in caught.values())
-    return [Inside(*each) for each in zip(*caught.values(), strict=True)]
+    return [LayerActivations(*each) for each in zip(*caught.values(), strict=True)]
 
 
 def same(found, expected, queries, keys, width):
@@ -56,7 +56,7 @@ def test_separate_projections(models, layer):
     block = model.network.bert.encoder.layer[layer].attention
     reads_query, reads_key, writes = block.self.query, block.self.key, block.output.dense
     (expected,) = heard(model.network, reads_query, reads_key, writes, input_ids=ids)
-    found = layer_inside(model, ELEVEN, "a cat ran", layer=layer)
+    found = layer_activations(model, ELEVEN, "a cat ran", layer=layer)
     same(found, expected, 17, 17, HEADS * D_HEAD)
     assert torch.equal(found.X, found.Y)
 
@@ -67,7 +67,7 @@ def test_fused_projections_after_a_norm(models, layer):
     block = model.network.transformer.h[layer].attn
     ids = ids_of(model.trace(ELEVEN))
     (expected,) = heard(model.network, block.c_attn, block.c_attn, block.c_proj, input_ids=ids)
-    same(layer_inside(model, ELEVEN, layer=layer), expected, 11, 11, HEADS * D_HEAD)
+    same(layer_activations(model, ELEVEN, layer=layer), expected, 11, 11, HEADS * D_HEAD)
 
 
 @pytest.mark.parametrize(("part", "queries", "keys"), [
@@ -83,11 +83,11 @@ def test_the_parts_of_an_encoder_decoder(part, queries, keys):
         input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="encoder")),
         decoder_input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="decoder")),
     )  # fmt: skip
-    found = layer_inside(model, ELEVEN, TWELVE, layer=1, part=part)
+    found = layer_activations(model, ELEVEN, TWELVE, layer=1, part=part)
     same(found, expected, queries, keys, 23)
     assert torch.equal(found.X, found.Y) == (part != "cross")
     if part == "encoder":  # the first part where none is named
-        assert torch.equal(layer_inside(model, ELEVEN, TWELVE, layer=1).X, found.X)
+        assert torch.equal(layer_activations(model, ELEVEN, TWELVE, layer=1).X, found.X)
 
 
 def test_one_module_that_runs_as_every_layer():
@@ -99,13 +99,13 @@ def test_one_module_that_runs_as_every_layer():
     ids = ids_of(model.trace(ELEVEN))
     expected = heard(network, block.query, block.key, block.dense, calls=3, input_ids=ids)
     for layer in range(3):
-        same(layer_inside(model, ELEVEN, layer=layer), expected[layer], 11, 11, HEADS * D_HEAD)
+        same(layer_activations(model, ELEVEN, layer=layer), expected[layer], 11, 11, HEADS * D_HEAD)
 
 
 def test_half_precision_is_widened_and_the_model_stays_as_it_was(folders):
     model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
     before, pattern = list(model.network.modules()), model.trace(ELEVEN).pattern
-    found = layer_inside(model, ELEVEN, layer=1)
+    found = layer_activations(model, ELEVEN, layer=1)
     assert {found.X.dtype, found.Y.dtype, found.output.dtype} == {torch.float32}
     assert torch.equal(found.X, found.X.bfloat16().float())
     assert list(model.network.modules()) == before
@@ -116,14 +116,14 @@ def test_what_cannot_be_listened_to(models, monkeypatch):
     model = models["bert"]
     for layer in (-1, LAYERS):
         with pytest.raises(ArgumentError, match="layer must lie"):
-            layer_inside(model, ELEVEN, layer=layer)
+            layer_activations(model, ELEVEN, layer=layer)
     with pytest.raises(ArgumentError, match="part"):
-        layer_inside(model, ELEVEN, layer=0, part="cross")
+        layer_activations(model, ELEVEN, layer=0, part="cross")
     with pytest.raises(TextError):
-        layer_inside(model, " ", layer=0)
+        layer_activations(model, " ", layer=0)
     monkeypatch.setattr(model, "backend", "eager")
     with pytest.raises(AttentionUnavailableError, match="by itself"):
-        layer_inside(model, ELEVEN, layer=0)
+        layer_activations(model, ELEVEN, layer=0)
 
 
 def test_an_unknown_layout_is_not_guessed():
@@ -133,7 +133,7 @@ def test_an_unknown_layout_is_not_guessed():
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
     model = AttentionModel(spread(network), tokenizer(pairs=False), name="neox")
     with pytest.raises(NotKeptError, match="not known here"):
-        layer_inside(model, ELEVEN, layer=0)
+        layer_activations(model, ELEVEN, layer=0)
     layer = model.layers()[0]
     layer.module = torch.nn.Module()
     with pytest.raises(NotKeptError, match="not known here"):

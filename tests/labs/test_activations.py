@@ -2,8 +2,8 @@
 
 import torch
 
-from mha_viz.engine.inside import layer_inside
-from mha_viz.labs.inside import MATRICES, inside, spread
+from mha_viz.engine.layer_activations import layer_activations
+from mha_viz.labs.activations import MATRICES, record_activations, spread
 from tests.making.families import build
 
 TEXT, OTHER = "the cat sat on a mat and the cat ran on", "a mat sat on the cat"
@@ -13,8 +13,8 @@ def test_a_records_texts_and_part_are_run_again():
     model = build("t5")
     for part in model.parts:
         record = model.trace(TEXT, OTHER, part=part)
-        found = inside(model, record, 1)
-        again = layer_inside(model, TEXT, OTHER, layer=1, part=part)
+        found = record_activations(model, record, 1)
+        again = layer_activations(model, TEXT, OTHER, layer=1, part=part)
         assert found.X.shape == (len(record.tokens), 23)
         assert found.Y.shape == (len(record.key_tokens), 23)
         for name in ("X", "Y", "output"):

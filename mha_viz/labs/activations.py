@@ -13,14 +13,16 @@ from torch import Tensor
 
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.inside import Inside as Inside
-from mha_viz.engine.inside import layer_inside
+from mha_viz.engine.layer_activations import LayerActivations as LayerActivations
+from mha_viz.engine.layer_activations import layer_activations
 from mha_viz.engine.model import AttentionModel
 
 MATRICES = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
 
 
-def inside(model: AttentionModel, record: AttentionRecord, layer: int) -> Inside:
+def record_activations(
+    model: AttentionModel, record: AttentionRecord, layer: int
+) -> LayerActivations:
     """Run a record's text once more, and listen at the projections of one layer.
 
     Args:
@@ -33,10 +35,10 @@ def inside(model: AttentionModel, record: AttentionRecord, layer: int) -> Inside
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> tuple(inside(model, model.trace("The cat sat."), 0).X.shape)
+    >>> tuple(record_activations(model, model.trace("The cat sat."), 0).X.shape)
     (4, 256)
     """
-    return layer_inside(model, record.text, record.text_pair, layer=layer, part=record.part)
+    return layer_activations(model, record.text, record.text_pair, layer=layer, part=record.part)
 
 
 def spread(weights: AttentionWeights) -> AttentionWeights:
