@@ -12,6 +12,8 @@ Need = Literal[
 ]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
+_NAMED = 5  # metrics that a line has room for
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -52,3 +54,19 @@ class Metric:
     function: Callable[..., Any]
     of: Of = "head"
     needs: frozenset[Need] = frozenset()
+
+    def __repr__(self) -> str:
+        unit = f", {self.unit}" if self.unit else ""
+        return f"Metric({self.key!r}, of a {self.of}{unit}: {self.title})"
+
+
+class MetricTable(dict[str, Metric]):
+    """Metrics by key; it says which it holds without spelling each of them out.
+
+    >>> MetricTable()
+    MetricTable(0 metrics: )
+    """
+
+    def __repr__(self) -> str:
+        first = ", ".join(list(self)[:_NAMED])
+        return f"MetricTable({len(self)} metrics: {first}{', ...' * (len(self) > _NAMED)})"

@@ -19,15 +19,15 @@ from mha_viz.core.metrics import (
     pattern_rows,
 )
 from mha_viz.core.metrics.checks import check_pattern, check_per_key
-from mha_viz.core.metrics.metric import Metric, Need
+from mha_viz.core.metrics.metric import MetricTable, Need
 from mha_viz.core.metrics.outputs import compact_outputs
 from mha_viz.core.metrics.spread import row_entropy
 
-METRICS: dict[str, Metric] = {
-    metric.key: metric
+METRICS = MetricTable(
+    (metric.key, metric)
     for rows in (pattern_rows, output_rows, pair_rows, parameter_rows, layer_rows, flow_rows)
     for metric in rows.ROWS
-}
+)
 
 
 def head_table(
