@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from docs import make_metrics
 from mha_viz.cli.main import app
+from mha_viz.core.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([
@@ -63,6 +64,16 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
+@pytest.fixture
+def _metrics_as_before() -> Iterator[None]:
+    """The examples register one of their own."""
+    before = dict(METRICS)
+    yield
+    METRICS.clear()
+    METRICS.update(before)
+
+
+@pytest.mark.usefixtures("_metrics_as_before")
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
