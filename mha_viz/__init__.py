@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
     from mha_viz.core.metrics import METRICS
+    from mha_viz.core.metrics.registering import register_metric
     from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.record import AttentionRecord, Token
     from mha_viz.engine.intervention import Intervention
@@ -45,6 +46,7 @@ _HOME = {
     "MultiHeadAttention": "mha_viz.core.multi_head",
     "record": "mha_viz.core.from_weights",
     "METRICS": "mha_viz.core.metrics",
+    "register_metric": "mha_viz.core.metrics.registering",
     "AttentionRecord": "mha_viz.core.record",
     "Token": "mha_viz.core.record",
     "AttentionModel": "mha_viz.engine.model",
@@ -88,6 +90,7 @@ __all__ = [
     "parameter_similarity",
     "predict",
     "record",
+    "register_metric",
     "show_head",
     "wrap",
 ]

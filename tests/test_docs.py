@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from docs import make_metrics
 from mha_viz.cli.main import app
+from mha_viz.core.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([
@@ -75,6 +76,16 @@ def test_contributing_names_what_is_there() -> None:
     assert named and not [path for path in named if not (ROOT / path).exists()]
 
 
+@pytest.fixture
+def _metrics_as_before() -> Iterator[None]:
+    """The examples register one of their own."""
+    before = dict(METRICS)
+    yield
+    METRICS.clear()
+    METRICS.update(before)
+
+
+@pytest.mark.usefixtures("_metrics_as_before")
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

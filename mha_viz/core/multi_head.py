@@ -22,6 +22,7 @@ from mha_viz.core.checks import (
     check_tensors,
     shape_of,
 )
+from mha_viz.core.showing import shape_text
 from mha_viz.errors import ArgumentError, ShapeError
 
 
@@ -32,6 +33,13 @@ class AttentionOutput(NamedTuple):
     pattern: Float[Tensor, "*batch n_heads query key"] | None
     scores: Float[Tensor, "*batch n_heads query key"] | None
     z: Float[Tensor, "*batch n_heads query d_value"]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {shape_text(part)}" for name, part in self._asdict().items())
+        return f"AttentionOutput({parts})"
+
+
+_MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 
 
 @dataclass(frozen=True)
@@ -63,8 +71,12 @@ class AttentionWeights:
     b_O: Anything | None = None
     scale: Number | None = None
 
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{name} {shape_text(getattr(self, name))}" for name in _MATRICES)
+        return f"AttentionWeights({parts})"
+
     def __post_init__(self) -> None:
-        for name in ("W_Q", "W_K", "W_V", "W_O"):
+        for name in _MATRICES:
             if (weight := getattr(self, name)).ndim != 3:
                 raise ShapeError(f"{name} must be (head, in, out), got {shape_of(weight)}")
         (n_heads, d_model, d_head), (n_kv_heads, d_key_in, _) = self.W_Q.shape, self.W_K.shape
@@ -172,6 +184,10 @@ class MultiHeadAttention(nn.Module):
         zeros = nn.Parameter(torch.zeros((d_out,) if letter == "O" else (n_heads, d_out)))
         self.register_parameter(f"W_{letter}", weight)
         self.register_parameter(f"b_{letter}", zeros if bias else None)
+
+    def extra_repr(self) -> str:
+        heads = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
+        return f"d_model={self.d_model}, {heads}, d_head={self.d_head}"
 
     def forward(
         self,

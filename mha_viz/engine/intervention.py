@@ -39,6 +39,9 @@ class ReferenceMeans:
     n_positions: int
     part: str = "self"
 
+    def __repr__(self) -> str:
+        return f"ReferenceMeans({self.n_texts} texts, {self.n_positions} positions)"
+
 
 @dataclass(frozen=True, eq=False)
 class Intervention:

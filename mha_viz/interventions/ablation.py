@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mha_viz.core.checks import Number
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.showing import table_html
 from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
@@ -25,6 +26,9 @@ from mha_viz.text.vocabulary import continuing, id_of, label_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_NAMED = 6  # heads that a line has room for
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,19 @@ class Ablation:
         ).astype({"before": float, "after": float, "change": float})
 
     def __repr__(self) -> str:
-        heads = ", ".join(f"L{layer} H{head}" for layer, head in self.intervention.heads)
-        return f"Ablation({self.intervention.how} {heads}, kl={self.kl:.4g})"
+        heads = [f"L{layer} H{head}" for layer, head in self.intervention.heads]
+        named = ", ".join(heads[:_NAMED]) + f" and {len(heads) - _NAMED} more" * (
+            len(heads) > _NAMED
+        )
+        return f"Ablation({self.intervention.how} {named}, kl={self.kl:.4g})"
+
+    def _repr_html_(self) -> str:
+        """What becomes likelier and what less, at the predicted place."""
+        shown = self.table().drop(columns=["id", "continues_word"])
+        note = f"KL(before || after) {self.kl:.4g} nats."
+        if self.loss_change is not None:
+            note += f" Loss of the text {self.loss_change:+.4g} nats per token."
+        return table_html(repr(self), shown, f"{note} Each token's loss is in .loss_table().")
 
 
 def ablate(

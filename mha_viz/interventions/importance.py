@@ -15,6 +15,7 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
+from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import (
@@ -30,6 +31,8 @@ from mha_viz.prediction.replay import ReplayingPass
 Method = Literal["ablation", "gradient"]
 CONFIDENCE = 0.95
 ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
+_MOST = 10  # heads that a notebook shows
+_ALL_IN_TABLE = "Nats per token; all heads are in .table()."
 GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept for the way back
 
 
@@ -70,6 +73,21 @@ class HeadImportance:
             "low": self.low.flatten().numpy(),
             "high": self.high.flatten().numpy(),
         })  # fmt: skip
+
+    def __repr__(self) -> str:
+        layers, heads = self.mean.shape
+        layer, head = divmod(int(self.mean.argmax()), heads)
+        texts = "1 text" if self.n_texts == 1 else f"{self.n_texts} texts"
+        return (
+            f"HeadImportance({self.method}, {layers} layers × {heads} heads, {texts}, most: "
+            f"L{layer} H{head} {self.mean[layer, head]:.3g} nats per token)"
+        )
+
+    def _repr_html_(self) -> str:
+        """The ten heads that matter most; `table` has them all."""
+        most = self.table().sort_values("importance", ascending=False).head(_MOST)
+        shown = most.dropna(axis="columns", how="all")  # one text has no interval
+        return table_html(repr(self), shown, " ".join((_ALL_IN_TABLE, *self.notes)))
 
 
 class Agreement(NamedTuple):

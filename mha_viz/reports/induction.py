@@ -49,6 +49,13 @@ class InductionScores:
     uniform: float
     offset: float
 
+    def __repr__(self) -> str:
+        layer, head = divmod(int(self.mean.argmax()), self.mean.shape[1])
+        return (
+            f"InductionScores(best L{layer} H{head} {self.mean[layer, head]:.3g}, "
+            f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} tokens said twice)"
+        )
+
 
 def induction_scores(
     model: AttentionModel, n_seeds: int = 5, period: int | None = None, part: str | None = None

@@ -17,6 +17,7 @@ from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, head_labels
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
 from mha_viz.errors import ArgumentError
+from mha_viz.reports.report_table import HeadReport
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -44,6 +45,10 @@ class Report:
     induction: InductionScores | None = None
     notes: tuple[str, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        layers, heads = next(iter(self.scores.values())).shape
+        return f"Report({layers} layers × {heads} heads, {len(self.scores)} metrics)"
+
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """A row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads
@@ -65,7 +70,7 @@ class Report:
                 value = getattr(baseline, name)
                 if value is not None and key in self.scores:
                     columns[f"{key}_{name}"] = [value] * len(places)
-        table = pd.DataFrame(columns)
+        table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
         return table
 
@@ -128,7 +133,8 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
         and output_twin (the nearest head by Hellinger distance of patterns and by CKA of outputs)
         with those numbers; and for each metric key_uniform, key_offset and key_random: what
         uniform attention, a fixed offset of -1 and random weights score on this text. NaN is "not
-        defined". `attrs["notes"]` says what a reader should know.
+        defined". `attrs["notes"]` says what a reader should know. Displayed, it shows its main
+        columns; all are there.
 
     >>> import mha_viz as mv
     >>> table = mv.head_report(mv.load("tiny-bert").trace("The cat sat on the mat"))

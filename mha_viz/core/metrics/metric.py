@@ -7,10 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mha_viz.errors import ArgumentError
+
 Need = Literal[
     "self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs", "compact"
 ]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
+
+_NAMED = 5  # metrics that a line has room for
 
 
 @dataclass(frozen=True)
@@ -52,3 +56,32 @@ class Metric:
     function: Callable[..., Any]
     of: Of = "head"
     needs: frozenset[Need] = frozenset()
+
+    def __repr__(self) -> str:
+        unit = f", {self.unit}" if self.unit else ""
+        return f"Metric({self.key!r}, of a {self.of}{unit}: {self.title})"
+
+
+# old key -> key: links of before carry the old ones, and scripts may look them up
+RENAMED = {
+    "importance": "norm_of_mean_output",
+    "information": "mutual_information",
+    "sparsity": "keys_for_mass",
+}
+
+
+class MetricTable(dict[str, Metric]):
+    """Metrics by key; a key that there is not is refused in words.
+
+    >>> MetricTable()
+    MetricTable(0 metrics: )
+    """
+
+    def __repr__(self) -> str:
+        first = ", ".join(list(self)[:_NAMED])
+        return f"MetricTable({len(self)} metrics: {first}{', ...' * (len(self) > _NAMED)})"
+
+    def __missing__(self, key: str) -> Metric:
+        if key in RENAMED:
+            raise ArgumentError(f"The metric {key!r} is called {RENAMED[key]!r} now.")
+        raise ArgumentError(f"There is no metric {key!r}; there are: {', '.join(self)}.")

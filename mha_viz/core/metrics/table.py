@@ -19,27 +19,10 @@ from mha_viz.core.metrics import (
     pattern_rows,
 )
 from mha_viz.core.metrics.checks import check_pattern, check_per_key
-from mha_viz.core.metrics.metric import Metric, Need
+from mha_viz.core.metrics.metric import RENAMED as RENAMED
+from mha_viz.core.metrics.metric import MetricTable, Need
 from mha_viz.core.metrics.outputs import compact_outputs
 from mha_viz.core.metrics.spread import row_entropy
-from mha_viz.errors import ArgumentError
-
-# old key -> key: links of before carry the old ones, and scripts may look them up
-RENAMED = {
-    "importance": "norm_of_mean_output",
-    "information": "mutual_information",
-    "sparsity": "keys_for_mass",
-}
-
-
-class MetricTable(dict[str, Metric]):
-    """The metrics by key; a key that there is not is refused in words."""
-
-    def __missing__(self, key: str) -> Metric:
-        if key in RENAMED:
-            raise ArgumentError(f"The metric {key!r} is called {RENAMED[key]!r} now.")
-        raise ArgumentError(f"There is no metric {key!r}; there are: {', '.join(self)}.")
-
 
 METRICS = MetricTable(
     (metric.key, metric)

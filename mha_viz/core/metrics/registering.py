@@ -1,0 +1,99 @@
+"""A metric of one's own, measured and shown wherever the table's metrics are."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar, get_args
+
+import torch
+from torch import Tensor
+
+from mha_viz.core.metrics.metric import Metric, Need
+from mha_viz.core.metrics.table import METRICS
+from mha_viz.errors import ArgumentError, ShapeError
+
+_Measure = TypeVar("_Measure", bound=Callable[..., Any])
+_ALLOWED = ("special", "ids", "causal", "period", "self", "neighbours", "outputs")
+
+
+def register_metric(
+    function: _Measure,
+    *,
+    key: str = "",
+    title: str = "",
+    unit: str = "",
+    limits: tuple[float, float | None] = (0.0, None),
+    needs: Collection[str] = (),
+) -> _Measure:
+    """Measure a quantity of one's own of every head, beside those of `METRICS`.
+
+    From then on `head_report` has a column for it, with its baselines, and so have the grid of a
+    record, its facts and the app, in this process. Registering the same key again replaces a
+    metric of one's own, never one that came with the library.
+
+    Args:
+        function: (pattern) -> (layer, head), tensor or array, of a float32 pattern (layer, head,
+            query, key). Its docstring's first line is what the metric means.
+        key: its name in tables; if not given, the function's.
+        title: its name on screen; if not given, made of the key.
+        unit: such as "nats" or "tokens"; "" for a plain number.
+        limits: its lowest and highest value; None where the highest grows with the text.
+        needs: what else it is called with, by keyword: "special" (is_special), "ids", "causal",
+            "period"; or what must be there: "self" (self-attention), "neighbours" (of two tokens
+            or more), "outputs" (called with z and W_O in place of the pattern).
+
+    Returns:
+        The function, so that this serves as a decorator.
+
+    Raises:
+        ArgumentError: a key that is taken or is no name, or unknown needs.
+
+    >>> import mha_viz as mv
+    >>> @mv.register_metric
+    ... def strongest(pattern):
+    ...     "The largest weight of all."
+    ...     return pattern.amax((-2, -1))
+    >>> "strongest" in mv.head_report(mv.load("tiny-bert").trace("The cat sat"))
+    True
+    >>> _ = METRICS.pop("strongest")
+    """
+    key = key or getattr(function, "__name__", "")
+    if not key.isidentifier():
+        raise ArgumentError(f"key must be a name such as my_metric, got {key!r}.")
+    if key in METRICS and METRICS[key].source:
+        raise ArgumentError(f"{key!r} is a metric of the library: give yours another key.")
+    if unknown := sorted(set(needs) - set(_ALLOWED)):
+        raise ArgumentError(f"needs may hold {', '.join(_ALLOWED)}; got {', '.join(unknown)}.")
+    meaning = (inspect.getdoc(function) or "A metric of your own.").partition("\n")[0]
+    METRICS[key] = Metric(
+        key=key,
+        title=title or key.replace("_", " ").capitalize(),
+        unit=unit,
+        range=limits,
+        direction="",
+        meaning=meaning,
+        formula="",
+        source="",
+        function=_checked(key, function),
+        needs=frozenset(need for need in get_args(Need) if need in needs),
+    )
+    return function
+
+
+def _checked(key: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The function, whose result is a float tensor with a number for each head, or is refused."""
+
+    @functools.wraps(function)
+    def measured(subject: Tensor, *others: Any, **named: Any) -> Tensor:
+        found = torch.as_tensor(function(subject, *others, **named))
+        heads = tuple(subject.shape[:2])
+        if tuple(found.shape) != heads:
+            raise ShapeError(
+                f"The metric {key} must return a number for each of (layer, head) = {heads}, got "
+                f"shape {tuple(found.shape)}."
+            )
+        return found.to(torch.promote_types(found.dtype, torch.float32))
+
+    return measured
