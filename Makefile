@@ -9,8 +9,9 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --disable-pip-version-check
 
-# The first files take longest: they go first.
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder
+# A worker takes whole files, for what their tests share, and the first, which take longest, first.
+# Each worker that gets a file of browser tests starts an app of its own.
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # The project itself, as it stands here: what is edited needs no second install.
 INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
