@@ -9,6 +9,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 INSTALL := $(PY) -m pip install --disable-pip-version-check
 
+# A worker takes whole files, for what their tests share, and the first, which take longest, first.
+# Each worker that gets a file of browser tests starts an app of its own.
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
 # The project itself, as it stands here: what is edited needs no second install.
 INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
 
@@ -18,17 +22,20 @@ RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench wheel clean distclean
+.PHONY: help run test test-fast check format bench wheel clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501)
 	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)"
 
 test: check ## check, then run all tests (ARGS="-k name" runs some)
-	$(PY) -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
+	$(PYTEST) $(ARGS)
+
+test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
+	$(PYTEST) -m "not browser and not slow" $(ARGS)
 
 check: $(TEST_STAMP) ## format, lint, types, import contracts
 	$(PY) -m ruff format --check .

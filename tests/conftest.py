@@ -26,7 +26,6 @@ import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
-from xdist.scheduler import LoadFileScheduling  # noqa: E402
 
 torch.set_num_threads(1)
 pytest_plugins = ["tests.making.fixtures"]
@@ -65,19 +64,6 @@ def _resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
 socket.socket.connect = _guarded("connect")  # type: ignore[method-assign]
 socket.socket.connect_ex = _guarded("connect_ex")  # type: ignore[method-assign]
 socket.getaddrinfo = _resolve
-
-
-class _OneBrowser(LoadFileScheduling):
-    """Hands out whole files, and all browser tests as one: they share an app."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return "tests/browser" if file.startswith("tests/browser/") else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneBrowser:
-    return _OneBrowser(config, log)
 
 
 @pytest.fixture(autouse=True)

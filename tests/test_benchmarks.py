@@ -14,6 +14,8 @@ from benchmarks import __main__ as command
 from benchmarks import grid, importance, labs, measure, memory, report, trace
 from mha_viz.ui.learn.contents import LABS
 
+pytestmark = pytest.mark.slow
+
 TINY = dict(num_hidden_layers=2, num_attention_heads=3, hidden_size=12, intermediate_size=7)
 
 

@@ -1,6 +1,6 @@
 """The real app, and a demo of its components, in a real Chromium.
 
-All browser tests share them, so they run one by one.
+All browser tests of a worker share them, so they run one by one there.
 """
 
 import contextlib

@@ -15,6 +15,8 @@ from mha_viz.checkpoints import trial
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, bounded, copy
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def builder(monkeypatch):

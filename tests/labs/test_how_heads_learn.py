@@ -47,6 +47,7 @@ def test_the_model_is_causal_and_what_two_plain_layers_are():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_induction_is_learned_in_the_second_layer(film):
     assert film.accuracy[-1] > 0.9 and film.loss[-1] < 0.3
     assert film.formed is not None and film.best_head[0] == 1
@@ -57,12 +58,14 @@ def test_induction_is_learned_in_the_second_layer(film):
     assert before[-1] > 2 * before[0]
 
 
+@pytest.mark.slow
 def test_gradients_are_larger_while_the_head_forms(film):
     at = dict(zip(film.steps, film.gradient, strict=True))
     before = np.median([norm for step, norm in at.items() if 20 <= step < 100])
     assert max(norm for step, norm in at.items() if 100 <= step < 200) > 1.3 * before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_score_rises_late_and_fast(seed, film):
     found = film if seed == 0 else lab.film(seed=seed)

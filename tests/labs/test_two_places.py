@@ -25,6 +25,7 @@ def test_a_text_has_each_name_once_and_the_answer_is_in_it():
         assert [values[names.index(name)] for name in asked] == answer
 
 
+@pytest.mark.slow
 def test_one_head_gets_one_value_right_and_guesses_the_other():
     for n_values in lab.VALUES:
         run = lab.learn([1], n_seeds=1, n_values=n_values)[1]

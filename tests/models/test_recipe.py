@@ -12,6 +12,8 @@ from torch import nn
 from models import data, evaluate, probes, train
 from models.optim import Muon, build_optimizers, orthogonalize
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["the", "a", "cat", "dog", "bird", "sat", "ran", "on", "under", "mat", "tree", "old", "red"]
 
 

@@ -11,6 +11,8 @@ from streamlit import config
 from mha_viz.ui.server.gate import refusal
 from tests.ui.serving import ROOT, OpenPage, answer, served, serving, status
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def set_option():

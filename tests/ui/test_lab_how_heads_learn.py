@@ -6,6 +6,8 @@ from mha_viz.labs import how_heads_learn as numbers
 from tests.ui.compare_app import check, figures, table
 from tests.ui.lab_app import answers, lab, link, warns_of
 
+pytestmark = pytest.mark.slow
+
 NAME = "how-heads-learn"
 
 

@@ -4,7 +4,11 @@ import contextlib
 import time
 from collections.abc import Callable
 
+import pytest
+
 from tests.ui.serving import OpenPage, served
+
+pytestmark = pytest.mark.slow
 
 TEXT = "the cat sat on the mat because it was warm"
 # Bytes of what records are made of, views of them included: four axes. The models themselves keep

@@ -96,7 +96,7 @@ export function formatCode(code) {
   if (code === 0) return "≈ 0";
   const weight = (code / 255) ** 2;
   const step = (2 * code) / 65025; // distance to the next code's weight
-  const decimals = Math.max(0, Math.floor(-Math.log10(step)));
+  const decimals = weight < 1e-3 ? 4 : Math.max(0, Math.floor(-Math.log10(step)));
   const text = weight.toFixed(decimals);
   return Number(text) === 0 ? "< 0.0001" : `≈ ${text}`;
 }

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { LinesModel } from "../../../mha_viz/web/components/lines_model.js";
+import { unpack } from "../../../mha_viz/web/components/shared.js";
+import { bytesOf, python } from "./python.js";
+
+const modelOf = (rows) => {
+  const body = new Uint8Array(new Float32Array(rows.flat()).buffer);
+  return new LinesModel({ header: { kind: "lines", heads: 1, queries: rows.length, keys: rows[0].length }, body });
+};
+const linesOf = (model, share) => {
+  const { key, start, count, all } = model.lines(0, share);
+  return { rows: [...start.slice(0, -1)].map((from, i) => [...key.slice(from, start[i + 1])]), count, all };
+};
+
+test("the weights are those that Python packed, wherever their bytes lie", () => {
+  const { header, body } = unpack(bytesOf("lines"));
+  for (let shift = 0; shift < 4; shift++) {
+    const moved = new Uint8Array(body.length + shift).subarray(shift);
+    moved.set(body);
+    const model = new LinesModel({ header, body: moved });
+    python.pattern[0].forEach((head, h) => head.forEach((row, q) => row.forEach((weight, k) => {
+      assert.equal(model.weight(h, q, k), Math.fround(weight));
+    })));
+  }
+});
+
+test("a row keeps the fewest keys that hold the share", () => {
+  const model = modelOf([[0.1, 0.6, 0.3, 0], [0.25, 0.25, 0.25, 0.25]]);
+  assert.deepEqual(linesOf(model, 0.6), { rows: [[1], [0, 1, 2]], count: 4, all: 7 });
+  assert.deepEqual(linesOf(model, 0.9).rows, [[1, 2], [0, 1, 2, 3]]);
+  assert.deepEqual(linesOf(model, 1).rows, [[1, 2, 0], [0, 1, 2, 3]]); // a weight of 0 has no line
+});
+
+test("the share is one of the row's own mass, and a row of zeros has no lines", () => {
+  const model = modelOf([[0.05, 0.4, 0.05], [0, 0, 0]]);
+  assert.deepEqual(linesOf(model, 0.8), { rows: [[1], []], count: 1, all: 3 });
+});
+
+test("equal weights keep the order of their keys", () => {
+  assert.deepEqual([...modelOf([[0.2, 0.3, 0.2, 0.3]]).orderOf(0)], [1, 3, 0, 2]);
+});
+
+test("lines are found once and not kept without end", () => {
+  const model = modelOf([[0.5, 0.5]]);
+  assert.equal(model.lines(0, 0.9), model.lines(0, 0.9));
+  for (let i = 0; i < 100; i++) model.lines(0, i / 100);
+  assert.ok(model.kept.size <= 25);
+});
+
+test("data cut short are refused", () => {
+  const header = { kind: "lines", heads: 1, queries: 2, keys: 2 };
+  assert.throws(() => new LinesModel({ header, body: new Uint8Array(15) }), /cut short/);
+  assert.throws(() => new LinesModel({ header: { ...header, kind: "grid" }, body: new Uint8Array(16) }), /cut short/);
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import * as shared from "../../../mha_viz/web/components/shared.js";
+import { bytesOf, python } from "./python.js";
+
+test("a payload that Python packed is unpacked", () => {
+  const { header, body } = shared.unpack(bytesOf("grid"));
+  assert.deepEqual([header.layers, header.heads, header.rows, header.cols], [2, 3, 5, 7]);
+  assert.deepEqual(header.key_labels, ["k0", "k1", "k2", "k3", "k4", "k5", "k6"]);
+  const codes = python.pattern.flat(3).map((weight) => Math.round(255 * Math.sqrt(weight)));
+  assert.deepEqual([...body], codes);
+});
+
+test("a payload that is none is refused in plain words", () => {
+  const whole = bytesOf("grid");
+  const withHeader = (text) => {
+    const head = new TextEncoder().encode(text);
+    const bytes = new Uint8Array(4 + head.length);
+    new DataView(bytes.buffer).setUint32(0, head.length, true);
+    bytes.set(head, 4);
+    return bytes;
+  };
+  assert.throws(() => shared.unpack(null), /data is missing/);
+  assert.throws(() => shared.unpack(whole.subarray(0, 3)), /data is missing/);
+  assert.throws(() => shared.unpack(whole.subarray(0, 20)), /cut short/);
+  assert.throws(() => shared.unpack(withHeader("{")), /cannot be read/);
+  assert.throws(() => shared.unpack(withHeader("null")), /another version/);
+  assert.throws(() => shared.unpack(withHeader('{"v": 99}')), /another version/);
+});
+
+test("the store keeps eight payloads, the oldest go, and tells who listens", () => {
+  const packed = (id) => {
+    const head = new TextEncoder().encode(JSON.stringify({ v: 1, id }));
+    return new Uint8Array([head.length, 0, 0, 0, ...head]);
+  };
+  const heard = [];
+  const store = shared.payloadStore();
+  store.listeners.add((id) => heard.push(id));
+  for (let id = 0; id < 11; id++) assert.equal(shared.putPayload(packed(`p${id}`)), `p${id}`);
+  assert.deepEqual([...store.byId.keys()], ["p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10"]);
+  assert.equal(heard.length, 11);
+  assert.equal(shared.payloadStore(), store);
+});
+
+test("weights read as Python writes them", () => {
+  for (const [weight, text] of python.weights) assert.equal(shared.formatWeight(weight), text);
+});
+
+test("a code says no more digits than it carries", () => {
+  assert.equal(shared.formatCode(0), "≈ 0");
+  assert.equal(shared.formatCode(255), "≈ 1.00");
+  assert.equal(shared.formatCode(1), "< 0.0001");
+  for (let code = 2; code < 256; code++) {
+    const said = shared.formatCode(code);
+    const digits = said.split(".")[1].length;
+    const off = Math.abs(Number(said.replace("≈ ", "")) - (code / 255) ** 2);
+    assert.ok(off <= 0.5 * 10 ** -digits + 1e-12, `${code}: ${said}`);
+  }
+});
+
+test("any quantity is short", () => {
+  const said = [0.5, 3, 1234, 0.000123, -2.5, null, NaN, Infinity].map(shared.formatNumber);
+  const none = "not defined";
+  assert.deepEqual(said, ["0.5", "3", "1234", "0.000123", "-2.5", none, none, none]);
+});
+
+test("colours begin and end where the scale does, and lie between in between", () => {
+  const stops = ["#000000", "#ff8040", "#ffffff"];
+  assert.deepEqual(shared.rgbOf("#ff8040"), [255, 128, 64]);
+  assert.deepEqual(shared.colourAt(0, stops), [0, 0, 0]);
+  assert.deepEqual(shared.colourAt(0.25, stops), [128, 64, 32]);
+  assert.deepEqual(shared.colourAt(0.5, stops), [255, 128, 64]);
+  assert.deepEqual(shared.colourAt(1, stops), [255, 255, 255]);
+  assert.deepEqual(shared.colourAt(7, stops), shared.colourAt(1, stops));
+  assert.deepEqual(shared.colourAt(-7, stops), shared.colourAt(0, stops));
+});
+
+test("every scale keeps 0 and 1 and rises", () => {
+  for (const scale of ["linear", "sqrt", "log"]) {
+    const places = [0, 0.1, 0.3, 0.9, 1].map((weight) => shared.scaleWeight(weight, scale));
+    assert.equal(places[0], 0);
+    assert.ok(Math.abs(places[4] - 1) < 1e-12);
+    places.slice(1).forEach((place, i) => assert.ok(place > places[i]));
+  }
+});
+
+test("the table of pixels has opaque colours of the palette, lowest byte red", () => {
+  const table = shared.colourTable("linear", "dark");
+  for (const [code, hex] of [[0, python.palette.sequential.dark[0]], [255, python.palette.sequential.dark.at(-1)]]) {
+    const [red, green, blue] = shared.rgbOf(hex);
+    assert.equal(table[code], ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0);
+  }
+});
+
+test("a view belongs to the newest call: the end of an older one leaves it", () => {
+  const [parent, gone] = [{}, []];
+  const create = () => ({ close: () => gone.push("closed"), root: { remove: () => gone.push("removed") } });
+  const first = shared.viewOf(parent, "grid", create);
+  const endOfFirst = shared.endOf(parent, "grid");
+  assert.equal(shared.viewOf(parent, "grid", create), first);
+  const endOfSecond = shared.endOf(parent, "grid");
+  endOfFirst();
+  assert.deepEqual(gone, []);
+  endOfSecond();
+  assert.deepEqual(gone, ["closed", "removed"]);
+  assert.notEqual(shared.viewOf(parent, "grid", create), first);
+});

@@ -1,0 +1,64 @@
+"""The browser's modules that draw nothing, run by node: `node --test` on tests/web/javascript.
+
+Skipped where there is no node. What both languages must agree on, Python writes down for it.
+"""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mha_viz.web.payload import grid_payload, lines_payload
+from mha_viz.web.theme import format_weight, palette
+
+ROOT = Path(__file__).parents[2]
+COMPONENTS = Path("mha_viz/web/components")
+TESTS = Path("tests/web/javascript")
+NODE = shutil.which("node")
+OLDEST = 18  # the first with `node --test` and its reports
+
+
+def _version() -> int:
+    """The major version of node, 0 where there is none."""
+    if NODE is None:
+        return 0
+    said = subprocess.run([NODE, "--version"], capture_output=True, text=True, timeout=60).stdout
+    found = re.match(r"v(\d+)", said)
+    return int(found[1]) if found else 0
+
+
+def _from_python() -> dict[str, object]:
+    dice = np.random.default_rng(5)
+    weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
+    pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
+    labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
+    grid = grid_payload(pattern, *labels)
+    lines = lines_payload(pattern[0], ["L0 H0", "L0 H1", "L0 H2"], *labels)
+    return {
+        "palette": palette(),
+        "weights": [[weight, format_weight(weight)] for weight in weights],
+        "pattern": pattern.tolist(),
+        "grid": base64.b64encode(grid).decode(),
+        "lines": base64.b64encode(lines).decode(),
+    }
+
+
+@pytest.mark.skipif(_version() < OLDEST, reason=f"needs node {OLDEST} or newer on PATH")
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / TESTS).glob("test_*.js")))
+def test_what_draws_nothing_computes_what_it_says(name: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / COMPONENTS, tmp_path / COMPONENTS)
+    shutil.copytree(ROOT / TESTS, tmp_path / TESTS)
+    (tmp_path / "package.json").write_text('{"type": "module"}')  # .js files are ES modules
+    (tmp_path / TESTS / "from_python.json").write_text(json.dumps(_from_python()))
+    done = subprocess.run(
+        [NODE, "--test", str(tmp_path / TESTS / name)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = re.search(r"^\W*(?:# |ℹ )?pass (\d+)$", done.stdout, re.MULTILINE)
+    assert ran and int(ran[1]) > 0, done.stdout
