@@ -63,6 +63,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert not broken
 
 
+@pytest.mark.usefixtures("without_the_app")
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
