@@ -1,4 +1,4 @@
-# All that a clone needs: Python 3.11 or newer, make, and the network once.
+# All that a clone needs: Python 3.11 to 3.14, make, and the network once.
 
 PORT ?= 8501
 # From the environment HOST is taken only where it is an address: shells and conda export others.
@@ -6,8 +6,11 @@ HOST := $(or $(shell printf '%s\n' '$(HOST)' | grep -xE '[0-9a-fA-F.:]+|localhos
 ARGS ?=
 
 VENV := .venv
+LOWEST := .lowest
 PY := $(VENV)/bin/python
-INSTALL := $(PY) -m pip install --disable-pip-version-check
+# uv installs in seconds what takes pip minutes; UV= does without it.
+UV := $(shell command -v uv 2>/dev/null)
+INSTALL := $(if $(UV),$(UV) pip install --python $(PY),$(PY) -m pip install --disable-pip-version-check)
 
 # A worker takes whole files, for what their tests share, and the first, which take longest, first.
 # Each worker that gets a file of browser tests starts an app of its own.
@@ -16,13 +19,24 @@ PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscop
 # The project itself, as it stands here: what is edited needs no second install.
 INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editable .
 
+# PyTorch for Linux comes from PyPI with CUDA, 6 GB in all. Without an NVIDIA GPU its own index has
+# the build for CPUs, under 1 GB; where that index cannot be reached, requirements.txt brings what
+# the plain one has. TORCH_INDEX= takes PyPI's; TORCH_INDEX=https://... another index's.
+TORCH_INDEX ?= $(shell [ "$$(uname -s)" != Linux ] || [ -e /proc/driver/nvidia/version ] || \
+    nvidia-smi -L 2>/dev/null | grep -q GPU || echo https://download.pytorch.org/whl/cpu)
+INSTALL_TORCH = @index='$(TORCH_INDEX)'; [ -z "$$index" ] || { \
+    echo "PyTorch from $$index (TORCH_INDEX= takes the build with CUDA, 6 GB)"; \
+    PIP_RETRIES=1 PIP_DEFAULT_TIMEOUT=15 UV_HTTP_RETRIES=1 $(INSTALL) --quiet --no-deps \
+        --index-url "$$index" "$$(grep '^torch==' requirements.txt)"; \
+    } || echo "Not there: going on with the plain index."
+
 # A stamp carries the sum of what it stands for, so only a changed list installs anything.
 LISTS := pyproject.toml requirements.txt
 RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench wheel clean distclean
+.PHONY: help run test test-fast check format bench lowest wheel clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -50,31 +64,42 @@ format: $(TEST_STAMP) ## rewrite what format and lint can mend
 bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
 	$(PY) -m benchmarks $(ARGS)
 
+lowest: ## run the tests with the oldest versions that pyproject.toml allows (needs uv)
+	@[ -n "$(UV)" ] || { echo "make lowest needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }
+	$(UV) venv --quiet --clear --python 3.11 $(LOWEST)
+	$(UV) pip compile --quiet --python-version 3.11 --resolution lowest-direct --extra app \
+	    --output-file $(LOWEST)/versions.txt pyproject.toml
+	$(UV) pip install --python $(LOWEST)/bin/python --constraint $(LOWEST)/versions.txt \
+	    --editable ".[app,dev]"
+	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
+
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove what building and testing left
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print | xargs rm -rf
+	find . -path ./$(VENV) -prune -o -path ./$(LOWEST) -prune -o -name __pycache__ -type d -print | xargs rm -rf
 
 distclean: clean ## remove the environment, too
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(LOWEST)
 
 $(RUN_STAMP): | $(PY)
+	$(INSTALL_TORCH)
 	$(INSTALL) -r requirements.txt
 	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* && touch $@
 
 $(TEST_STAMP): | $(PY)
+	$(INSTALL_TORCH)
 	$(INSTALL) -r requirements-dev.txt
 	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* $(VENV)/.test-* && touch $(RUN_STAMP) $@
 
-# The first Python that is new enough and can make an environment; PYTHON=... chooses another.
+# The first Python that is neither too old nor too new and can make an environment; PYTHON=... chooses another.
 $(PY):
 	@found=; bare=; \
 	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python3.14 python; do \
-	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null || continue; \
 	    if $$python -c 'import ensurepip, venv' 2>/dev/null; then found=$$python; break; fi; \
 	    bare=$${bare:-$$python}; \
 	done; \
@@ -83,7 +108,7 @@ $(PY):
 	    echo "On Debian and Ubuntu: sudo apt install python3-venv. Then run make again." >&2; \
 	    exit 1; \
 	elif [ -z "$$found" ]; then \
-	    echo "No Python 3.11 or newer found. Install one, or name it: make run PYTHON=/path/to/python3" >&2; \
+	    echo "No Python 3.11 to 3.14 found. Install one, or name it: make run PYTHON=/path/to/python3" >&2; \
 	    exit 1; \
 	fi; \
 	echo "Making $(VENV) with $$($$found --version)"; \

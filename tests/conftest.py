@@ -6,6 +6,7 @@ Shapes are checked in all tests and doctests: pytest's options install jaxtyping
 import os
 import random
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -71,3 +72,21 @@ def _seeds() -> None:
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002 (libraries draw from it)
     torch.manual_seed(0)
+
+
+class _Missing:
+    """Finds no package of the extra `app`, and keeps others from finding one."""
+
+    packages = ("streamlit", "starlette")
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name in self.packages:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+@pytest.fixture
+def without_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if what the extra `app` brings were not installed."""
+    for name in [name for name in sys.modules if name.split(".")[0] in _Missing.packages]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])

@@ -85,7 +85,7 @@ def _metrics_as_before() -> Iterator[None]:
     METRICS.update(before)
 
 
-@pytest.mark.usefixtures("_metrics_as_before")
+@pytest.mark.usefixtures("_metrics_as_before", "without_the_app")
 @pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -5,16 +5,22 @@ And what make installs into .venv is the source tree itself, from wherever it is
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import venv
 import zipfile
+from email import message_from_bytes
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+import hatch_build
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 pytestmark = pytest.mark.slow
@@ -22,6 +28,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = SETTINGS["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+REQUIRED = [*PROJECT["dependencies"], *EXTRAS["app"]]
 MODELS = ("tiny-bert", "tiny-gpt2")
 
 
@@ -87,6 +95,15 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.endswith(".pyc")]
 
 
+def test_the_page_on_a_package_index_leads_back_to_the_repository() -> None:
+    home = "https://host.example/owner/name"
+    page = hatch_build.with_full_addresses((ROOT / "README.md").read_text("utf-8"), home)
+    targets = re.findall(r"\]\(([^)]+)\)", page) + re.findall(r'(?:src|srcset)="([^"]+)"', page)
+    assert {target for target in targets if not target.startswith(("https://", "#"))} == set()
+    assert f'src="{home}/raw/HEAD/docs/images/explore.png"' in page
+    assert f"({home}/blob/HEAD/docs/metrics.md)" in page
+
+
 def test_the_library_traces_with_a_shipped_model(scripts: Path, tmp_path: Path) -> None:
     code = """
 import sys, mha_viz as mv
@@ -137,6 +154,44 @@ def test_make_installs_the_project_with_what_requirements_pin() -> None:
     assert makefile.count("\t$(INSTALL_PROJECT)\n") == 2  # for make run, for make test
 
 
+def test_pytorch_for_cpus_is_tried_before_the_plain_index() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    lines = ["\t$(INSTALL_TORCH)", "\t$(INSTALL) -r requirements.txt"]
+    assert "\n".join(lines) in makefile  # for make run
+    assert "\n".join(lines).replace(".txt", "-dev.txt") in makefile  # for make test
+    assert f"torch=={pins('requirements.txt')['torch']}" in (ROOT / "README.md").read_text()
+
+
+def makes(*settings: str, tmp_path: Path, succeeds: bool) -> tuple[str, str]:
+    """What make's line that installs PyTorch calls and prints, the index there or not."""
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    installer = tmp_path / "uv"
+    installer.write_text(
+        f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/calls'\nexit {int(not succeeds)}\n"
+    )
+    installer.chmod(0o755)
+    (tmp_path / "test.mk").write_text(
+        f"include {ROOT / 'Makefile'}\ntry-torch:\n\t$(INSTALL_TORCH)\n"
+    )
+    line = ("make", "-s", "-f", tmp_path / "test.mk", f"UV={installer}", *settings, "try-torch")
+    said = run(*line, cwd=ROOT)
+    calls = tmp_path / "calls"
+    return calls.read_text() if calls.exists() else "", said
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_make_goes_on_where_the_index_for_cpus_is_not_there(tmp_path: Path, succeeds: bool) -> None:
+    index = "https://index.example/cpu"
+    called, said = makes(f"TORCH_INDEX={index}", tmp_path=tmp_path, succeeds=succeeds)
+    assert called.count("\n") == 1 and f"--index-url {index} torch==" in called
+    assert ("plain index" in said) is not succeeds
+
+
+def test_make_takes_pypis_pytorch_where_it_is_asked_to(tmp_path: Path) -> None:
+    assert makes("TORCH_INDEX=", tmp_path=tmp_path, succeeds=False) == ("", "")
+
+
 def test_every_requirement_is_one_exact_version() -> None:
     for file in ("requirements.txt", "requirements-dev.txt"):
         for line in (ROOT / file).read_text().splitlines():
@@ -148,14 +203,87 @@ def test_every_requirement_is_one_exact_version() -> None:
     ("file", "wanted"),
     [
         ("requirements.txt", PROJECT["dependencies"]),
-        ("requirements-dev.txt", PROJECT["optional-dependencies"]["dev"]),
+        ("requirements.txt", EXTRAS["app"]),
+        ("requirements-dev.txt", EXTRAS["dev"]),
         ("requirements.txt", SETTINGS["build-system"]["requires"]),
     ],
 )
 def test_the_pins_lie_within_the_declared_ranges(file: str, wanted: list[str]) -> None:
-    pins = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE))
+    pinned = pins(file)
     for requirement in map(Requirement, wanted):
-        assert pins[canonicalize_name(requirement.name)] in requirement.specifier
+        assert pinned[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+@pytest.mark.parametrize(
+    ("file", "wanted"),
+    [
+        ("requirements.txt", REQUIRED),
+        ("requirements-dev.txt", EXTRAS["dev"]),
+    ],
+)
+def test_what_they_pull_in_is_pinned_too(file: str, wanted: list[str]) -> None:
+    """From requirement to requirement, as what is installed here names them."""
+    wanting = [("mha-viz", requirement) for requirement in map(Requirement, wanted)]
+    seen = set()
+    while wanting:
+        source, requirement = wanting.pop()
+        name = canonicalize_name(requirement.name)
+        if source == "torch" and name not in pins(file):
+            continue  # what a build for GPUs needs, which others have not
+        assert name in pins(file), f"{file} does not pin {name}, which {source} needs"
+        if name not in seen:
+            seen.add(name)
+            wanting += [(name, other) for other in required_by(name)]
+
+
+def required_by(package: str) -> list[Requirement]:
+    """What the package needs here, its extras left aside."""
+    named = map(Requirement, metadata.requires(package) or [])
+    return [need for need in named if not need.marker or need.marker.evaluate({"extra": ""})]
+
+
+def pins(file: str) -> dict[str, str]:
+    """The packages of a list, and of the list that it includes, each with its version."""
+    text = (ROOT / file).read_text()
+    found = dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", text, re.MULTILINE))
+    for other in re.findall(r"^-r (\S+)$", text, re.MULTILINE):
+        found |= pins(other)
+    return found
+
+
+@pytest.mark.parametrize("requirement", REQUIRED)
+def test_every_range_has_a_lower_end(requirement: str) -> None:
+    assert ">=" in {bound.operator for bound in Requirement(requirement).specifier}
+
+
+@pytest.mark.parametrize(
+    ("package", "broken"),
+    [
+        ("streamlit", "1.66.0"),  # st.context has no is_history_navigation
+        ("typer", "0.15.0"),  # --help fails
+        ("typer", "0.20.0"),  # misuse is explained on another stream
+    ],
+)
+def test_versions_known_to_fail_are_outside_the_ranges(package: str, broken: str) -> None:
+    """`make lowest` finds more of them, by running all tests with the oldest versions."""
+    ranges = {need.name: need.specifier for need in map(Requirement, REQUIRED)}
+    assert broken not in ranges[package]
+
+
+def test_every_text_names_the_same_pythons() -> None:
+    pythons = [
+        version
+        for version in ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
+        if version in SpecifierSet(PROJECT["requires-python"])
+    ]
+    named = "Programming Language :: Python :: 3."
+    listed = [line for line in PROJECT["classifiers"] if line.startswith(named)]
+    assert [line.split(":: ")[-1] for line in listed] == pythons
+    said = f"Python {pythons[0]} to {pythons[-1]}"
+    for file in ("README.md", "CONTRIBUTING.md", "Makefile", "requirements.txt"):
+        text = (ROOT / file).read_text()
+        assert said in text, f"{file} does not say {said}"
+        assert set(re.findall(r"\b3\.1\d\b", text)) <= set(pythons), file
 
 
 def test_every_version_says_the_same() -> None:

@@ -89,7 +89,15 @@ def start_app(
     """Start the web app."""
     script = _app_script()
     cli_server.check_free(host, port)
-    from streamlit.web import cli as streamlit
+    try:
+        from streamlit.web import cli as streamlit
+    except ModuleNotFoundError as error:
+        if error.name != "streamlit":  # it is there, and broken
+            raise
+        raise MhaVizError(
+            "The web app needs Streamlit, which is not installed here: install mha-viz with its "
+            "extra `app`, pip install 'mha-viz[app]', or in a clone pip install '.[app]'."
+        ) from error
 
     # Both are always given: a port that was not asked for Streamlit exchanges for another one.
     command = ["run", str(script), "--server.address", host, "--server.port", str(port)]

@@ -153,15 +153,15 @@ def classical_mds(
     inner = table[np.ix_(known, known)]
     if len(known) == 1 or not inner.any():
         return points, float("nan")
-    from sklearn.manifold import ClassicalMDS  # has no stubs
-
-    solver = ClassicalMDS(n_components=len(known), metric="precomputed")
-    with np.errstate(invalid="ignore"):  # roots of the negative eigenvalues, which are not used
-        axes = solver.fit_transform(inner)
-    values = np.clip(solver.eigenvalues_, 0.0, None)
+    square = inner**2
+    mean = square.mean(axis=0)
+    products = (mean[:, None] + mean - square - mean.mean()) / 2  # of the centred points
+    values, vectors = np.linalg.eigh(products)
+    values = np.clip(values[::-1], 0.0, None)  # the largest first; distances may be no plane's
     real = values[:2] > 1e-12 * values[0]
     for column in np.flatnonzero(real):
-        points[known, column] = axes[:, column] * _sign(axes[:, column])
+        axis = np.sqrt(values[column]) * vectors[:, -1 - column]
+        points[known, column] = axis * _sign(axis)
     return points, float(values[:2][real].sum() / values.sum())
 
 

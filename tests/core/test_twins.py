@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import torch
 from scipy.cluster.hierarchy import leaves_list
 from scipy.spatial.distance import cdist
 
@@ -108,6 +109,27 @@ def test_the_map_reproduces_planar_distances() -> None:
     found, explained = classical_mds(cdist(points, points))
     assert cdist(found, found) == pytest.approx(cdist(points, points))
     assert explained == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("size", [3, 32, 144])
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_the_map_is_the_principal_plane_of_points(size: int, unit: float) -> None:
+    """Torgerson: what classical scaling finds in distances, a singular decomposition finds in
+    the centred points themselves."""
+    points = unit * np.random.default_rng(size).normal(size=(size, 7))
+    centred = points - points.mean(axis=0)
+    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+    found, explained = classical_mds(cdist(points, points))
+    plane = left[:, :2] * singular[:2]
+    assert cdist(found, found) == pytest.approx(cdist(plane, plane), abs=1e-8 * unit)
+    assert explained == pytest.approx((singular[:2] ** 2).sum() / (singular**2).sum())
+
+
+def test_equal_distances_give_equal_maps() -> None:
+    distance = random_distances(32)
+    first, _ = classical_mds(distance)
+    again, _ = classical_mds(torch.from_numpy(distance))
+    assert (first == again).all()
 
 
 def test_the_map_does_not_flip() -> None:
