@@ -16,9 +16,10 @@ INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editab
 LISTS := pyproject.toml requirements.txt
 RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
+DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench wheel clean distclean
+.PHONY: help run test check format bench docs wheel clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -43,11 +44,15 @@ format: $(TEST_STAMP) ## rewrite what format and lint can mend
 bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
 	$(PY) -m benchmarks $(ARGS)
 
+docs: $(DOCS_STAMP) ## build the documentation into site/, and test its links
+	$(PY) -m mkdocs build --strict
+	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_site.py
+
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove what building and testing left
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print | xargs rm -rf
 
 distclean: clean ## remove the environment, too
@@ -62,6 +67,10 @@ $(TEST_STAMP): | $(PY)
 	$(INSTALL) -r requirements-dev.txt
 	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* $(VENV)/.test-* && touch $(RUN_STAMP) $@
+
+$(DOCS_STAMP): $(TEST_STAMP)
+	$(INSTALL) -r requirements-docs.txt
+	@rm -f $(VENV)/.docs-* && touch $@
 
 # The first Python that is new enough and can make an environment; PYTHON=... chooses another.
 $(PY):

@@ -136,7 +136,7 @@ def test_make_installs_the_project_with_what_requirements_pin() -> None:
 
 
 def test_every_requirement_is_one_exact_version() -> None:
-    for file in ("requirements.txt", "requirements-dev.txt"):
+    for file in ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt"):
         for line in (ROOT / file).read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
                 assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+(; .*)?", line), f"{file}: {line}"
@@ -147,6 +147,7 @@ def test_every_requirement_is_one_exact_version() -> None:
     [
         ("requirements.txt", PROJECT["dependencies"]),
         ("requirements-dev.txt", PROJECT["optional-dependencies"]["dev"]),
+        ("requirements-docs.txt", PROJECT["optional-dependencies"]["docs"]),
         ("requirements.txt", SETTINGS["build-system"]["requires"]),
     ],
 )
