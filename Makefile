@@ -34,9 +34,10 @@ INSTALL_TORCH = @index='$(TORCH_INDEX)'; [ -z "$$index" ] || { \
 LISTS := pyproject.toml requirements.txt
 RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
+DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench lowest wheel clean distclean
+.PHONY: help run test test-fast check format bench docs lowest wheel clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -73,11 +74,15 @@ lowest: ## run the tests with the oldest versions that pyproject.toml allows (ne
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
+docs: $(DOCS_STAMP) ## build the documentation into site/, and test its links
+	$(PY) -m mkdocs build --strict
+	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_site.py
+
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
 
 clean: ## remove what building and testing left
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -path ./$(VENV) -prune -o -path ./$(LOWEST) -prune -o -name __pycache__ -type d -print | xargs rm -rf
 
 distclean: clean ## remove the environment, too
@@ -94,6 +99,10 @@ $(TEST_STAMP): | $(PY)
 	$(INSTALL) -r requirements-dev.txt
 	$(INSTALL_PROJECT)
 	@rm -f $(VENV)/.run-* $(VENV)/.test-* && touch $(RUN_STAMP) $@
+
+$(DOCS_STAMP): $(TEST_STAMP)
+	$(INSTALL) -r requirements-docs.txt
+	@rm -f $(VENV)/.docs-* && touch $@
 
 # The first Python that is neither too old nor too new and can make an environment; PYTHON=... chooses another.
 $(PY):

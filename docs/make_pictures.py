@@ -47,7 +47,11 @@ PICTURES = {
         {"width": 1280, "height": 1285}, ".js-plotly-plot .heatmaplayer image",
     ),
     "learn": Picture(
-        "lab-convolution", {}, {"width": 1280, "height": 1720}, ".js-plotly-plot .im",
+        "lab-convolution", {}, {"width": 1280, "height": 1720}, ".number-table canvas",
+    ),
+    "intervene": Picture(
+        "intervene", {"text": SHARED["text"].removesuffix(" box"), "off": "0.7", "target": "box"},
+        {"width": 1280, "height": 1180}, ".head-switches .tile",
     ),
 }  # fmt: skip
 

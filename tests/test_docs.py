@@ -22,6 +22,10 @@ NETWORK = "# from the Hub"  # marks a block of Python that a test must not run
 COMMAND = typer.main.get_command(app)
 
 
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
 def blocks(page: Path, language: str) -> list[str]:
     """The fenced blocks of that language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
@@ -52,7 +56,7 @@ def test_the_page_of_metrics_is_what_the_table_says() -> None:
     assert make_metrics.PATH.read_text("utf-8") == make_metrics.render(), hint
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     def leads_somewhere(target: str) -> bool:
         path, _, anchor = target.partition("#")
@@ -86,7 +90,7 @@ def _metrics_as_before() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_metrics_as_before", "without_the_app")
-@pytest.mark.parametrize("name", ["README.md", "docs/how-to.md"])
+@pytest.mark.parametrize("name", [name(page) for page in PAGES if blocks(page, "python")])
 def test_the_python_examples_run(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

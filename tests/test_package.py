@@ -12,16 +12,15 @@ import sysconfig
 import tomllib
 import venv
 import zipfile
-from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
 
 import pytest
-
-import hatch_build
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+import hatch_build
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +192,7 @@ def test_make_takes_pypis_pytorch_where_it_is_asked_to(tmp_path: Path) -> None:
 
 
 def test_every_requirement_is_one_exact_version() -> None:
-    for file in ("requirements.txt", "requirements-dev.txt"):
+    for file in ("requirements.txt", "requirements-dev.txt", "requirements-docs.txt"):
         for line in (ROOT / file).read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
                 assert re.fullmatch(r"[a-z0-9-]+==[0-9a-z.]+(; .*)?", line), f"{file}: {line}"
@@ -205,6 +204,7 @@ def test_every_requirement_is_one_exact_version() -> None:
         ("requirements.txt", PROJECT["dependencies"]),
         ("requirements.txt", EXTRAS["app"]),
         ("requirements-dev.txt", EXTRAS["dev"]),
+        ("requirements-docs.txt", PROJECT["optional-dependencies"]["docs"]),
         ("requirements.txt", SETTINGS["build-system"]["requires"]),
     ],
 )

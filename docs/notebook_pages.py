@@ -1,0 +1,102 @@
+"""The notebooks of docs/notebooks, run from top to bottom, as pages of the site.
+
+They are kept without results, so that what the site shows is what the code of today gives.
+"""
+
+import ast
+import contextlib
+import html
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plotly.graph_objects import Figure
+from plotly.offline import get_plotlyjs
+
+NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
+PLOTLY = "notebooks/plotly.min.js"  # once for all figures of the site
+
+
+def assets() -> dict[str, str]:
+    """File of the site -> what is in it."""
+    return {PLOTLY: get_plotlyjs()}
+
+
+def render(path: Path) -> str:
+    """The Markdown of a notebook and of what its cells give."""
+    parts = []
+    with _empty_folder():
+        for kind, source, results in run(path):
+            if kind == "markdown":
+                parts.append(source)
+            else:
+                parts.append(f"```python\n{source}\n```")
+                parts += [_shown(result) for result in results]
+    return "\n\n".join(parts) + "\n"
+
+
+def run(path: Path) -> Iterator[tuple[str, str, list[Any]]]:
+    """Run the cells in one scope, in order.
+
+    Args:
+        path: a notebook of Python cells without magics.
+
+    Returns:
+        for each cell its kind ("markdown" or "code"), its source, and what it gives: the text that
+        it prints, if any, and the value of its last line, if that is an expression.
+
+    Raises:
+        whatever a cell raises.
+    """
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    for number, cell in enumerate(json.loads(path.read_text("utf-8"))["cells"]):
+        source = "".join(cell["source"])
+        is_code = cell["cell_type"] == "code"
+        results = _run_cell(source, f"{path.name}, cell {number}", scope) if is_code else []
+        yield cell["cell_type"], source, results
+
+
+def _run_cell(source: str, name: str, scope: dict[str, Any]) -> list[Any]:
+    tree = ast.parse(source, name)
+    last = tree.body[-1] if tree.body else None
+    expression = ast.Expression(last.value) if isinstance(last, ast.Expr) else None
+    if expression is not None:
+        tree.body.pop()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, name, "exec"), scope)
+        value = None if expression is None else eval(compile(expression, name, "eval"), scope)
+    return [result for result in (printed.getvalue() or None, value) if result is not None]
+
+
+def _shown(result: Any) -> str:
+    """A result as a notebook shows it: as HTML where it has that, else as text."""
+    if isinstance(result, Figure):
+        page = result.to_html(full_html=False, include_plotlyjs=Path(PLOTLY).name)
+        return f'<div class="result">{_one_line(page)}</div>'
+    page = result._repr_html_() if hasattr(result, "_repr_html_") else None
+    if page is not None:
+        return f'<div class="result">{_one_line(page)}</div>'
+    text = result if isinstance(result, str) else repr(result)
+    return f'<pre class="result">{html.escape(text.rstrip()).replace(chr(10), "&#10;")}</pre>'
+
+
+def _one_line(page: str) -> str:
+    """HTML that Markdown leaves alone: an empty line would end the block."""
+    return "\n".join(line for line in page.splitlines() if line.strip())
+
+
+@contextlib.contextmanager
+def _empty_folder() -> Iterator[None]:
+    """What a cell writes goes into a folder that is thrown away."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)

@@ -1,0 +1,132 @@
+"""The documentation as a site: it builds without a warning, and asks nothing of another host.
+
+`make docs` installs what builds it and runs this; without that there is nothing to test.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import mha_viz
+
+ROOT = Path(__file__).parents[1]
+LOADS = {
+    ("script", "src"),
+    ("img", "src"),
+    ("source", "srcset"),
+    ("iframe", "src"),
+    ("link", "href"),
+}
+FETCHED = {"stylesheet", "icon", "preload", "preconnect", "dns-prefetch", "modulepreload"}
+
+for package in ("mkdocs", "material", "mkdocstrings", "latex2mathml"):
+    pytest.importorskip(package, reason="make docs installs what builds the site")
+
+
+class Page(HTMLParser):
+    """The ids of a page, where its links lead, and what it loads."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        self.ids |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.add(values["href"])
+        for name, value in values.items():
+            is_fetched = tag != "link" or FETCHED & set(values.get("rel", "").split())
+            if (tag, name) in LOADS and is_fetched:
+                self.loaded.add(value)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": _path()}
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _path() -> str:
+    return os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
+
+
+def test_every_page_of_the_menu_is_there(site: Path) -> None:
+    names = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    assert names >= {
+        f"{name}.html" for name in (
+            "index", "tutorial", "how-to", "concepts", "gallery", "reference", "metrics",
+            "benchmarks", "architecture", "changelog", "notebooks/first-steps",
+            "notebooks/comparing-heads", "notebooks/switching-heads-off",
+        )
+    }  # fmt: skip
+
+
+def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in pages.items():
+        if path.name == "404.html":  # it may be shown at any address, so its links begin at "/"
+            continue
+        for link in page.links | page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            known = target.is_relative_to(site) and target.is_file()
+            anchored = not parts.fragment or target.suffix != ".html" or (
+                known and unquote(parts.fragment) in pages[target].ids
+            )  # fmt: skip
+            if not (known and anchored):
+                broken.append(f"{path.relative_to(site)}: {link}")
+    assert not broken
+
+
+def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[Path, Page]) -> None:
+    loaded = {value for page in pages.values() for value in page.loaded}
+    for sheet in site.rglob("*.css"):
+        loaded |= set(re.findall(r"url\(\s*[\"']?(.*?)[\"']?\s*\)", sheet.read_text("utf-8")))
+    foreign = [value for value in loaded if re.match(r"(https?:)?//", value)]
+    assert loaded and not foreign
+
+
+def test_formulas_are_drawn_and_none_is_left_as_source(site: Path, pages: dict[Path, Page]) -> None:
+    metrics = (site / "metrics.html").read_text("utf-8")
+    assert metrics.count("<math") > len(mha_viz.METRICS)
+    for path in pages:
+        text = path.read_text("utf-8")
+        assert "\\(" not in re.sub(r"(?s)<(pre|code|script).*?</\1>", "", text), path
+        left = re.findall(r"<m[ionstex]+[^>]*>[^<]*\\[^<]*</m", text)
+        assert not left, path
+
+
+def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
+    ids = pages[site / "reference.html"].ids
+    missing = [
+        name for name in mha_viz.__all__
+        if callable(getattr(mha_viz, name)) and name != "MhaVizError"
+        and f"mha_viz.{name}" not in ids
+    ]  # fmt: skip
+    assert not missing
+    functions = {f"{m.function.__module__}.{m.function.__name__}" for m in mha_viz.METRICS.values()}
+    assert not functions - ids
