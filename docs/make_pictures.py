@@ -1,6 +1,6 @@
 """Take the README's pictures of the app: `python -m docs.make_pictures` (needs a Chromium).
 
-Drives the app as the browser tests do. Knows the app from outside only.
+Drives the app as the browser tests do.
 """
 
 import io

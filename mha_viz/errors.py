@@ -1,6 +1,6 @@
 """The exception tree. Every error the library raises on purpose is a `MhaVizError`.
 
-Knows nothing but Python. A message says what was expected, what came, and what to do next.
+A message says what was expected, what came, and what to do next.
 """
 
 

@@ -1,7 +1,4 @@
-"""Records and heads in a notebook, without a server and without network.
-
-Knows records and plots; must not know a model or streamlit.
-"""
+"""Records and heads in a notebook, without a server and without network."""
 
 from __future__ import annotations
 

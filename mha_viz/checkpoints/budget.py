@@ -1,7 +1,4 @@
-"""How large a network a config may describe, found out without laying it out in memory.
-
-Knows configs and how torch builds modules; must not know weights or text.
-"""
+"""How large a network a config may describe, found out without laying it out in memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Config and tokenizer of a checkpoint, built by transformers from files of strangers.
-
-Knows transformers' loaders; must not know weights, texts or screens.
-"""
+"""Config and tokenizer of a checkpoint, built by transformers from files of strangers."""
 
 from __future__ import annotations
 

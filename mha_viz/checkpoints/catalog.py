@@ -1,7 +1,7 @@
 """Which models there are: shipped, in the machine's Hugging Face cache, or in a folder.
 
-Knows names, folders and config files. Imports neither torch nor transformers, so that a page can
-list models before the heavy libraries are loaded.
+Imports neither torch nor transformers, so that a page can list models before the heavy libraries
+are loaded.
 """
 
 from __future__ import annotations

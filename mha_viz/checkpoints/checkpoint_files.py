@@ -1,7 +1,6 @@
 """The files of a checkpoint as a folder shows them: regular ones, and no larger than real ones are.
 
-Knows names and sizes, and opens nothing: a pipe or a device stops whoever opens it. Must not know
-what stands in the files.
+Knows names and sizes, and opens nothing: a pipe or a device stops whoever opens it.
 """
 
 from __future__ import annotations

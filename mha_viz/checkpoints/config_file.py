@@ -1,7 +1,6 @@
 """The config of a checkpoint, checked before any library takes it for what it says.
 
-Knows JSON and the sizes of real models. Imports neither torch nor transformers, as a list of models
-reads configs, too.
+Imports neither torch nor transformers, as a list of models reads configs, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looking at files that may be links into nothing, forbidden, or gone since they were listed.
 
-Knows the file system alone. What cannot be looked at is not there: that is an answer, no error.
+What cannot be looked at is not there: that is an answer, no error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fetching a model from the Hub, over networks that break, lie or fall silent.
 
-Knows huggingface_hub and the cache. Imports neither torch nor transformers.
+Imports neither torch nor transformers.
 """
 
 from __future__ import annotations

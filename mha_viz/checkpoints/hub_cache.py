@@ -1,6 +1,6 @@
 """The machine's Hugging Face cache: which models in it are whole.
 
-Knows how the cache is laid out, and names of files. Imports neither torch nor transformers.
+Imports neither torch nor transformers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs.
-
-Knows checkpoint files and transformers' loaders; must not know text, pictures or screens.
-"""
+"""Name, folder or Hub id -> AttentionModel, with every check that an untrusted checkpoint needs."""
 
 from __future__ import annotations
 

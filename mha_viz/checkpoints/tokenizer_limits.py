@@ -1,7 +1,4 @@
-"""What a tokenizer may ask for: so many tokens, and rules that make a text only so much longer.
-
-Knows tokenizers and their files; must not know models, processes or screens.
-"""
+"""What a tokenizer may ask for: so many tokens, and rules that make a text only so much longer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A stranger's checkpoint is built on trial in another process, before it is built in this one.
-
-Knows processes and what they answer. Must not know what a checkpoint is made of.
-"""
+"""A stranger's checkpoint is built on trial in another process, before it is built in this one."""
 
 from __future__ import annotations
 

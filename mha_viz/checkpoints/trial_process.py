@@ -2,7 +2,7 @@
 
 Its first line out says that it is ready; then a line of JSON in names a folder, and a line out says
 what came of it. Each folder is built in a child of its own, with limits of time and memory, which
-may hang, be killed or crash; this process goes on. It ends with its input. Must not know who asks.
+may hang, be killed or crash; this process goes on. It ends with its input.
 """
 
 from __future__ import annotations

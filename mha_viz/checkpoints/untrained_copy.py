@@ -1,7 +1,4 @@
-"""The same model before any training: the baseline for what is said to be learned.
-
-Knows transformers' ways to build a network; must not know files, text or screens.
-"""
+"""The same model before any training: the baseline for what is said to be learned."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The files that hold a checkpoint's weights: safetensors only, whole, and inside its folder.
-
-Knows files; must not know models.
-"""
+"""The files that hold a checkpoint's weights: safetensors only, whole, and inside its folder."""
 
 from __future__ import annotations
 

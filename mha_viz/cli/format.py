@@ -1,6 +1,6 @@
 """What the commands print and write: a record and its heads as tables, CSV, JSON and pictures.
 
-Knows records and, for pictures, plots; each is imported when it is needed. Prints nothing itself.
+Prints nothing itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The commands that change heads: ablate, importance, prune.
-
-Knows the interventions of the engine, and imports each when a command needs it.
-"""
+"""The commands that change heads: ablate, importance, prune."""
 
 from __future__ import annotations
 

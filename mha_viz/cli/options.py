@@ -1,7 +1,4 @@
-"""What all commands share: their arguments, where text comes from, and where results go.
-
-Knows typer and the file system; must not know models.
-"""
+"""What all commands share: their arguments, where text comes from, and where results go."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where the web app is served: whether the place is free, and when the app is there.
-
-Knows sockets and the terminal; must not know streamlit.
-"""
+"""Where the web app is served: whether the place is free, and when the app is there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The standard streams of the command: UTF-8 where they are files, and there even when closed.
-
-Knows the process only.
-"""
+"""The standard streams of the command: UTF-8 where they are files, and there even when closed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which token of one text is which of another: an edit alignment, and matrices brought into line.
-
-Knows strings and arrays; must not know tokenizers, models or records.
-"""
+"""Which token of one text is which of another: an edit alignment, and matrices on common axes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The only place where attention is computed: scores, pattern, z.
-
-Knows torch and nothing else; must not know any model library, record or screen.
-"""
+"""The only place where attention is computed: scores, pattern, z."""
 
 import math
 

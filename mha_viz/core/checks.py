@@ -1,7 +1,4 @@
-"""What can be wrong with the inputs of attention, said in our words.
-
-Knows tensors and errors; must not know what is computed from them.
-"""
+"""What can be wrong with the inputs of attention, said in our words."""
 
 import math
 

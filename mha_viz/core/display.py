@@ -1,7 +1,4 @@
-"""Who draws a record in a notebook: core must not know plots, so the package says it here.
-
-Knows nothing; `mha_viz/__init__.py` sets these before any record can exist.
-"""
+"""Who draws a record in a notebook: core must not know plots, so the package says it here."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,4 @@
-"""A record measured: every metric that has a meaning for it, and what baselines score on its text.
-
-Knows records and metrics; must not know models or screens.
-"""
+"""A record measured: every metric that has a meaning for it, and the baselines of its text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Multi-head attention as a module: the projections around `attention`, one slice per head.
-
-Knows torch and our attention function; must not know any model library, record or screen.
-"""
+"""Multi-head attention as a module: the projections around `attention`, one slice per head."""
 
 import math
 from dataclasses import dataclass

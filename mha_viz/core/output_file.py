@@ -1,7 +1,4 @@
-"""Files that are written as a whole or not at all: a failure leaves what was there before.
-
-Knows paths and bytes only.
-"""
+"""Files that are written as a whole or not at all: a failure leaves what was there before."""
 
 from __future__ import annotations
 

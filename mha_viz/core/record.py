@@ -1,7 +1,4 @@
-"""AttentionRecord: what one run of one text through one model left behind.
-
-Knows tensors and tokens. Must not know transformers, plotly or streamlit.
-"""
+"""AttentionRecord: what one run of one text through one model left behind."""
 
 from __future__ import annotations
 

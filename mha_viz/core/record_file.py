@@ -1,7 +1,4 @@
-"""A record as a file: safetensors, with the description as JSON in its header. Never pickle.
-
-Knows files and JSON, and trusts neither; must not know what a record is beyond its fields.
-"""
+"""A record as a file: safetensors, with the description as JSON in its header. Never pickle."""
 
 from __future__ import annotations
 

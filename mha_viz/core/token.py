@@ -1,7 +1,4 @@
-"""Tokens: the labels of a pattern's axes, and the words that sub-words make.
-
-Knows strings and positions; must not know tokenizers, models or files.
-"""
+"""Tokens: the labels of a pattern's axes, and the words that sub-words make."""
 
 from __future__ import annotations
 

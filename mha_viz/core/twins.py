@@ -1,7 +1,4 @@
-"""Which heads are alike: an order, clusters, a map, the nearest twin, a few that stand for all.
-
-Knows matrices of distances and similarities; must not know how they were measured or are drawn.
-"""
+"""Which heads are alike: an order, clusters, a map, the nearest twin, a few that stand for all."""
 
 from __future__ import annotations
 

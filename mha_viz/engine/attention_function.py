@@ -1,7 +1,4 @@
-"""Our attention inside pretrained models, and the probe that tells one run what to leave behind.
-
-Knows transformers' attention interface and our core; must not know files, text or screens.
-"""
+"""Our attention inside pretrained models, and the probe that tells one run what to leave behind."""
 
 from __future__ import annotations
 

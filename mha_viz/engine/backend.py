@@ -1,7 +1,4 @@
-"""Whose attention weights a model's are: ours, put into its network, or those it gives by itself.
-
-Knows transformers' switch between attentions, and runs. Must not know files, records or screens.
-"""
+"""Whose attention weights a model's are: ours, put into its network, or those of its own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An intervention or gates checked against a model and a text, and given the numbers they need.
-
-Knows our attention function, models and records; must not know predictions or screens.
-"""
+"""An intervention or gates checked against a model and a text, and given the numbers they need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which heads are changed in a run, and how: taken away, scaled, averaged, blurred or patched.
-
-Knows heads and records; must not know models, predictions or screens.
-"""
+"""Which heads are changed in a run, and how: taken away, scaled, averaged, blurred or patched."""
 
 from __future__ import annotations
 

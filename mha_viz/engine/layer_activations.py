@@ -1,7 +1,4 @@
-"""What one layer's attention is given and what it gives, as the model itself has them.
-
-Knows models, where families keep their projections, and stand-ins; must not know records.
-"""
+"""What one layer's attention is given and what it gives, as the model itself has them."""
 
 from __future__ import annotations
 

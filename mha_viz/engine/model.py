@@ -1,7 +1,4 @@
-"""AttentionModel: a network with its tokenizer, and the ways to run a text through it.
-
-Knows transformers' models and our probe; must not know files, pictures or screens.
-"""
+"""AttentionModel: a network with its tokenizer, and the ways to run a text through it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The attention weights that a family gives by itself, taken only where they are by query and key.
-
-Knows what transformers hands out as attentions, and runs. Must not know files, records or screens.
-"""
+"""The attention weights of a family's own, taken only where they are by query and key."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How long a text a network takes, by its config, its position embeddings and its tokenizer.
-
-Knows configs and module names of model families; must not know text, files or screens.
-"""
+"""How long a text a network takes, by its config, its position embeddings and its tokenizer."""
 
 from __future__ import annotations
 

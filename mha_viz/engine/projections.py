@@ -1,7 +1,4 @@
-"""Where each family keeps the W_Q, W_K, W_V and W_O of a layer, and how to read them as ours.
-
-Knows module names of model families; must not know files, text or screens.
-"""
+"""Where each family keeps the W_Q, W_K, W_V and W_O of a layer, and how to read them as ours."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From texts as tokens to records: one forward pass, and what it left behind of each text.
-
-Knows runs and records. Must not know how texts become tokens, files or screens.
-"""
+"""From texts as tokens to records: one forward pass, and what it left behind of each text."""
 
 from __future__ import annotations
 

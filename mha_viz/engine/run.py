@@ -1,7 +1,4 @@
-"""One forward pass: encoded texts in, what each stack of layers left behind out.
-
-Knows transformers' calling conventions and our probe; must not know files, records or screens.
-"""
+"""One forward pass: encoded texts in, what each stack of layers left behind out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A network with other modules in it: what stands in another's place.
-
-Knows torch's modules; must not know what they compute.
-"""
+"""A network with other modules in it: what stands in another's place."""
 
 from __future__ import annotations
 

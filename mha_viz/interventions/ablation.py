@@ -1,7 +1,4 @@
-"""What changes when heads are switched off, scaled or replaced: before, after, and the difference.
-
-Knows predictions and interventions; must not know pictures, files or screens.
-"""
+"""What changes when heads are switched off, scaled or replaced: before, after, difference."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How much a model's loss depends on each head: by switching it off, and by the gradient.
-
-Knows losses under gates; must not know how a run is shortened, files or screens.
-"""
+"""How much a model's loss depends on each head: by switching it off, and by the gradient."""
 
 from __future__ import annotations
 

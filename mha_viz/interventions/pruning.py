@@ -1,7 +1,4 @@
-"""What is left of a model when heads go one after the other.
-
-Knows losses under gates, importances and likenesses of heads; must not know screens.
-"""
+"""What is left of a model when heads go one after the other."""
 
 from __future__ import annotations
 

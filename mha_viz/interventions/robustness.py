@@ -1,7 +1,4 @@
-"""What the loss does when one head fails, or two: do others make up for it?
-
-Knows losses under gates; must not know screens.
-"""
+"""What the loss does when one head fails, or two: do others make up for it?"""
 
 from __future__ import annotations
 

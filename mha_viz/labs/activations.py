@@ -1,7 +1,4 @@
-"""What really goes into one layer's attention on a record's text, and the layer's weights as one.
-
-Knows models; must not know figures or screens.
-"""
+"""What really goes into one layer's attention on a record's text, and its weights as one."""
 
 from __future__ import annotations
 

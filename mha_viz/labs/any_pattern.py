@@ -1,7 +1,4 @@
-"""Lab 7: which patterns a head of width d_k can make, found by fitting one.
-
-Knows core; must not know screens.
-"""
+"""Lab 7: which patterns a head of width d_k can make, found by fitting one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 7's patterns as they are painted: a row of digits for each query, from 0 to 9.
-
-Knows tensors; must not know heads or screens.
-"""
+"""Lab 7's patterns as they are painted: a row of digits for each query, from 0 to 9."""
 
 from __future__ import annotations
 

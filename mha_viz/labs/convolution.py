@@ -1,7 +1,4 @@
-"""Lab 6: k x k heads with relative positions are a k x k convolution.
-
-Knows core; must not know screens.
-"""
+"""Lab 6: k x k heads with relative positions are a k x k convolution."""
 
 from __future__ import annotations
 

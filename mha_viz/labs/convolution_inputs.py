@@ -1,7 +1,4 @@
-"""Lab 6's pictures and kernels: drawn by formulas, written down, or read from a user's file.
-
-Knows Pillow and torch; must not know attention or screens.
-"""
+"""Lab 6's pictures and kernels: drawn by formulas, written down, or read from a user's file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 6, measured: how sharp heads must be, what happens at borders, what it all costs.
-
-Knows core and the lab's heads; must not know screens.
-"""
+"""Lab 6, measured: how sharp heads must be, what happens at borders, what it all costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 8: operations, memory and key-value caches of attention, calculated.
-
-Knows models; must not know screens.
-"""
+"""Lab 8: operations, memory and key-value caches of attention, calculated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 8: how long attention takes on this machine, and how that grows with n and with heads.
-
-Knows core; must not know screens.
-"""
+"""Lab 8: how long attention takes on this machine, and how that grows with n and with heads."""
 
 from __future__ import annotations
 

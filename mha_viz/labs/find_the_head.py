@@ -1,7 +1,4 @@
-"""Lab 11: tasks of a game in which heads are looked for, their answers, hints and points.
-
-Knows core's labels and numbers by head; must not know models or screens.
-"""
+"""Lab 11: tasks of a game in which heads are looked for, their answers, hints and points."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 9: a tiny model learns induction, and everything about its heads is written down on the way.
-
-Knows core; must not know screens.
-"""
+"""Lab 9: a tiny model learns induction, and everything about its heads is recorded on the way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 2: attention without weights looks at itself; what W_V is alone.
-
-Knows core; must not know screens.
-"""
+"""Lab 2: attention without weights looks at itself; what W_V is alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 2, its training: W_Q and W_K that make every token look at its left neighbour.
-
-Knows core; must not know screens.
-"""
+"""Lab 2, its training: W_Q and W_K that make every token look at its left neighbour."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 1: attention as soft lookup, and why scores are divided by sqrt(d_k).
-
-Knows core; must not know screens.
-"""
+"""Lab 1: attention as soft lookup, and why scores are divided by sqrt(d_k)."""
 
 from __future__ import annotations
 

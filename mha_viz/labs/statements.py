@@ -1,6 +1,6 @@
 """Lab 10: what textbooks say about the heads of a layer, and the verdict once both sides are known.
 
-Knows numbers by layer; must not know models or screens. `statements_measured` has the sides.
+`statements_measured` has the sides.
 """
 
 from __future__ import annotations

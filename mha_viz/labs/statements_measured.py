@@ -1,7 +1,4 @@
-"""Lab 10: both sides of every statement, in every layer.
-
-Knows core, and what switching heads off has found; must not know screens.
-"""
+"""Lab 10: both sides of every statement, in every layer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 4: one real head step by step: project, compute, concatenate, project.
-
-Knows models; must not know screens.
-"""
+"""Lab 4: one real head step by step: project, compute, concatenate, project."""
 
 from __future__ import annotations
 

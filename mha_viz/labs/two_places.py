@@ -1,7 +1,4 @@
-"""Lab 3: one head cannot look at two places separately, and too many heads are each too narrow.
-
-Knows core; must not know screens.
-"""
+"""Lab 3: one head cannot look at two places separately, and too many heads are each too narrow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Lab 5: what W_V and W_O do together, what they cost apart, and how heads' parts add up.
-
-Knows models; must not know screens.
-"""
+"""Lab 5: what W_V and W_O do together, what they cost apart, and how heads' parts add up."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pairs of heads in two measures: do those that look alike also do alike?
-
-Knows plotly and arrays. Must not know what the measures mean.
-"""
+"""Pairs of heads in two measures: do those that look alike also do alike?"""
 
 from __future__ import annotations
 

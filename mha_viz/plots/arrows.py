@@ -1,7 +1,4 @@
-"""Vectors of a plane as arrows from the origin, and the line behind which others win.
-
-Knows plotly and arrays. Must not know what the vectors are.
-"""
+"""Vectors of a plane as arrows from the origin, and the line behind which others win."""
 
 from __future__ import annotations
 

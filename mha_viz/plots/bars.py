@@ -1,7 +1,4 @@
-"""One number for each token, by one or more ways of getting it, as bars in the text's order.
-
-Knows plotly and arrays. Must not know what the numbers mean.
-"""
+"""One number for each token, by one or more ways of getting it, as bars in the text's order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every number of one head among all heads: a row of dots per metric.
-
-Knows plotly and arrays. Must not know what the metrics mean.
-"""
+"""Every number of one head among all heads: a row of dots per metric."""
 
 from __future__ import annotations
 

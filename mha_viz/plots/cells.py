@@ -1,7 +1,4 @@
-"""Tables of numbers as coloured cells: axes that name every cell, hatching, cells to click.
-
-Knows plotly's dictionaries and arrays. Must not know what any number means.
-"""
+"""Tables of numbers as coloured cells: axes that name every cell, hatching, cells to click."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tables as CSV: texts that no spreadsheet runs, and numbers that stay numbers.
-
-Knows pandas. Must not know plotly, a model, a record or a screen.
-"""
+"""Tables as CSV: texts that no spreadsheet runs, and numbers that stay numbers."""
 
 from __future__ import annotations
 

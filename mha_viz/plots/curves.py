@@ -1,7 +1,4 @@
-"""Lines over a number: what is measured as something grows, with bands, levels and moments.
-
-Knows plotly and arrays. Must not know what the numbers mean.
-"""
+"""Lines over a number: what is measured as something grows, with bands, levels and moments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What differs between two texts or two models: cell by cell, metric by metric, head by head.
-
-Knows plotly and arrays. Must not know where the numbers came from.
-"""
+"""What differs between two texts or two models: cell by cell, metric by metric, head by head."""
 
 from __future__ import annotations
 

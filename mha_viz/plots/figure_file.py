@@ -1,7 +1,4 @@
-"""Any figure as files to take away: with its caption drawn in, and as a page.
-
-Knows plotly. Must not know a model, a record or a screen.
-"""
+"""Any figure as files to take away: with its caption drawn in, and as a page."""
 
 from __future__ import annotations
 

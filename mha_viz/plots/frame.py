@@ -1,7 +1,4 @@
-"""What figures of many heads share: checked numbers, headings, legends and marks.
-
-Knows plotly's dictionaries and arrays. Must not know what any number means.
-"""
+"""What figures of many heads share: checked numbers, headings, legends and marks."""
 
 from __future__ import annotations
 

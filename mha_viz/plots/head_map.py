@@ -1,7 +1,4 @@
-"""All heads as points of a plane: what lies close is alike.
-
-Knows plotly and arrays. Must not know how the coordinates came about.
-"""
+"""All heads as points of a plane: what lies close is alike."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One head as a plotly heatmap: queries down, keys across, exact weights on hover.
-
-Knows plotly and arrays. Must not know a model, a record or a screen.
-"""
+"""One head as a plotly heatmap: queries down, keys across, exact weights on hover."""
 
 from __future__ import annotations
 

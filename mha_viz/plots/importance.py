@@ -1,7 +1,4 @@
-"""How much heads matter: a map of all heads, and two measures against each other.
-
-Knows plotly and arrays. Must not know how importance was measured.
-"""
+"""How much heads matter: a map of all heads, and two measures against each other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A figure for the last row of a class: the same, in larger type.
-
-Knows plotly's dictionaries. Must not know what a figure shows.
-"""
+"""A figure for the last row of a class: the same, in larger type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers over the layers of a model: all heads of each layer, or one line per quantity.
-
-Knows plotly and arrays. Must not know what the quantity means.
-"""
+"""Numbers over the layers of a model: all heads of each layer, or one line per quantity."""
 
 from __future__ import annotations
 

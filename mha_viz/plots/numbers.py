@@ -1,8 +1,4 @@
-"""A small matrix with its numbers written into the cells: the arithmetic of the labs.
-
-Knows arrays, colours and how wide text is. Must not know what the numbers mean, nor how a browser
-draws them: that is in mha_viz/web/components/number_table.js.
-"""
+"""A small matrix with its numbers written into the cells: the arithmetic of the labs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How one score comes about: a query, a key, and the products whose sum the score is.
-
-Knows plotly and arrays. Must not know a model, a record or a screen.
-"""
+"""How one score comes about: a query, a key, and the products whose sum the score is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pictures made of pixels, side by side, and where in them several heads look.
-
-Knows plotly and arrays. Must not know what made a picture or a head.
-"""
+"""Pictures made of pixels, side by side, and where in them several heads look."""
 
 from __future__ import annotations
 

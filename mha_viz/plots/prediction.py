@@ -1,7 +1,4 @@
-"""What a model predicts before and after a change: the likeliest tokens, and each token of a text.
-
-Knows plotly and arrays. Must not know what was changed.
-"""
+"""What a model predicts before and after a change: the likeliest tokens, and every token."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is left of a model when heads go: loss against the share of heads, one head off at random.
-
-Knows plotly and arrays. Must not know in which order heads were taken away.
-"""
+"""What is left of a model when heads go: loss against the share of heads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Figures of one row per metric: a line of text above a line from the lowest to the highest value.
-
-Knows plotly's dictionaries and arrays. Must not know what the metrics mean.
-"""
+"""Figures of one row per metric: a line of text above a line from lowest to highest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pictures for paper: PNG and SVG with their caption drawn in and kept in the file.
-
-Knows matplotlib, imported when first needed, and arrays. Must not know a model or a screen.
-"""
+"""Pictures for paper: PNG and SVG with their caption drawn in and kept in the file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The patterns of a few heads side by side, small: one frame of a film.
-
-Knows plotly and arrays. Must not know where the patterns come from.
-"""
+"""The patterns of a few heads side by side, small: one frame of a film."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""All heads against all heads, in an order that shows which are alike.
-
-Knows plotly, arrays and orders of heads. Must not know what likeness means.
-"""
+"""All heads against all heads, in an order that shows which are alike."""
 
 from __future__ import annotations
 

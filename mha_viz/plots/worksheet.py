@@ -1,7 +1,4 @@
-"""A printable sheet of tasks about heads, or its answers: one HTML document, without a network.
-
-Knows texts and pictures as PNG. Must not know a model, a record or a screen.
-"""
+"""A printable sheet of tasks about heads, or its answers: one HTML document, without a network."""
 
 from __future__ import annotations
 

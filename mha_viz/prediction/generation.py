@@ -1,7 +1,4 @@
-"""How a causal model goes on with a text, with every head as it is or with some changed.
-
-Knows transformers' generation and our attention function; must not know pictures or screens.
-"""
+"""How a causal model goes on with a text, with every head as it is or with some changed."""
 
 from __future__ import annotations
 

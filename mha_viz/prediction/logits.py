@@ -1,7 +1,4 @@
-"""What a model predicts: encoded texts in, a number for every word of the vocabulary out.
-
-Knows transformers' models with a prediction head and our probe; must not know text or screens.
-"""
+"""What a model predicts: encoded texts in, a number for every word of the vocabulary out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The loss of texts under many settings of their heads.
 
-Knows networks with a prediction head and our probe; must not know importance or screens.
-
 A setting is a factor for every head. One forward pass takes many of them, one after the other in
 the batch: all rows of text under the first, then all under the second.
 """

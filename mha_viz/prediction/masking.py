@@ -1,7 +1,4 @@
-"""The [MASK] of masked models, and what a model's logits say of a text's own tokens.
-
-Knows tokens and logits; must not know heads, records or screens.
-"""
+"""The [MASK] of masked models, and what a model's logits say of a text's own tokens."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a model predicts for a text, with every head as it is or with some changed.
-
-Knows tokenizers and models with a prediction head; must not know pictures, files or screens.
-"""
+"""What a model predicts for a text, with every head as it is or with some changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Runs under gates that do not compute again what no gate has touched.
 
-Knows losses under gates and the lists of layers that networks are made of; must not know screens.
-
 Layers before the first head that a setting touches give what they gave without gates. They are
 recorded once, and a copy of the module tree has stand-ins for them that give it back (parameters
 are shared; the model itself is never written to, so that threads may share it). Where a family

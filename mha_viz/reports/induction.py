@@ -1,7 +1,4 @@
-"""Induction scores: random texts of the model's own tokens, said twice, in one forward pass.
-
-Knows tokens, models and one metric; must not know files or screens.
-"""
+"""Induction scores: random texts of the model's own tokens, said twice, in one forward pass."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How alike heads are by their weights alone, whatever the text.
-
-Knows models and the parameter metrics; must not know records or screens.
-"""
+"""How alike heads are by their weights alone, whatever the text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The report card of every head: scores, baselines, labels and nearest twins, as one table.
-
-Knows records and, for random weights and the induction probe, models; must not know screens.
-"""
+"""The report card of every head: scores, baselines, labels and nearest twins, as one table."""
 
 from __future__ import annotations
 

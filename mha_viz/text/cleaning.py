@@ -1,7 +1,4 @@
-"""Typed text as Unicode: cleaned, made visible, and parted into words.
-
-Knows characters only. Must not know tokenizers, models or screens.
-"""
+"""Typed text as Unicode: cleaned, made visible, and parted into words."""
 
 from __future__ import annotations
 

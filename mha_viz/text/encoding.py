@@ -1,7 +1,4 @@
-"""What a model reads: a text or a pair, or an encoder's text and its decoder's; and what was cut.
-
-Knows tokenizers and a model's stacks. Must not know its layers, files, records or screens.
-"""
+"""What a model reads: a text or a pair, or an encoder's text and its decoder's; what was cut."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a tokenizer raises on a text, as one of our errors: there is no other way to call one.
-
-Knows errors only; must not know tokenizers, models or screens.
-"""
+"""What a tokenizer raises on a text, as one of our errors: there is no other way to call one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Between a typed text and labelled tokens: cleaning, encoding, words, labels that read well.
 
-Knows tokenizers and Unicode. Must not know models, plotly or streamlit.
-
 What holds for every tokenizer:
 
 - `Token.start` and `Token.end` cut exactly the labelled characters out of the cleaned text; a

@@ -1,7 +1,4 @@
-"""Between a number in a vocabulary and what people read or type for it.
-
-Knows tokenizers; must not know models, records or screens.
-"""
+"""Between a number in a vocabulary and what people read or type for it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What every HTML document that we write has around its body.
-
-Knows strings only. Must not know what stands in the document.
-"""
+"""What every HTML document that we write has around its body."""
 
 from __future__ import annotations
 

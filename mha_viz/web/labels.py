@@ -1,6 +1,6 @@
 """Token labels made fit to be drawn: visible, short, and never read as markup.
 
-Knows strings only. Tokens are untrusted text.
+Tokens are untrusted text.
 """
 
 from __future__ import annotations

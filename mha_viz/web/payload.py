@@ -1,7 +1,4 @@
-"""What the browser components draw, packed into one `bytes`: a JSON header and the numbers.
-
-Knows arrays and strings. Must not know a model, a record or a screen.
-"""
+"""What the browser components draw, packed into one `bytes`: a JSON header and the numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pictures as HTML that needs neither a server nor the network: for export and for notebooks.
-
-Knows the components' source (`browser`) and plotly's own script. Must not know a screen.
-"""
+"""Pictures as HTML that needs neither a server nor the network: for export and for notebooks."""
 
 from __future__ import annotations
 

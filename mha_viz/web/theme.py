@@ -1,6 +1,6 @@
 """Colours, colour scales and number formats of every picture, on screen and on paper.
 
-Knows plotly's layout templates and plain numbers. The browser components get these tables as JSON.
+The browser components get these tables as JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""One function per quantity, and one table that names them all: a number for each head.
-
-Knows patterns as tensors (layer, head, query, key); must not know models, records or screens.
-"""
+"""One function per quantity, and one table that names them all: a number for each head."""
 
 from mha_viz.core.metrics.baselines import Baseline, baselines, offset_pattern, uniform_pattern
 from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token

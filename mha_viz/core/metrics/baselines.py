@@ -1,7 +1,4 @@
-"""What a head that does nothing clever would score on the same text: the ruler beside a number.
-
-Knows patterns and the table of metrics; must not know models, records or screens.
-"""
+"""What a head that does nothing clever would score on the same text: the ruler beside a number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""What every metric asks of its inputs, and the precision it adds up in.
-
-Knows tensors and errors; must not know what any metric means.
-"""
+"""What every metric asks of its inputs, and the precision it adds up in."""
 
 import torch
 

@@ -1,7 +1,4 @@
-"""Which tokens a head looks at: special ones, and the same token elsewhere.
-
-Knows patterns and what is said of their tokens; must not know tokenizers, models or records.
-"""
+"""Which tokens a head looks at: special ones, and the same token elsewhere."""
 
 import torch
 from jaxtyping import Float

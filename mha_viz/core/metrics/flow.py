@@ -1,7 +1,5 @@
 """Attention through all layers, and weights that count what they carry.
 
-Knows patterns, values and output weights as tensors; must not know models, records or screens.
-
 The first two stand on one picture: in every layer a token's state is made of all tokens by that
 layer's attention, averaged over the heads, and of itself by the residual connection.
 """

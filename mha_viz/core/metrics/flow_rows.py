@@ -1,7 +1,4 @@
-"""The rows of the table for attention through all layers, and for weights with what they carry.
-
-Knows the metric functions; must not know models, records or how a table is shown.
-"""
+"""The rows of the table for attention through all layers, and for weights with what they carry."""
 
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
 from mha_viz.core.metrics.metric import Metric

@@ -1,7 +1,4 @@
-"""How concentrated a head's rows are: their largest weight, and how many keys matter.
-
-Knows patterns only; must not know tokens, models or records.
-"""
+"""How concentrated a head's rows are: their largest weight, and how many keys matter."""
 
 import numpy as np
 import torch

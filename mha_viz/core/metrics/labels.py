@@ -1,7 +1,4 @@
-"""Names for what a head does, given only where a score passes a threshold and beats a baseline.
-
-Knows scores and baselines; must not know patterns, models or screens.
-"""
+"""Names for what a head does, given only where a score passes a threshold and beats a baseline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """The rows of the table for what the heads of one layer do together.
 
-Knows the metric functions; must not know models, records or how a table is shown. What stands
-beside each number (both sides of a statement) is in `layers`: `coverage`, `capacity`,
+What stands beside each number (both sides of a statement) is in `layers`: `coverage`, `capacity`,
 `variance_statement`, `norm_statement`; each head's rank is `effective_rank`.
 """
 

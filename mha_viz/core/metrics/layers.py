@@ -1,7 +1,5 @@
 """What the heads of one layer do together, beside what each does alone.
 
-Knows patterns, z and output weights as tensors; must not know models, records or screens.
-
 Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
 """
 

@@ -1,7 +1,4 @@
-"""What the table of metrics says about each of them.
-
-Knows no metric by name; must not know models, records or how a table is shown.
-"""
+"""What the table of metrics says about each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

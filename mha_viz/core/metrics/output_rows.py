@@ -1,7 +1,4 @@
-"""The rows of the table for what is measured of one head's output.
-
-Knows the metric functions; must not know models, records or how a table is shown.
-"""
+"""The rows of the table for what is measured of one head's output."""
 
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.outputs import (

@@ -1,7 +1,5 @@
 """What each head writes into the residual stream: how much, how varied, in how many directions.
 
-Knows z and the output weights as tensors; must not know models, records or screens.
-
 A head's output at query q is head_i(q) = z_i(q) W_O,i, without the layer's bias b_O. It is d_model
 wide, twelve times as wide as z in BERT. Nothing here needs it: with L L^T = W_O W_O^T, of d_head x
 d_head numbers, z L has the same norms, means of the same norm, and the same singular values.

@@ -1,7 +1,4 @@
-"""The rows of the table for what is measured of two heads on one text.
-
-Knows the metric functions; must not know models, records or how a table is shown.
-"""
+"""The rows of the table for what is measured of two heads on one text."""
 
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy

@@ -1,7 +1,5 @@
 """How alike two heads are in what they did on one text: every head beside every other.
 
-Knows patterns and z as tensors; must not know parameters, models, records or screens.
-
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
 Distances are 0 on the diagonal, likenesses 1. What a row of a pattern lacks to 1 (all of it, for
 a query that may see nothing) counts as weight on one more key, "nowhere": two rows of zeros are

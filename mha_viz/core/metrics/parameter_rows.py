@@ -1,7 +1,4 @@
-"""The rows of the table for what is measured of heads' weights, without any text.
-
-Knows the metric functions; must not know models, records or how a table is shown.
-"""
+"""The rows of the table for what is measured of heads' weights, without any text."""
 
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.parameters import (

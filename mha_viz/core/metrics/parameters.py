@@ -1,7 +1,5 @@
 """How alike heads are in their weights alone: angles, products and subspaces, without any text.
 
-Knows weights as tensors; must not know models, layers' names or what a text does to them.
-
 All functions take weights as a sequence over layers of (head, d_model, d_head), so W_Q, W_K and
 W_V as they are. W_O is (head, d_head, d_model): hand in its transposes, `[w.mT for w in W_O]`,
 whose columns are then the directions that a head writes to. Pairs come back in one order, layer by

@@ -1,7 +1,4 @@
-"""The rows of the table for what is measured of one head's pattern.
-
-Knows the metric functions; must not know models, records or how a table is shown.
-"""
+"""The rows of the table for what is measured of one head's pattern."""
 
 from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
 from mha_viz.core.metrics.focus import confidence, keys_for_mass

@@ -1,7 +1,4 @@
-"""Where a head looks by position: how far, at which neighbour, and one copy back.
-
-Knows patterns and positions; must not know token ids, models or records.
-"""
+"""Where a head looks by position: how far, at which neighbour, and one copy back."""
 
 import torch
 from jaxtyping import Float

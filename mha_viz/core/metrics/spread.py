@@ -1,7 +1,4 @@
-"""How much a head's rows are spread out, and how much they differ: entropies in nats.
-
-Knows patterns only; must not know tokens, models or records.
-"""
+"""How much a head's rows are spread out, and how much they differ: entropies in nats."""
 
 import numpy as np
 import torch

@@ -1,7 +1,4 @@
-"""The one table that names every quantity, and one call for those of a head that apply to a text.
-
-Knows the rows; must not know models, records or how a table is shown.
-"""
+"""The one table that names every quantity, and one call for all that apply to a text."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
 """The sections of the Compare page, a module each: pick, compute, draw.
 
-Knows scenes, reports and plots. Importing it imports torch and plotly, so the page does it late.
+Importing it imports torch and plotly, so the page does it late.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The report card of the chosen head: its labels, and every score among those of all heads.
-
-Knows scenes, reports and plots.
-"""
+"""The report card of the chosen head: its labels, and every score among those of all heads."""
 
 from __future__ import annotations
 

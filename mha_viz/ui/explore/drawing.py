@@ -1,6 +1,6 @@
 """The pictures of the Explore page and what stands beside them.
 
-Knows scenes, plots and components. Importing it imports torch and plotly, so pages do it late.
+Importing it imports torch and plotly, so pages do it late.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs.
-
-Knows records, plots and components; draws what the view says and writes what is clicked back.
-"""
+"""The pictures of one head: weights, what they carry, token lines, one pair, strongest pairs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The parts of the Intervene page, a module each: switches, their effect, importance, pruning.
 
-Knows scenes, the model's interventions and plots. Importing it imports torch and plotly.
+Importing it imports torch and plotly.
 """
 
 from __future__ import annotations

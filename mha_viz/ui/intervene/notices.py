@@ -1,7 +1,4 @@
-"""What a part of the page says where it has no answer.
-
-Knows Streamlit and our exception tree.
-"""
+"""What a part of the page says where it has no answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Large counts and sizes, written short.
-
-Must not know what they count.
-"""
+"""Large counts and sizes, written short."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a lab's controls are set to, kept while other pages are open and carried by its link.
-
-Knows streamlit's session and the page's address.
-"""
+"""What a lab's controls are set to, kept while other pages are open and carried by its link."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The labs in order, and where each has its address.
-
-Must not import torch or plotly: the list of labs is there first.
-"""
+"""The labs in order, and where each has its address."""
 
 from __future__ import annotations
 

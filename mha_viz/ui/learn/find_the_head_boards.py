@@ -1,6 +1,6 @@
 """Lab 11: which tasks there are on a model and text, their boards, and what is handed out.
 
-Knows scenes and reports. What needs the loss is measured on request, with progress and Stop.
+What needs the loss is measured on request, with progress and Stop.
 """
 
 from __future__ import annotations

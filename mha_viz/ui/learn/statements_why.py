@@ -1,7 +1,4 @@
-"""What lab 10 says about its numbers: both sides, and why a statement holds or fails here.
-
-Knows the statements' sides; must not draw.
-"""
+"""What lab 10 says about its numbers: both sides, and why a statement holds or fails here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a step of lab 4 consists of: matrices with named axes, and how one makes another.
-
-Must not know which steps there are, nor draw.
-"""
+"""What a step of lab 4 consists of: matrices with named axes, and how one makes another."""
 
 from __future__ import annotations
 

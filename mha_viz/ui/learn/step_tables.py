@@ -1,7 +1,4 @@
-"""What each step of lab 4 shows: its statement, its formula, and the matrices of its product.
-
-Knows the numbers of the walk; must not draw.
-"""
+"""What each step of lab 4 shows: its statement, its formula, and the matrices of its product."""
 
 from __future__ import annotations
 

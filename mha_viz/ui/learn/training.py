@@ -1,7 +1,4 @@
-"""Training on a lab's page: a button, progress with Stop, and results kept by their settings.
-
-Knows streamlit's session; must not know what is trained.
-"""
+"""Training on a lab's page: a button, progress with Stop, and results kept by their settings."""
 
 from __future__ import annotations
 

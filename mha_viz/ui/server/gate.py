@@ -1,7 +1,5 @@
 """Which requests the server answers: those that call it by a name of its own, from its own pages.
 
-Knows ASGI and Streamlit's options. Must not know pages: it stands in front of all of them.
-
 A page of another site may send requests here from the browser of somebody who has both open. It
 cannot choose its Origin, and to read an answer it needs a name of its own that leads to this
 machine (DNS rebinding). Streamlit looks at the Origin of a websocket only, and for a foreign one

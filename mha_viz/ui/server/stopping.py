@@ -1,7 +1,4 @@
-"""How the server ends: Ctrl-C and SIGTERM are an order to stop, and no failure.
-
-Knows signals and the server that runs the app; must not know pages.
-"""
+"""How the server ends: Ctrl-C and SIGTERM are an order to stop, and no failure."""
 
 from __future__ import annotations
 

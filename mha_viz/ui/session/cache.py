@@ -1,7 +1,4 @@
-"""What was made and may be wanted again: bounded in bytes, and shared by all visitors.
-
-Knows keys, sizes and who looks at what. Must not know streamlit, models or what the things are.
-"""
+"""What was made and may be wanted again: bounded in bytes, and shared by all visitors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What people are told of an error, wherever it was raised.
-
-Knows our exception tree, the server's log and streamlit's session.
-"""
+"""What people are told of an error, wherever it was raised."""
 
 from __future__ import annotations
 

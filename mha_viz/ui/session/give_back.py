@@ -1,7 +1,4 @@
-"""Memory that is free again goes back to the system, which the allocator does not do by itself.
-
-Knows the C library's allocator, where there is one that can be asked.
-"""
+"""Memory that is free again goes back to the system, which the allocator does not do by itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What outlives one run of the page: the libraries, loaded models, and records of recent texts.
-
-Knows streamlit's caches, threads and sessions; must not draw anything.
-"""
+"""What outlives one run of the page: the libraries, loaded models, and records of recent texts."""
 
 from __future__ import annotations
 

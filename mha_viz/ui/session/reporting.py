@@ -1,7 +1,4 @@
-"""What the pages say about heads beyond the text's own scores: baselines, labels, likenesses.
-
-Knows scenes, reports and the cache; draws nothing but the offer to compute what takes long.
-"""
+"""What the pages say about heads beyond the text's own scores: baselines, labels, likenesses."""
 
 from __future__ import annotations
 

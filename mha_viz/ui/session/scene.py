@@ -1,7 +1,4 @@
-"""What the Explore page shows: one run of one text, measured, and the views derived from it.
-
-Knows models, records, metrics and the cache; must not draw anything but progress.
-"""
+"""What the Explore page shows: one run of one text, measured, and the views derived from it."""
 
 from __future__ import annotations
 

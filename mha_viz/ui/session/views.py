@@ -1,7 +1,4 @@
-"""Every choice a user can make, and the link that carries it.
-
-Knows names and numbers; must not know streamlit.
-"""
+"""Every choice a user can make, and the link that carries it."""
 
 from __future__ import annotations
 

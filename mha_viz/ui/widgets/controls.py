@@ -1,7 +1,4 @@
-"""What the user chooses: model, text, and how the heads are shown.
-
-Knows streamlit's widgets and the view; must not import torch or transformers.
-"""
+"""What the user chooses: model, text, and how the heads are shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Files and links to take away: PNG, SVG, CSV, HTML, the record, and the address of this view.
-
-Knows streamlit's downloads and plots; each file says where it comes from.
-"""
+"""Files and links to take away: PNG, SVG, CSV, HTML, the record, and the address of this view."""
 
 from __future__ import annotations
 

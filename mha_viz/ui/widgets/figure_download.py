@@ -1,7 +1,6 @@
 """PNG and SVG of a Plotly figure in Streamlit, drawn in the browser that shows it.
 
-Knows Streamlit and where the plotly package keeps plotly.js. What a click does is decided in
-figure_download.js.
+What a click does is decided in figure_download.js.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """One Plotly figure with all that belongs to it: how to read it, its table, its files, a click.
 
-Knows streamlit and plotly, not what a figure shows. Importing it imports torch and plotly, so
-pages do it late.
+Importing it imports torch and plotly, so pages do it late.
 """
 
 from __future__ import annotations

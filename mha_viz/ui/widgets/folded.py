@@ -1,7 +1,4 @@
-"""What is made, and sent to the browser, only while somebody has it open.
-
-Knows streamlit.
-"""
+"""What is made, and sent to the browser, only while somebody has it open."""
 
 from __future__ import annotations
 

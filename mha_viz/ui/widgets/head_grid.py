@@ -1,6 +1,6 @@
 """The head grid in Streamlit: every head of every layer on one canvas, one of them selected.
 
-Knows Streamlit and the payload's header. What is drawn is decided in head_grid.js.
+What is drawn is decided in head_grid.js.
 """
 
 from __future__ import annotations

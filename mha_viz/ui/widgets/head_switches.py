@@ -1,6 +1,6 @@
 """The head switches in Streamlit: a grid of all heads, each of them on or off.
 
-Knows Streamlit and the theme's tables. What is drawn is decided in head_switches.js.
+What is drawn is decided in head_switches.js.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Errors as people should meet them: a sentence on the page, never a traceback.
-
-Knows streamlit.
-"""
+"""Errors as people should meet them: a sentence on the page, never a traceback."""
 
 from __future__ import annotations
 

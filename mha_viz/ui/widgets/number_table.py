@@ -1,6 +1,6 @@
 """Matrices of numbers in Streamlit: tables whose cells change in place.
 
-Knows Streamlit. What is drawn is decided in number_table.js.
+What is drawn is decided in number_table.js.
 """
 
 from __future__ import annotations

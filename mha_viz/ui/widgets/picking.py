@@ -1,7 +1,4 @@
-"""What every page begins with: a model and a text picked, and the text run through the model.
-
-Knows the controls and the scene; must not import torch before the page is there.
-"""
+"""What every page begins with: a model and a text picked, and the text run through the model."""
 
 from __future__ import annotations
 

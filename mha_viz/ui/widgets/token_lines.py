@@ -1,6 +1,6 @@
 """The token lines in Streamlit: a few heads as lines from query tokens to key tokens.
 
-Knows Streamlit. What is drawn is decided in token_lines.js.
+What is drawn is decided in token_lines.js.
 """
 
 from __future__ import annotations

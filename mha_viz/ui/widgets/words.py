@@ -1,7 +1,4 @@
-"""Sentences and tables that several sections share: who a head is, and under which settings.
-
-Knows scenes, reports and streamlit's tables.
-"""
+"""Sentences and tables that several sections share: who a head is, and under which settings."""
 
 from __future__ import annotations
 
