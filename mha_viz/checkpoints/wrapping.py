@@ -16,7 +16,7 @@ def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
 
     The network is used as it is, not copied: it is put into evaluation mode, and where its family
     allows it takes its attention from our function from now on. A short text is run both ways
-    first, and where they do not agree the family's own weights are read instead (see `mechanism`
+    first, and where they do not agree the family's own weights are read instead (see `backend`
     of `AttentionModel`). Call `network.train()` before you train on.
 
     Args:

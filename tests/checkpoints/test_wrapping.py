@@ -25,7 +25,7 @@ def test_a_fresh_fine_tune_shows_its_own_weights(make):
     expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0]
     record = model.trace(TEXT)
     torch.testing.assert_close(record.pattern, expected.detach(), atol=1e-5, rtol=0)
-    assert (model.mechanism, model.notes, record.z is None) == ("ours", (), False)
+    assert (model.backend, model.notes, record.z is None) == ("mha_viz", (), False)
     assert model.network is network and not network.training
 
 

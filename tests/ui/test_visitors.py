@@ -73,7 +73,9 @@ def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
     with served(tmp_path) as (port, ask):
         first = OpenPage(port)
         assert first.show(text=TEXT) == []
-        ask("from mha_viz.ui import memory; memory.cache().spare = 0; answer = memory.STAYS")
+        ask(
+            "from mha_viz.ui.session import memory; memory.cache().spare = 0; answer = memory.STAYS"
+        )
         held = int(ask(HELD))
         second = OpenPage(port)
         assert second.show(text=TEXT) == []
