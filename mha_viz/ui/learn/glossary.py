@@ -151,7 +151,7 @@ def _of_belief(belief: str, truth: str, lab: str) -> tuple[str, str]:
 
 
 def _link(place: Place) -> str:
-    """A link in markdown. It opens a tab that knows nothing of this session, so it says all.
+    """A link in markdown. It opens a new tab, which knows no choice of this one: it says all.
 
     Relative: the app may be served under a path. The first page is at that path itself.
     """
