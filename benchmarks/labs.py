@@ -20,10 +20,16 @@ which the page has drawn everything again; in lab 10 it is the switch of a pictu
 next task or the one before. Memory is what the process grew by while the lab was opened and its
 control used, with nothing trained; the first lab also loads what all share."""
 SLIDERS = {
-    "soft-lookup": "Temperature T", "own-reflection": "Tokens", "two-places": "Steps",
-    "step-by-step": "Step", "value-output": "Tokens n", "convolution": "Sharpness α",
-    "any-pattern": "Tokens n", "cost": "At n tokens", "how-heads-learn": "Steps",
-}  # fmt: skip
+    "soft-lookup": "Temperature T",
+    "own-reflection": "Tokens",
+    "two-places": "Steps",
+    "step-by-step": "Step",
+    "value-output": "Tokens n",
+    "convolution": "Sharpness α",
+    "any-pattern": "Tokens n",
+    "cost": "At n tokens",
+    "how-heads-learn": "Steps",
+}
 BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),
     "find-the-head": ("Next task", "Task before"),

@@ -32,11 +32,19 @@ def measure() -> list[Result]:
     cached = _child("cached")
     return [
         Result("peak above the model, 512 tokens", f"{peak:,.0f} MiB", "144 MiB of weights kept"),
-        Result("growth over 1,000 different texts, tiny-bert", f"{grown:,.1f} MiB",
-               aim="under 200 MiB", met=grown < 200),
-        Result("the same, each put into the app's cache", f"{cached:,.1f} MiB",
-               aim="under 200 MiB", met=cached < 200),
-    ]  # fmt: skip
+        Result(
+            "growth over 1,000 different texts, tiny-bert",
+            f"{grown:,.1f} MiB",
+            aim="under 200 MiB",
+            met=grown < 200,
+        ),
+        Result(
+            "the same, each put into the app's cache",
+            f"{cached:,.1f} MiB",
+            aim="under 200 MiB",
+            met=cached < 200,
+        ),
+    ]
 
 
 def _child(what: str) -> float:

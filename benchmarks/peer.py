@@ -29,12 +29,37 @@ SCRIPTS = {
 # TransformerLens by itself, as what it needs would bring a second torch; of the rest it imports
 # these, which the project does not have.
 LENS = (
-    "transformer-lens==4.3.0", "fancy-einsum", "transformers-stream-generator", "accelerate",
-    "datasets", "dill", "multiprocess", "xxhash", "wandb", "sentencepiece", "aiohttp", "aiosignal",
-    "aiohappyeyeballs", "frozenlist", "multidict", "yarl", "propcache", "attrs", "click",
-    "platformdirs", "protobuf", "gitpython", "gitdb", "smmap", "sentry-sdk", "pydantic",
-    "pydantic-core", "annotated-types", "typing-inspection", "psutil",
-)  # fmt: skip
+    "transformer-lens==4.3.0",
+    "fancy-einsum",
+    "transformers-stream-generator",
+    "accelerate",
+    "datasets",
+    "dill",
+    "multiprocess",
+    "xxhash",
+    "wandb",
+    "sentencepiece",
+    "aiohttp",
+    "aiosignal",
+    "aiohappyeyeballs",
+    "frozenlist",
+    "multidict",
+    "yarl",
+    "propcache",
+    "attrs",
+    "click",
+    "platformdirs",
+    "protobuf",
+    "gitpython",
+    "gitdb",
+    "smmap",
+    "sentry-sdk",
+    "pydantic",
+    "pydantic-core",
+    "annotated-types",
+    "typing-inspection",
+    "psutil",
+)
 
 
 def fetch() -> None:

@@ -87,12 +87,15 @@ def _ways(record: AttentionRecord, bare: Callable[[], Any]) -> dict[str, Callabl
 def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> list[Result]:
     bare = spread(seconds["bare"], 1e3, " ms", 1)
     titles = {
-        "report": "report", "every head": "of it every head",
-        "four matrices": "of it four matrices", "head_report": "`head_report`",
+        "report": "report",
+        "every head": "of it every head",
+        "four matrices": "of it four matrices",
+        "head_report": "`head_report`",
         "root": "once per model: the root of W_O W_Oᵀ",
         "effective_rank": "effective rank of every head",
-        "jensen_shannon": "`jensen_shannon`, all pairs", "coverage": "`coverage`, all layers",
-    }  # fmt: skip
+        "jensen_shannon": "`jensen_shannon`, all pairs",
+        "coverage": "`coverage`, all layers",
+    }
     results = []
     for way, title in titles.items():
         over, aim = ratio(seconds[way], seconds["bare"]), AIMS.get((way, n))
@@ -159,11 +162,14 @@ def _peaks() -> list[Result]:
     found = {title: _child(way) for way, title in names.items()}
     return [
         Result(
-            f"peak memory of {title}, 512 tokens", f"{mib:,.0f} MiB", f"{PEAK} MiB of patterns",
-            aim=f"at most {PEAK} MiB", met=mib <= PEAK,
+            f"peak memory of {title}, 512 tokens",
+            f"{mib:,.0f} MiB",
+            f"{PEAK} MiB of patterns",
+            aim=f"at most {PEAK} MiB",
+            met=mib <= PEAK,
         )
         for title, mib in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def _child(way: str) -> float:

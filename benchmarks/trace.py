@@ -83,8 +83,11 @@ def _ways(
         return record
 
     return {
-        "bare": bare, "trace": trace, "whole pass": whole_pass, "eager": output_attentions,
-    }  # fmt: skip
+        "bare": bare,
+        "trace": trace,
+        "whole pass": whole_pass,
+        "eager": output_attentions,
+    }
 
 
 def network(implementation: str, **sizes: int) -> BertModel:

@@ -39,21 +39,26 @@ class Picture(NamedTuple):
 
 
 PICTURES = {
-    "explore": Picture(
-        "", {"show": "lines"}, {"width": 1280, "height": 1815}, "canvas.cells"
-    ),
+    "explore": Picture("", {"show": "lines"}, {"width": 1280, "height": 1815}, "canvas.cells"),
     "compare": Picture(
-        "compare", {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
-        {"width": 1280, "height": 1285}, ".js-plotly-plot .heatmaplayer image",
+        "compare",
+        {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
+        {"width": 1280, "height": 1285},
+        ".js-plotly-plot .heatmaplayer image",
     ),
     "learn": Picture(
-        "lab-convolution", {}, {"width": 1280, "height": 1720}, ".number-table canvas",
+        "lab-convolution",
+        {},
+        {"width": 1280, "height": 1720},
+        ".number-table canvas",
     ),
     "intervene": Picture(
-        "intervene", {"text": SHARED["text"].removesuffix(" box"), "off": "0.7", "target": "box"},
-        {"width": 1280, "height": 1180}, ".head-switches .tile",
+        "intervene",
+        {"text": SHARED["text"].removesuffix(" box"), "off": "0.7", "target": "box"},
+        {"width": 1280, "height": 1180},
+        ".head-switches .tile",
     ),
-}  # fmt: skip
+}
 
 
 def main() -> None:

@@ -48,9 +48,10 @@ def public_names() -> list[str]:
     """What has an entry of its own: `METRICS` and `errors` are sections, the version is a text."""
     values = {name: getattr(mha_viz, name) for name in mha_viz.__all__}
     return [
-        name for name, value in values.items()
+        name
+        for name, value in values.items()
         if callable(value) and not isinstance(value, ModuleType) and name != "MhaVizError"
-    ]  # fmt: skip
+    ]
 
 
 def _room(name: str) -> str:

@@ -21,9 +21,11 @@ DELIMITERS = {r"\lVert": "‖", r"\rVert": "‖", r"\{": "{", r"\}": "}"}
 # A page of the site that is made here -> what makes its Markdown.
 MADE = {
     "reference.md": reference_page.render,
-    **{f"notebooks/{path.stem}.md": lambda path=path: notebook_pages.render(path)
-       for path in notebook_pages.NOTEBOOKS},
-}  # fmt: skip
+    **{
+        f"notebooks/{path.stem}.md": lambda path=path: notebook_pages.render(path)
+        for path in notebook_pages.NOTEBOOKS
+    },
+}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -28,12 +28,21 @@ def test_trace_measures_every_way_at_every_length() -> None:
 
 def test_report_measures_every_way_and_its_double_loops() -> None:
     results = report.measure(lengths=(5,), repeats=2, **TINY)
-    assert [r.measure for r in results] == [f"{name}, 5 tokens" for name in (
-        "report", "of it every head", "of it four matrices", "`head_report`",
-        "once per model: the root of W_O W_Oᵀ", "effective rank of every head",
-        "`jensen_shannon`, all pairs", "`coverage`, all layers",
-        "four matrices", "`jensen_shannon`, all pairs",
-    )]  # fmt: skip
+    assert [r.measure for r in results] == [
+        f"{name}, 5 tokens"
+        for name in (
+            "report",
+            "of it every head",
+            "of it four matrices",
+            "`head_report`",
+            "once per model: the root of W_O W_Oᵀ",
+            "effective rank of every head",
+            "`jensen_shannon`, all pairs",
+            "`coverage`, all layers",
+            "four matrices",
+            "`jensen_shannon`, all pairs",
+        )
+    ]
     assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results[:8])
     assert all("scaled up" in r.beside and "times faster" in r.ratio for r in results[8:])
     assert not any(r.aim for r in results)  # aims are of 128 tokens
@@ -63,9 +72,11 @@ def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
     assert ours.numpy() == pytest.approx(np.array(separate), abs=1e-5)
     results = importance.measure(repeats=1, n_layers=2, n_heads=3, d_model=12)
     assert [r.measure for r in results if "TransformerLens" not in r.beside] == [
-        "ablation of 6 heads, GPT-2 head", "gradient, GPT-2 head",
-        "ablation of 6 heads, BERT head", "gradient, BERT head",
-    ]  # fmt: skip
+        "ablation of 6 heads, GPT-2 head",
+        "gradient, GPT-2 head",
+        "ablation of 6 heads, BERT head",
+        "gradient, BERT head",
+    ]
 
 
 def test_every_lab_has_a_control_that_is_measured() -> None:

@@ -14,10 +14,14 @@ from mha_viz.cli.main import app
 from mha_viz.core.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([
-    *ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("models/*.md"),
-    *ROOT.glob("models/*/README.md"),
-])  # fmt: skip
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("models/*.md"),
+        *ROOT.glob("models/*/README.md"),
+    ]
+)
 NETWORK = "# from the Hub"  # marks a block of Python that a test must not run
 COMMAND = typer.main.get_command(app)
 

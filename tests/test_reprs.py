@@ -66,13 +66,27 @@ def importance() -> HeadImportance:
 def test_everything_public_fits_a_line(model, record, ablation, importance):
     module = mv.MultiHeadAttention(8, 2)
     shown = [
-        mv.METRICS, mv.METRICS["entropy"], LABELS["self"], mv.list_models()[0], record.tokens[0],
-        model, record, module, module(torch.rand(1, 3, 8)), model.attention_weights(0),
-        mv.Intervention([(0, 1)]), mv.Intervention([(0, 1)], "patch_z", source=record),
+        mv.METRICS,
+        mv.METRICS["entropy"],
+        LABELS["self"],
+        mv.list_models()[0],
+        record.tokens[0],
+        model,
+        record,
+        module,
+        module(torch.rand(1, 3, 8)),
+        model.attention_weights(0),
+        mv.Intervention([(0, 1)]),
+        mv.Intervention([(0, 1)], "patch_z", source=record),
         mv.Intervention([(0, 1)], "mean", reference=reference_means(model, [TEXT])),
-        ablation, importance, mv.predict(model, TEXT), mv.generate(model, "The"),
-        report(record), induction_scores(model, n_seeds=2), mv.show_head(record, 0, 0),
-    ]  # fmt: skip
+        ablation,
+        importance,
+        mv.predict(model, TEXT),
+        mv.generate(model, "The"),
+        report(record),
+        induction_scores(model, n_seeds=2),
+        mv.show_head(record, 0, 0),
+    ]
     lines = {type(one).__name__: repr(one) for one in shown}
     assert len(lines) >= 17
     for name, line in lines.items():

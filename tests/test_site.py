@@ -74,12 +74,23 @@ def pages(site: Path) -> dict[Path, Page]:
 def test_every_page_of_the_menu_is_there(site: Path) -> None:
     names = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     assert names >= {
-        f"{name}.html" for name in (
-            "index", "tutorial", "how-to", "concepts", "gallery", "reference", "metrics",
-            "benchmarks", "architecture", "changelog", "notebooks/first-steps",
-            "notebooks/comparing-heads", "notebooks/switching-heads-off",
+        f"{name}.html"
+        for name in (
+            "index",
+            "tutorial",
+            "how-to",
+            "concepts",
+            "gallery",
+            "reference",
+            "metrics",
+            "benchmarks",
+            "architecture",
+            "changelog",
+            "notebooks/first-steps",
+            "notebooks/comparing-heads",
+            "notebooks/switching-heads-off",
         )
-    }  # fmt: skip
+    }
 
 
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Page]) -> None:
@@ -94,9 +105,11 @@ def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Pag
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             known = target.is_relative_to(site) and target.is_file()
-            anchored = not parts.fragment or target.suffix != ".html" or (
-                known and unquote(parts.fragment) in pages[target].ids
-            )  # fmt: skip
+            anchored = (
+                not parts.fragment
+                or target.suffix != ".html"
+                or (known and unquote(parts.fragment) in pages[target].ids)
+            )
             if not (known and anchored):
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert not broken
@@ -123,10 +136,12 @@ def test_formulas_are_drawn_and_none_is_left_as_source(site: Path, pages: dict[P
 def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
     ids = pages[site / "reference.html"].ids
     missing = [
-        name for name in mha_viz.__all__
-        if callable(getattr(mha_viz, name)) and name != "MhaVizError"
+        name
+        for name in mha_viz.__all__
+        if callable(getattr(mha_viz, name))
+        and name != "MhaVizError"
         and f"mha_viz.{name}" not in ids
-    ]  # fmt: skip
+    ]
     assert not missing
     functions = {f"{m.function.__module__}.{m.function.__name__}" for m in mha_viz.METRICS.values()}
     assert not functions - ids

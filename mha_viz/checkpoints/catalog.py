@@ -135,10 +135,14 @@ def _info(name: str, source: Source, folder: Path) -> ModelInfo:
     except (LoadError, OSError):
         config = {}  # listed all the same: loading it then says what is wrong with it
     return ModelInfo(
-        name, source, folder, str(config.get("model_type", "")),
-        _first(config, _LIMITS["layers"][0]), _first(config, _LIMITS["heads"][0]),
+        name,
+        source,
+        folder,
+        str(config.get("model_type", "")),
+        _first(config, _LIMITS["layers"][0]),
+        _first(config, _LIMITS["heads"][0]),
         sum(size(file) for file in entries(folder) if file.suffix == ".safetensors"),
-    )  # fmt: skip
+    )
 
 
 def _shipped_names() -> list[str]:

@@ -96,7 +96,10 @@ def _opened(folder: Path) -> Iterator[tuple[Path, int | None]]:
 
 def _kind(mode: int) -> str:
     kinds = {
-        stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder",
-        stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-    }  # fmt: skip
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
     return kinds.get(stat.S_IFMT(mode), "no file")

@@ -75,11 +75,13 @@ def _fetch(name: str) -> Path:
     for file in files:
         folder = Path(
             hf_hub_download(
-                name, file, cache_dir=cache_root(),
+                name,
+                file,
+                cache_dir=cache_root(),
                 # Named without a commit, the last one is entered as what "main" stands for.
                 revision=None if file == files[-1] else info.sha,
             )
-        ).parent  # fmt: skip
+        ).parent
     if not is_whole(folder):
         raise ModelNotFoundError(
             f"{name!r} on the Hub has no config.json, weights and tokenizer that belong together: "

@@ -25,9 +25,20 @@ GRACE = 30  # seconds for what it does besides
 IDLE = 90  # seconds after which it is let go; it holds some 250 MB
 # What it may know of this process's environment: where programs and libraries are, no secrets.
 _ENVIRONMENT = (
-    "PATH", "HOME", "USERPROFILE", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL",
-    "LC_CTYPE", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "USERPROFILE",
+    "SYSTEMROOT",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+)
 _NO_PROCESS = (
     "A checkpoint that is not shipped is read in a process of its own first, and none can be "
     "started here"
@@ -164,9 +175,12 @@ def _started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             # -P: what lies in the folder that somebody happens to work in is not imported.
             [sys.executable, "-P", "-m", "mha_viz.checkpoints.trial_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
     except OSError as error:
         raise LoadError(f"{_NO_PROCESS}: {error}.") from error
 

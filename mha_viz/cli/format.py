@@ -60,10 +60,15 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
         if METRICS[key].unit == "probability" and bool(values.any()):
             best = int(values.argmax())
             layer, head = divmod(best, record.n_heads)
-            facts.append({
-                "metric": key, "title": METRICS[key].title, "layer": layer, "head": head,
-                "value": float(values[layer, head]),
-            })  # fmt: skip
+            facts.append(
+                {
+                    "metric": key,
+                    "title": METRICS[key].title,
+                    "layer": layer,
+                    "head": head,
+                    "value": float(values[layer, head]),
+                }
+            )
     return facts
 
 
@@ -118,8 +123,9 @@ def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     rows = []
     for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
         query, key = divmod(place, weights.shape[1])
-        rows.append([str(query), record.labels[query], str(key), record.key_labels[key],
-                     f"{weight:.4f}"])  # fmt: skip
+        rows.append(
+            [str(query), record.labels[query], str(key), record.key_labels[key], f"{weight:.4f}"]
+        )
     title = (
         f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
         "attention weights\n"
@@ -189,10 +195,14 @@ def head_json(record: AttentionRecord, layer: int, head: int) -> str:
 
 
 REPORT_COLUMNS = {  # of the table, with short names; the other formats hold everything
-    "entropy": "\nentropy", "distance": "\ndistance", "previous_token": "previous\ntoken",
-    "self_token": "same\nplace", "first_token": "first\ntoken", "induction": "\ninduction",
+    "entropy": "\nentropy",
+    "distance": "\ndistance",
+    "previous_token": "previous\ntoken",
+    "self_token": "same\nplace",
+    "first_token": "first\ntoken",
+    "induction": "\ninduction",
     "output_share": "output\nshare",
-}  # fmt: skip
+}
 BASELINE_NAMES = {
     "uniform": "uniform attention",
     "offset": "always the token before",
@@ -223,10 +233,14 @@ def _report_table(table: DataFrame) -> str:
 
     shown = {key: name for key, name in REPORT_COLUMNS.items() if key in table}
     rows = [
-        [f"L{row['layer']} H{row['head']}", *(_short(row[key]) for key in shown),
-         "–" if pd.isna(row["twin"]) else row["twin"], row["labels"]]
+        [
+            f"L{row['layer']} H{row['head']}",
+            *(_short(row[key]) for key in shown),
+            "–" if pd.isna(row["twin"]) else row["twin"],
+            row["labels"],
+        ]
         for row in table.to_dict("records")
-    ]  # fmt: skip
+    ]
     for name, title in BASELINE_NAMES.items():
         known = {key: table[f"{key}_{name}"][0] for key in shown if f"{key}_{name}" in table}
         if known:

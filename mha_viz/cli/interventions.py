@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
 Heads = Annotated[str, typer.Option("--heads", help="layer.head, as 3.7,2.1; counted from 0.")]
-How = Annotated[
-    str, typer.Option(help="zero, scale, mean, uniform, patch_z or patch_pattern.")
-]  # fmt: skip
+How = Annotated[str, typer.Option(help="zero, scale, mean, uniform, patch_z or patch_pattern.")]
 UNIT = "nats per token"
 
 
@@ -57,9 +55,18 @@ def ablate(
 
     loaded = _load(model)
     found = ablate(
-        loaded, given, chosen, how, factor=factor, source=source, target=target,
-        against=against, position=position, top_k=top, text_pair=pair,
-    )  # fmt: skip
+        loaded,
+        given,
+        chosen,
+        how,
+        factor=factor,
+        source=source,
+        target=target,
+        against=against,
+        position=position,
+        top_k=top,
+        text_pair=pair,
+    )
     numbers: dict[str, object] = {
         "kl_nats": found.kl,
         "entropy_before": found.before.entropy,
@@ -71,8 +78,11 @@ def ablate(
     }
     for name, token in (("target", found.target), ("against", found.against)):
         if token is not None:
-            numbers |= {name: token.text, f"{name}_log_probability_before": token.before,
-                        f"{name}_log_probability_after": token.after}  # fmt: skip
+            numbers |= {
+                name: token.text,
+                f"{name}_log_probability_before": token.before,
+                f"{name}_log_probability_after": token.after,
+            }
     known = {key: value for key, value in numbers.items() if value is not None}
     names = ", ".join(f"L{i} H{j}" for i, j in found.intervention.heads)
     over = f" (mean over {found.averaged})" if found.averaged else ""

@@ -55,10 +55,12 @@ def _fail(message: str) -> None:
 
 
 app = typer.Typer(
-    cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
     help="A microscope for attention heads.",
     context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
+)
 
 
 def _version(asked: bool) -> bool:
@@ -227,10 +229,16 @@ def models(as_json: AsJson = False) -> None:
         typer.echo(json.dumps(listed, indent=2))
         return
     rows = [
-        [info.name, info.source, info.family, str(info.n_layers), str(info.n_heads),
-         f"{info.n_bytes / 1e6:,.1f} MB"]
+        [
+            info.name,
+            info.source,
+            info.family,
+            str(info.n_layers),
+            str(info.n_heads),
+            f"{info.n_bytes / 1e6:,.1f} MB",
+        ]
         for info in found
-    ]  # fmt: skip
+    ]
     typer.echo(
         printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
     )

@@ -36,10 +36,13 @@ def _place_to_write(given: str) -> Path:
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", parser=_place_to_write, metavar="FILE",
+        "--out",
+        "-o",
+        parser=_place_to_write,
+        metavar="FILE",
         help="File to write; it is whole or, should writing fail, as it was before.",
     ),
-]  # fmt: skip
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 TableAs = Annotated[
     TableFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")

@@ -53,9 +53,13 @@ def text_baselines(
     """
     parts = (_parts(record.tokens), _parts(record.key_tokens)) if record.merged else None
     found = baselines(
-        record.pattern, **_about(record), parts=parts, value=record.value, W_O=record.W_O,
+        record.pattern,
+        **_about(record),
+        parts=parts,
+        value=record.value,
+        W_O=record.W_O,
         random=random,
-    )  # fmt: skip
+    )
     return _without_places(record, found)
 
 

@@ -69,8 +69,14 @@ def read(path: Path) -> dict[str, Any]:
     except RecordError:
         raise
     except (
-        SafetensorError, OSError, KeyError, TypeError, ValueError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
+        SafetensorError,
+        OSError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
 
 
@@ -95,18 +101,30 @@ def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:
 
 def _to_list(token: Token) -> list[Any]:
     return [
-        token.text, token.id, token.start, token.end, token.word, token.is_special, token.segment,
+        token.text,
+        token.id,
+        token.start,
+        token.end,
+        token.word,
+        token.is_special,
+        token.segment,
         token.parts,
-    ]  # fmt: skip
+    ]
 
 
 def _from_list(raw: list[Any]) -> Token:
     text, number, *places, is_special, segment, parts = _of(list, raw)
     start, end, word = (None if place is None else _count(place) for place in places)
     return Token(
-        _text(text), _count(number, -1), start, end, word, _of(bool, is_special),
-        _count(segment), _count(parts, 1),
-    )  # fmt: skip
+        _text(text),
+        _count(number, -1),
+        start,
+        end,
+        word,
+        _of(bool, is_special),
+        _count(segment),
+        _count(parts, 1),
+    )
 
 
 def _count(value: Any, least: int = 0) -> int:

@@ -191,13 +191,15 @@ def nearest_twins(
     nearest = others[np.arange(len(table)), twin]
     lone = np.isinf(nearest)
     layer, head = np.divmod(np.arange(len(table)), n_heads)
-    return pd.DataFrame({
-        "layer": layer,
-        "head": head,
-        "twin_layer": pd.Series(twin // n_heads, dtype="Int64").mask(lone),
-        "twin_head": pd.Series(twin % n_heads, dtype="Int64").mask(lone),
-        "distance": np.where(lone, np.nan, nearest),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "twin_layer": pd.Series(twin // n_heads, dtype="Int64").mask(lone),
+            "twin_head": pd.Series(twin % n_heads, dtype="Int64").mask(lone),
+            "distance": np.where(lone, np.nan, nearest),
+        }
+    )
 
 
 def covering_heads(similarity: Num[NDArray | Tensor, "head2 head2"], k: int) -> Cover:  # type: ignore[type-arg]

@@ -85,8 +85,10 @@ def _switch(network: PreTrainedModel, implementation: str) -> bool:
 
 def _shorter(texts: Texts) -> Texts:
     """Texts without their last tokens, where they have more than one."""
-    return [replace(text, input_ids=text.input_ids[:-1] or text.input_ids, token_type_ids=None)
-            for text in texts]  # fmt: skip
+    return [
+        replace(text, input_ids=text.input_ids[:-1] or text.input_ids, token_type_ids=None)
+        for text in texts
+    ]
 
 
 def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> bool:

@@ -96,9 +96,13 @@ class AttentionModel:
     def reader(self) -> Reader:
         """What a text has to fit."""
         return Reader(
-            self.tokenizer, self.name, self.n_ctx, self.d_vocab, two_texts=len(self.parts) > 1,
+            self.tokenizer,
+            self.name,
+            self.n_ctx,
+            self.d_vocab,
+            two_texts=len(self.parts) > 1,
             start=getattr(self.network.config, "decoder_start_token_id", None),
-        )  # fmt: skip
+        )
 
     def check_part(self, part: str) -> None:
         """Raise ArgumentError unless it is one of `parts`."""

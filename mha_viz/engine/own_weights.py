@@ -81,9 +81,10 @@ def _check_rows(own: Tensor, tolerance: float, family: str) -> None:
     wrong = ~((sums - 1).abs() <= tolerance)  # NaN, too
     if bool(wrong.any()) or bool((own < -tolerance).any()):
         found = (
-            f"sum to {float(sums[wrong][0]):.4g}, not to 1" if bool(wrong.any()) else
-            f"hold {float(own.min()):.4g}, which no weight is"
-        )  # fmt: skip
+            f"sum to {float(sums[wrong][0]):.4g}, not to 1"
+            if bool(wrong.any())
+            else f"hold {float(own.min()):.4g}, which no weight is"
+        )
         raise AttentionUnavailableError(
             f"What the {family} family gives as attention weights are none by query and key: a "
             f"row's weights over the text's tokens {found}. {_INSTEAD}"

@@ -63,13 +63,15 @@ class HeadImportance:
     def table(self) -> pd.DataFrame:
         """A row per head: layer, head, importance, low, high."""
         n_layers, n_heads = self.mean.shape
-        return pd.DataFrame({
-            "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
-            "head": torch.arange(n_heads).repeat(n_layers).numpy(),
-            "importance": self.mean.flatten().numpy(),
-            "low": self.low.flatten().numpy(),
-            "high": self.high.flatten().numpy(),
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "layer": torch.arange(n_layers).repeat_interleave(n_heads).numpy(),
+                "head": torch.arange(n_heads).repeat(n_layers).numpy(),
+                "importance": self.mean.flatten().numpy(),
+                "low": self.low.flatten().numpy(),
+                "high": self.high.flatten().numpy(),
+            }
+        )
 
     def __repr__(self) -> str:
         layers, heads = self.mean.shape

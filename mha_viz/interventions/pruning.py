@@ -75,11 +75,17 @@ class PruningCurve:
         """
         change, low, high = t_interval((self.values - self.values[:, :1]).mean(0).T)
         columns = {
-            "heads_off": self.n_off, "share_left": self.share_left,
-            "loss": self.loss, "low": self.low, "high": self.high,
-            "lowest": self.lowest, "highest": self.highest,
-            "change": change, "change_low": low, "change_high": high,
-        }  # fmt: skip
+            "heads_off": self.n_off,
+            "share_left": self.share_left,
+            "loss": self.loss,
+            "low": self.low,
+            "high": self.high,
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "change": change,
+            "change_low": low,
+            "change_high": high,
+        }
         return pd.DataFrame({name: column.numpy() for name, column in columns.items()}).assign(
             order=self.order, runs=len(self.values), texts=self.n_texts
         )

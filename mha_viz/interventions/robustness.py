@@ -68,15 +68,19 @@ class Robustness:
         quantiles = torch.quantile(heads, points).tolist()
         limit = self.tolerance
         return {
-            "mean": mean, "mean_low": low, "mean_high": high,
+            "mean": mean,
+            "mean_low": low,
+            "mean_high": high,
             **{f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, quantiles, strict=True)},
             "unharmed": float((heads.abs() <= limit).double().mean()),
             "worse": float((heads > limit).double().mean()),
             "better": float((heads < -limit).double().mean()),
-            "extra": extra, "extra_low": extra_low, "extra_high": extra_high,
+            "extra": extra,
+            "extra_low": extra_low,
+            "extra_high": extra_high,
             "compensating": float((pairs > limit).double().mean()),
             "overlapping": float((pairs < -limit).double().mean()),
-        }  # fmt: skip
+        }
 
     def table(self) -> pd.DataFrame:
         """A row per head that was off: layer, head, change (mean over texts)."""

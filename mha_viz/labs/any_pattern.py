@@ -242,20 +242,25 @@ def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
     first, raw = singular(target), scores(query, key, scale=1.0)
     off = raw - raw.mean(-1, keepdim=True) - centred_log(target)
     return Fit(
-        target=target, pattern=pattern, query=query, key=key,
+        target=target,
+        pattern=pattern,
+        query=query,
+        key=key,
         kl=_divergence(target, query, key).clamp(min=0),
         jensen_shannon=METRICS["jensen_shannon"].function(both)[0, 1:],
         largest=(pattern - target).abs().amax((1, 2)),
         singular_kl=_divergence(target, first.query, first.key).clamp(min=0),
-        off=off.flatten(1).norm(dim=1), loss=curve.clamp(min=0),
-    )  # fmt: skip
+        off=off.flatten(1).norm(dim=1),
+        loss=curve.clamp(min=0),
+    )
 
 
 def _check(target: Tensor, steps: int) -> None:
     if target.ndim != 2 or target.shape[0] != target.shape[1]:
         raise ShapeError(f"a pattern to fit must be square, got {tuple(target.shape)}.")
     if len(target) not in SIZES or not 1 <= steps <= 5_000:
-        raise ArgumentError(f"the lab takes 4 to 12 tokens and 1 to 5,000 steps, got "
-                            f"{len(target)} and {steps}.")  # fmt: skip
+        raise ArgumentError(
+            f"the lab takes 4 to 12 tokens and 1 to 5,000 steps, got {len(target)} and {steps}."
+        )
     if not ((target >= 0).all() and (target.sum(-1) - 1).abs().max() < 1e-4):
         raise ArgumentError("every row of a pattern must be weights that sum to 1.")

@@ -57,8 +57,18 @@ def kernel_numbers(name: str, size: int) -> tuple[tuple[float, ...], ...]:
     identity[size // 2, size // 2] = 1
     binomial = np.array([1.0, 2, 1]) if size == 3 else np.array([1.0, 4, 6, 4, 1])
     cross = np.array([[0.0, -1, 0], [-1, 4, -1], [0, -1, 0]])
-    wide = np.array([[0.0, 0, -1, 0, 0], [0, -1, -2, -1, 0], [-1, -2, 16, -2, -1],
-                     [0, -1, -2, -1, 0], [0, 0, -1, 0, 0]]) / 4  # fmt: skip
+    wide = (
+        np.array(
+            [
+                [0.0, 0, -1, 0, 0],
+                [0, -1, -2, -1, 0],
+                [-1, -2, 16, -2, -1],
+                [0, -1, -2, -1, 0],
+                [0, 0, -1, 0, 0],
+            ]
+        )
+        / 4
+    )
     edge = cross if size == 3 else wide
     slope = np.add.outer(np.arange(size), np.arange(size)) - (size - 1.0)
     made = {

@@ -9,9 +9,13 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
 
 MOST = {
-    "n": 10_000_000, "d_model": 1_000_000, "n_heads": 100_000, "n_kv_heads": 100_000,
-    "n_layers": 10_000, "bytes_each": 8,
-}  # fmt: skip
+    "n": 10_000_000,
+    "d_model": 1_000_000,
+    "n_heads": 100_000,
+    "n_kv_heads": 100_000,
+    "n_layers": 10_000,
+    "bytes_each": 8,
+}
 
 
 @dataclass(frozen=True)
@@ -109,11 +113,17 @@ def costs(sizes: Sizes) -> Costs:
     layer = projections + 2 * products
     each = sizes.n_layers * sizes.bytes_each
     return Costs(
-        projections=projections, scores=products, mixing=products, head=layer / sizes.n_heads,
-        layer=layer, total=sizes.n_layers * layer, parameters=sizes.n_layers * m * width * both,
-        pattern=each * sizes.n_heads * n**2, activations=each * n * width * both,
+        projections=projections,
+        scores=products,
+        mixing=products,
+        head=layer / sizes.n_heads,
+        layer=layer,
+        total=sizes.n_layers * layer,
+        parameters=sizes.n_layers * m * width * both,
+        pattern=each * sizes.n_heads * n**2,
+        activations=each * n * width * both,
         cache=each * 2 * n * sizes.n_kv_heads * width,
-    )  # fmt: skip
+    )
 
 
 # -- models that people speak of -------------------------------------------------------------------
@@ -202,10 +212,20 @@ def rows(n: int, bytes_each: int, model: AttentionModel | None = None) -> list[R
     for given in PUBLISHED:
         sizes = Sizes(n, given.d_model, given.n_heads, 0, given.n_layers, bytes_each)
         cost = costs(sizes)
-        made.append(Row(
-            given.name, given.n_layers, given.d_model, given.n_heads, sizes.d_head,
-            given.attention, given.parameters, cost.pattern, cost.cache, given.source,
-        ))  # fmt: skip
+        made.append(
+            Row(
+                given.name,
+                given.n_layers,
+                given.d_model,
+                given.n_heads,
+                sizes.d_head,
+                given.attention,
+                given.parameters,
+                cost.pattern,
+                cost.cache,
+                given.source,
+            )
+        )
     return made if model is None else [*made, _loaded(n, bytes_each, model)]
 
 
@@ -223,13 +243,17 @@ def _loaded(n: int, bytes_each: int, model: AttentionModel) -> Row:
     # Where layers share their weights (ALBERT), those are counted once.
     apart = {weights.W_O.data_ptr(): weights for weights in layers}
     return Row(
-        model.name, count, model.d_model, model.n_heads, model.d_head,
+        model.name,
+        count,
+        model.d_model,
+        model.n_heads,
+        model.d_head,
         sum(map(_numbers, apart.values())) if layers else None,
         sum(p.numel() for p in model.network.parameters()),
         pattern=count * model.n_heads * n**2 * bytes_each,
         cache=count * 2 * n * model.n_kv_heads * model.d_head * bytes_each,
         source="this checkpoint",
-    )  # fmt: skip
+    )
 
 
 def _numbers(weights: AttentionWeights) -> int:

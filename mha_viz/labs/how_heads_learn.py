@@ -193,8 +193,9 @@ def _gradients(model: TinyTransformer, random: torch.Generator, found: Film | No
 @torch.no_grad()
 def _write(model: TinyTransformer, probe: Tensor, step: int, before: Tensor, found: Film) -> None:
     found.steps.append(step)
-    gradients = torch.stack([W.grad for W in (layer.W_Q for layer in model.attention)
-                             if W.grad is not None])  # fmt: skip
+    gradients = torch.stack(
+        [W.grad for W in (layer.W_Q for layer in model.attention) if W.grad is not None]
+    )
     found.head_gradient.append(gradients.norm(dim=(-2, -1)))
     now = _queries(model)
     found.update.append((now - before).norm(dim=(-2, -1)) / before.norm(dim=(-2, -1)))
@@ -257,7 +258,8 @@ def rate(steps: Sequence[int], values: Sequence[float], first: int = FIRST_FITTE
     left = (dy - slope * dx).square().sum()
     total = dy.square().sum()
     return Rate(
-        exponent=-slope, factor=math.exp(float(y.mean() - slope * x.mean())),
+        exponent=-slope,
+        factor=math.exp(float(y.mean() - slope * x.mean())),
         straight=float(1 - left / total) if total > 0 else 0.0,
         factor_root=math.exp(float((y + x / 2).mean())),
-    )  # fmt: skip
+    )

@@ -80,11 +80,17 @@ def reflection(tokens: Anything) -> Reflection:
     lengths = dots.diagonal().sqrt()
     lost = [
         Beaten(
-            i, j, float(dots[i, i]), float(dots[i, j]), float(lengths[i]), float(lengths[j]),
+            i,
+            j,
+            float(dots[i, i]),
+            float(dots[i, j]),
+            float(lengths[i]),
+            float(lengths[j]),
             float(dots[i, j] / (lengths[i] * lengths[j])) if lengths[i] > 0 else 0.0,
         )
-        for i, j in enumerate(dots.argmax(-1).tolist()) if _beats(dots[i, j], dots[i, i])
-    ]  # fmt: skip
+        for i, j in enumerate(dots.argmax(-1).tolist())
+        if _beats(dots[i, j], dots[i, i])
+    ]
     return Reflection(dots.to(tokens.dtype), pattern[0], tuple(lost))
 
 

@@ -61,9 +61,12 @@ def lookup(query: Anything, key: Anything, value: Anything, temperature: float =
     z, pattern = attention(query, key, value, scale=scale)
     assert pattern is not None
     return Lookup(
-        dots=scores(query, key, scale=1.0)[0], scores=scores(query, key, scale=scale)[0],
-        pattern=pattern[0], output=z[0], scale=scale,
-    )  # fmt: skip
+        dots=scores(query, key, scale=1.0)[0],
+        scores=scores(query, key, scale=scale)[0],
+        pattern=pattern[0],
+        output=z[0],
+        scale=scale,
+    )
 
 
 def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -129,8 +132,9 @@ def score_spread(
         query = torch.randn(1, n_queries, d_k, generator=random)
         key = torch.randn(1, n_keys, d_k, generator=random)
         both = [_saturation(query, key, scale) for scale in (1.0, d_k**-0.5)]
-        for column, number in zip(columns, [n for pair in zip(*both, strict=True) for n in pair],
-                                  strict=True):  # fmt: skip
+        for column, number in zip(
+            columns, [n for pair in zip(*both, strict=True) for n in pair], strict=True
+        ):
             column.append(number)
     return Spread(tuple(widths), *columns)
 

@@ -56,12 +56,13 @@ def of_weights(weights: Sequence[Anything]) -> dict[str, Sides]:
     level = 1 - math.sqrt(2 / (math.pi * d_model * d_head))  # |cos|: mean of |N(0, 1/(D d))|
     return {
         "orthogonal": _known(
-            mean, torch.zeros_like(mean), **{"nearest two": torch.stack(largest).to(mean),
-                                             "random subspaces": chance}
+            mean,
+            torch.zeros_like(mean),
+            **{"nearest two": torch.stack(largest).to(mean), "random subspaces": chance},
         ),
         "direct-sum": _fill(weights),
         "diversity": _known(different, torch.full_like(different, level)),
-    }  # fmt: skip
+    }
 
 
 def _fill(weights: Sequence[Tensor]) -> Sides:

@@ -124,12 +124,24 @@ def step_by_step(
     output = output if weights.b_O is None else output + weights.b_O
     differences["output"] = gap(output, seen.output)
     return Steps(
-        seen, weights, query[head], key[head], value[head],
+        seen,
+        weights,
+        query[head],
+        key[head],
+        value[head],
         dots=scores(query[[head]], key[[head]], scale=1.0)[0],
-        scaled=scores(query[[head]], key[[head]], scale=scale)[0], masked=masked[head],
-        pattern=pattern[head], z=mixed, joined=joined, output=output, scale=scale,
-        causal=record.causal, n_kv_heads=len(given.W_K), differences=differences, own=tuple(own),
-    )  # fmt: skip
+        scaled=scores(query[[head]], key[[head]], scale=scale)[0],
+        masked=masked[head],
+        pattern=pattern[head],
+        z=mixed,
+        joined=joined,
+        output=output,
+        scale=scale,
+        causal=record.causal,
+        n_kv_heads=len(given.W_K),
+        differences=differences,
+        own=tuple(own),
+    )
 
 
 def project(
@@ -178,9 +190,13 @@ class Cell:
 
 
 def cell(
-    left: Anything, right: Anything, row: int, column: int, bias: Anything | None = None,
+    left: Anything,
+    right: Anything,
+    row: int,
+    column: int,
+    bias: Anything | None = None,
     most: int = 6,
-) -> Cell:  # fmt: skip
+) -> Cell:
     """(left right + bias)[row, column], product by product.
 
     Args:

@@ -217,17 +217,28 @@ def _told(reader: Reader, n_values: int, steps: list[int], curves: list[list[Poi
     score_ranks, weight_ranks = ranks(reader, n_values)
     first, second, both = torch.tensor(curves)[..., 1:].unbind(-1)
     return Run(
-        attention.n_heads, attention.d_head, sum(p.numel() for p in attention.parameters()), steps,
-        first, second, both, torch.cat([asked, 1 - asked.sum(-1, keepdim=True)], -1),
-        score_ranks, weight_ranks, tuple(
+        attention.n_heads,
+        attention.d_head,
+        sum(p.numel() for p in attention.parameters()),
+        steps,
+        first,
+        second,
+        both,
+        torch.cat([asked, 1 - asked.sum(-1, keepdim=True)], -1),
+        score_ranks,
+        weight_ranks,
+        tuple(
             Example(
-                tuple(given.names[i].tolist()), tuple(given.values[i].tolist()),
-                _pair(given.places[i]), _pair(given.answer[i]), _pair(logits[i].argmax(-1)),
+                tuple(given.names[i].tolist()),
+                tuple(given.values[i].tolist()),
+                _pair(given.places[i]),
+                _pair(given.answer[i]),
+                _pair(logits[i].argmax(-1)),
                 pattern[i],
             )
             for i in range(N_EXAMPLES)
         ),
-    )  # fmt: skip
+    )
 
 
 def _pair(two: Int[Tensor, "2"]) -> tuple[int, int]:

@@ -189,8 +189,9 @@ def parts(
     outputs = z @ W_O
     total = outputs.sum(0)
     norms = outputs.norm(dim=-1)
-    return Parts(outputs, total if b_O is None else total + b_O, norms, total.norm(dim=-1),
-                 norms.sum(0))  # fmt: skip
+    return Parts(
+        outputs, total if b_O is None else total + b_O, norms, total.norm(dim=-1), norms.sum(0)
+    )
 
 
 def slice_shares(outputs: Float[Tensor, "head query d_model"]) -> Float[Tensor, "head slice"]:

@@ -28,9 +28,11 @@ from mha_viz.web.labels import clean, hover_text, plotly_text
 
 # Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
 CORNERS = (
-    "look different, do different", "look alike, do different", "look different, do alike",
+    "look different, do different",
+    "look alike, do different",
+    "look different, do alike",
     "look alike, do alike",
-)  # fmt: skip
+)
 _OPACITY = 0.85  # some, so that crowds show; a paler dot would be lost on the page
 _PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the page as a dot
 _LEVEL = 1e-5  # numbers that differ by less are the same: the rest is rounding
@@ -89,23 +91,31 @@ def pair_scatter(
     same = heads[:, 0] // n_heads == heads[:, 1] // n_heads
     shade = None if colour is None else as_numbers(colour, 1, "colour")
     every = dict(
-        type="scattergl" if len(heads) > _DRAWN_AS_SVG else "scatter", mode="markers",
+        type="scattergl" if len(heads) > _DRAWN_AS_SVG else "scatter",
+        mode="markers",
         hovertemplate=_template(x_title, y_title),
-    )  # fmt: skip
+    )
     traces = [
         dict(
-            **every, **_dots(where, across, down, heads, labels), **_look(kind, shade, where, dark),
+            **every,
+            **_dots(where, across, down, heads, labels),
+            **_look(kind, shade, where, dark),
             **stays(_OPACITY),
         )
         for kind, where in enumerate((known & ~same, known & same))
-    ]  # fmt: skip
+    ]
     if selected is not None:
         chosen = known & (np.sort(heads, axis=1) == np.sort(selected)).all(axis=1)
         mark = dict(size=14, symbol="circle-open", color=theme.accent(dark), line=dict(width=3))
-        traces.append(dict(
-            **every, **_dots(chosen, across, down, heads, labels), name="chosen", marker=mark,
-            **stays(1),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                **every,
+                **_dots(chosen, across, down, heads, labels),
+                name="chosen",
+                marker=mark,
+                **stays(1),
+            )
+        )
     notes = [_correlation(across[known], down[known], x_title, y_title)]
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
     if shade is not None and colour_title:
@@ -113,13 +123,19 @@ def pair_scatter(
     text, top = heading(title, notes, dark)
     above = top + (BAR if shade is not None else 0)
     return build_figure(
-        traces, dark,
-        title=text, height=above + 440, margin=dict(l=8, r=10, t=above, b=8),
-        hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=True,
+        traces,
+        dark,
+        title=text,
+        height=above + 440,
+        margin=dict(l=8, r=10, t=above, b=8),
+        hovermode="closest",
+        dragmode="pan",
+        legend=legend(dark),
+        showlegend=True,
         xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
         yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
-    )  # fmt: skip
+    )
 
 
 def is_level(values: NDArray[np.floating]) -> bool:
@@ -141,10 +157,11 @@ def _dots(
 ) -> dict[str, Any]:
     pairs = heads[where]
     return dict(
-        x=x[where].astype(np.float32), y=y[where].astype(np.float32),
+        x=x[where].astype(np.float32),
+        y=y[where].astype(np.float32),
         customdata=pairs.astype(np.int16),
         text=[f"{labels[i]} and {labels[j]}" for i, j in pairs.tolist()],
-    )  # fmt: skip
+    )
 
 
 def _look(
@@ -152,16 +169,22 @@ def _look(
 ) -> dict[str, Any]:
     """Colour by kind of pair, or by the third measure; the marker tells the kind either way."""
     marker: dict[str, Any] = dict(
-        size=(4.5, 7)[kind], symbol=("circle", "diamond")[kind], opacity=_OPACITY,
-        color=theme.qualitative(dark)[kind], line=dict(width=0),
-    )  # fmt: skip
+        size=(4.5, 7)[kind],
+        symbol=("circle", "diamond")[kind],
+        opacity=_OPACITY,
+        color=theme.qualitative(dark)[kind],
+        line=dict(width=0),
+    )
     if shade is not None:
         scale = colours_of(shade, False, None, dark)
         marker |= dict(
-            color=shade[where].astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
-            colorscale=theme.stops(theme.sequential(dark)[_PALEST:]), showscale=kind == 0,
+            color=shade[where].astype(np.float32),
+            cmin=scale["zmin"],
+            cmax=scale["zmax"],
+            colorscale=theme.stops(theme.sequential(dark)[_PALEST:]),
+            showscale=kind == 0,
             colorbar=colour_bar(dark) if kind == 0 else None,
-        )  # fmt: skip
+        )
     return dict(name=("two layers", "same layer")[kind], marker=marker)
 
 
@@ -188,11 +211,17 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
     upper, right = divmod(i, 2)
     return dict(
-        text=plotly_text(clean(meaning, 60)).replace(", ", ",<br>"), x=right, y=upper,
-        xref="paper", yref="paper", showarrow=False,
-        xanchor=("left", "right")[right], yanchor=("bottom", "top")[upper],
-        align=("left", "right")[right], font=dict(size=11, color=theme.muted(dark)),
-    )  # fmt: skip
+        text=plotly_text(clean(meaning, 60)).replace(", ", ",<br>"),
+        x=right,
+        y=upper,
+        xref="paper",
+        yref="paper",
+        showarrow=False,
+        xanchor=("left", "right")[right],
+        yanchor=("bottom", "top")[upper],
+        align=("left", "right")[right],
+        font=dict(size=11, color=theme.muted(dark)),
+    )
 
 
 def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
@@ -202,6 +231,9 @@ def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
     low, high = low - short, high + short
     more = 0.04 * (high - low)
     return dict(
-        range=[low - more, high + more], zeroline=False, showline=False, nticks=7,
+        range=[low - more, high + more],
+        zeroline=False,
+        showline=False,
+        nticks=7,
         title=dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6),
-    )  # fmt: skip
+    )

@@ -53,24 +53,53 @@ def arrows(
         shapes += [_circle(length, dark)] if circle else []
     for i, ((x, y), label) in enumerate(zip(tips.tolist(), labels, strict=True)):
         colour = theme.accent(dark) if i == chosen else theme.qualitative(dark)[0]
-        shafts.append(dict(
-            x=x, y=y, ax=0, ay=0, xref="x", yref="y", axref="x", ayref="y", text="",
-            showarrow=True, arrowhead=2, arrowsize=1, arrowwidth=2.5, arrowcolor=colour,
-        ))  # fmt: skip
-        traces.append(dict(
-            x=[x], y=[y], mode="markers+text", text=[label],
-            textposition=_beside(x, y), textfont=dict(size=14, color=theme.ink(dark)),
-            marker=dict(size=9, color=colour), hoverinfo="text",
-            hovertext=f"{label}<br>({theme.format_number(x)}, {theme.format_number(y)})<br>"
-            f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
-        ))  # fmt: skip
+        shafts.append(
+            dict(
+                x=x,
+                y=y,
+                ax=0,
+                ay=0,
+                xref="x",
+                yref="y",
+                axref="x",
+                ayref="y",
+                text="",
+                showarrow=True,
+                arrowhead=2,
+                arrowsize=1,
+                arrowwidth=2.5,
+                arrowcolor=colour,
+            )
+        )
+        traces.append(
+            dict(
+                x=[x],
+                y=[y],
+                mode="markers+text",
+                text=[label],
+                textposition=_beside(x, y),
+                textfont=dict(size=14, color=theme.ink(dark)),
+                marker=dict(size=9, color=colour),
+                hoverinfo="text",
+                hovertext=f"{label}<br>({theme.format_number(x)}, {theme.format_number(y)})<br>"
+                f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
+            )
+        )
     top, space = heading(title, [note], dark)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
     return build_figure(
-        traces, dark, title=top, height=height + space, showlegend=False, dragmode=False,
-        margin=dict(l=36, r=10, t=space + 4, b=30), shapes=shapes, annotations=shafts,
-        xaxis=axis, yaxis=axis | dict(scaleanchor="x"),
-    )  # fmt: skip
+        traces,
+        dark,
+        title=top,
+        height=height + space,
+        showlegend=False,
+        dragmode=False,
+        margin=dict(l=36, r=10, t=space + 4, b=30),
+        shapes=shapes,
+        annotations=shafts,
+        xaxis=axis,
+        yaxis=axis | dict(scaleanchor="x"),
+    )
 
 
 def _beside(x: float, y: float) -> str:
@@ -85,14 +114,21 @@ def _line(tip: np.ndarray, label: str, reach: float, dark: bool) -> dict[str, An
     along = np.array([-tip[1], tip[0]]) / np.hypot(*tip) * 4 * reach
     ends = np.stack([tip - along, tip + along])
     return dict(
-        x=ends[:, 0], y=ends[:, 1], mode="lines", hoverinfo="text",
+        x=ends[:, 0],
+        y=ends[:, 1],
+        mode="lines",
+        hoverinfo="text",
         hovertext=f"beyond this line {label} gives more weight than to itself",
         line=dict(width=2, dash="dot", color=theme.accent(dark)),
-    )  # fmt: skip
+    )
 
 
 def _circle(radius: float, dark: bool) -> dict[str, Any]:
     return dict(
-        type="circle", x0=-radius, x1=radius, y0=-radius, y1=radius,
+        type="circle",
+        x0=-radius,
+        x1=radius,
+        y0=-radius,
+        y1=radius,
         line=dict(width=1.5, color=theme.muted(dark)),
-    )  # fmt: skip
+    )

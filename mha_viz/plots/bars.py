@@ -41,22 +41,37 @@ def token_bars(
     names = clean_all(labels, n, "tokens")
     traces: list[dict[str, Any]] = []
     for i, (name, values) in enumerate(series.items()):
-        traces.append(dict(
-            type="bar", x=np.arange(n), y=np.asarray(values, dtype=np.float32),
-            name=plotly_text(clean(name)),
-            customdata=[hover_text(label) for label in names],
-            marker=dict(color=theme.qualitative(dark)[i % 8], pattern=dict(shape=["", "/"][i % 2])),
-            hovertemplate=f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): "
-            "<b>%{y:.4~g}</b><extra></extra>",
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                type="bar",
+                x=np.arange(n),
+                y=np.asarray(values, dtype=np.float32),
+                name=plotly_text(clean(name)),
+                customdata=[hover_text(label) for label in names],
+                marker=dict(
+                    color=theme.qualitative(dark)[i % 8], pattern=dict(shape=["", "/"][i % 2])
+                ),
+                hovertemplate=f"{hover_text(clean(name))}<br>%{{customdata}} (%{{x}}): "
+                "<b>%{y:.4~g}</b><extra></extra>",
+            )
+        )
     step = max(1, -(-n // _NAMED))
     return build_figure(
-        traces, dark, barmode="group", bargap=0.25, height=330, hovermode="closest",
-        margin=dict(l=8, r=8, t=12, b=46), legend=legend(dark),
+        traces,
+        dark,
+        barmode="group",
+        bargap=0.25,
+        height=330,
+        hovermode="closest",
+        margin=dict(l=8, r=8, t=12, b=46),
+        legend=legend(dark),
         xaxis=dict(
             tickvals=list(range(0, n, step)),
             ticktext=[plotly_text(name) for name in names[::step]],
-            tickangle=-60, showgrid=False, zeroline=False, range=[-0.7, n - 0.3],
+            tickangle=-60,
+            showgrid=False,
+            zeroline=False,
+            range=[-0.7, n - 0.3],
         ),
         yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
-    )  # fmt: skip
+    )

@@ -112,22 +112,35 @@ def _dots(table: NDArray[np.float64], scale: _Scale, row: int, name: str, unit: 
     ranks = len(known) + 1 - np.searchsorted(np.sort(known), known, side="right")
     metric = plotly_text(clean(name, 60))
     return [
-        (x, y, [layer, head],
-         f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b>"
-         f"<br>{rank} of {len(known)} from the top")
-        for x, y, layer, head, value, rank in zip(
-            scale.place(known).tolist(), _height(row, layers, len(table)).tolist(),
-            layers.tolist(), heads.tolist(), known.tolist(), ranks.tolist(), strict=True,
+        (
+            x,
+            y,
+            [layer, head],
+            f"{head_name(layer, head)}: {metric}<br><b>{quantity(value, unit)}</b>"
+            f"<br>{rank} of {len(known)} from the top",
         )
-    ]  # fmt: skip
+        for x, y, layer, head, value, rank in zip(
+            scale.place(known).tolist(),
+            _height(row, layers, len(table)).tolist(),
+            layers.tolist(),
+            heads.tolist(),
+            known.tolist(),
+            ranks.tolist(),
+            strict=True,
+        )
+    ]
 
 
 def _markers(dots: list[_Dot]) -> dict[str, Any]:
     x, y, where, texts = zip(*dots, strict=True) if dots else ((), (), (), ())
     return dict(
-        x=np.array(x, np.float32), y=np.array(y, np.float32), mode="markers",
-        customdata=list(where), hovertext=list(texts), hoverinfo="text",
-    )  # fmt: skip
+        x=np.array(x, np.float32),
+        y=np.array(y, np.float32),
+        mode="markers",
+        customdata=list(where),
+        hovertext=list(texts),
+        hoverinfo="text",
+    )
 
 
 def _written(
@@ -172,14 +185,20 @@ def _marks(ticks: list[_Tick], dark: bool) -> dict[str, Any]:
     sizes = [TICK if line else 9 for line in upright]
     ink = theme.ink(dark)
     return dict(
-        x=[x for x, *_ in ticks], y=[y for _, y, *_ in ticks], mode="markers",
-        hovertext=[text for *_, text in ticks], hoverinfo="text",
+        x=[x for x, *_ in ticks],
+        y=[y for _, y, *_ in ticks],
+        mode="markers",
+        hovertext=[text for *_, text in ticks],
+        hoverinfo="text",
         marker=dict(
-            symbol=[symbol for _, _, symbol, _ in ticks], size=sizes, color=ink, opacity=1,
+            symbol=[symbol for _, _, symbol, _ in ticks],
+            size=sizes,
+            color=ink,
+            opacity=1,
             line=dict(width=[2.5 if line else 0 for line in upright], color=ink),
         ),
         **stays(1),
-    )  # fmt: skip
+    )
 
 
 def _key(ticks: list[_Tick]) -> list[str]:

@@ -47,12 +47,30 @@ def colour_bar(dark: bool, **more: Any) -> dict[str, Any]:
 
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
     """
-    return dict(
-        orientation="h", thickness=9, outlinewidth=0, len=210, lenmode="pixels", nticks=5,
-        x=0, xref="paper", xanchor="left", xpad=0, y=0.9999, yref="paper", yanchor="bottom", ypad=6,
-        ticks="outside", ticklen=3, tickcolor=theme.muted(dark),
-        tickfont=dict(size=11, color=theme.muted(dark)), ticklabelposition="outside bottom",
-    ) | more  # fmt: skip
+    return (
+        dict(
+            orientation="h",
+            thickness=9,
+            outlinewidth=0,
+            len=210,
+            lenmode="pixels",
+            nticks=5,
+            x=0,
+            xref="paper",
+            xanchor="left",
+            xpad=0,
+            y=0.9999,
+            yref="paper",
+            yanchor="bottom",
+            ypad=6,
+            ticks="outside",
+            ticklen=3,
+            tickcolor=theme.muted(dark),
+            tickfont=dict(size=11, color=theme.muted(dark)),
+            ticklabelposition="outside bottom",
+        )
+        | more
+    )
 
 
 def gap(cell: float) -> float:
@@ -86,22 +104,40 @@ def cell_axes(
     level = marks is not None or max(len(text) for text in across[1]) * 6.5 <= wide
     return dict(
         xaxis=dict(
-            every, tickvals=list(range(columns)), ticktext=list(column_names),
+            every,
+            tickvals=list(range(columns)),
+            ticktext=list(column_names),
             range=[-0.5, columns - 0.5],
         ),
         yaxis=dict(
-            every, tickvals=list(range(rows)), ticktext=list(row_names),
-            range=[rows - 0.5, -0.5], domain=domain,
+            every,
+            tickvals=list(range(rows)),
+            ticktext=list(row_names),
+            range=[rows - 0.5, -0.5],
+            domain=domain,
         ),
         xaxis2=dict(
-            shown, tickvals=across[0], ticktext=across[1], overlaying="x", matches="x", anchor="y",
-            side="bottom", tickfont=dict(size=_font(wide)), tickangle=0 if level else -90,
+            shown,
+            tickvals=across[0],
+            ticktext=across[1],
+            overlaying="x",
+            matches="x",
+            anchor="y",
+            side="bottom",
+            tickfont=dict(size=_font(wide)),
+            tickangle=0 if level else -90,
         ),
         yaxis2=dict(
-            shown, tickvals=down[0], ticktext=down[1], overlaying="y", matches="y", side="left",
-            anchor="x", tickfont=dict(size=_font(cell)),
+            shown,
+            tickvals=down[0],
+            ticktext=down[1],
+            overlaying="y",
+            matches="y",
+            side="left",
+            anchor="x",
+            tickfont=dict(size=_font(cell)),
         ),
-    )  # fmt: skip
+    )
 
 
 def on_label_axes() -> dict[str, Any]:
@@ -128,9 +164,17 @@ def _font(cell: float) -> float:
 def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
     """A grey ground that shows where a cell has no number."""
     return dict(
-        type="rect", xref="x", yref="y", x0=-0.5, x1=columns - 0.5, y0=-0.5, y1=rows - 0.5,
-        layer="below", line=dict(width=0), fillcolor=theme.missing(dark),
-    )  # fmt: skip
+        type="rect",
+        xref="x",
+        yref="y",
+        x0=-0.5,
+        x1=columns - 0.5,
+        y0=-0.5,
+        y1=rows - 0.5,
+        layer="below",
+        line=dict(width=0),
+        fillcolor=theme.missing(dark),
+    )
 
 
 def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> dict[str, Any]:
@@ -141,8 +185,10 @@ def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> 
     return dict(
         x=(columns[:, None] + half).ravel().astype(np.float32),
         y=(rows[:, None] + tilt).ravel().astype(np.float32),
-        mode="lines", line=dict(width=1, color=theme.hatch(dark)), hoverinfo="skip",
-    )  # fmt: skip
+        mode="lines",
+        line=dict(width=1, color=theme.hatch(dark)),
+        hoverinfo="skip",
+    )
 
 
 def boxes(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any]:
@@ -168,8 +214,12 @@ def clickable(
     colour = {} if values is None else dict(color=values.astype(np.float32), showscale=False)
     still = dict(marker=dict(opacity=0))
     return dict(
-        x=columns.astype(np.int16), y=rows.astype(np.int16), mode="markers",
+        x=columns.astype(np.int16),
+        y=rows.astype(np.int16),
+        mode="markers",
         customdata=customdata.astype(np.int16),
-        marker=dict(opacity=0, size=8, maxdisplayed=1, **colour), hovertemplate=hovertemplate,
-        selected=still, unselected=still,
-    )  # fmt: skip
+        marker=dict(opacity=0, size=8, maxdisplayed=1, **colour),
+        hovertemplate=hovertemplate,
+        selected=still,
+        unselected=still,
+    )

@@ -72,18 +72,30 @@ def curves(
     marks = [_level(name, y, y_axis, dark) for name, y in (levels or {}).items()]
     marks += [_moment(name, x, x_axis, dark) for name, x in (moments or {}).items()]
     layout = dict(
-        title=top, height=height, showlegend=len(lines) > 1, legend=legend(dark),
+        title=top,
+        height=height,
+        showlegend=len(lines) > 1,
+        legend=legend(dark),
         margin=dict(l=56, r=14, t=space + 8, b=below),
-        shapes=[shape for shape, _ in marks], annotations=[text for _, text in marks],
+        shapes=[shape for shape, _ in marks],
+        annotations=[text for _, text in marks],
         xaxis=dict(
-            title=small | dict(text=plotly_text(x_title)), type=x_axis, zeroline=False,
-            showline=True, ticks="outside", ticklen=4, fixedrange=True,
+            title=small | dict(text=plotly_text(x_title)),
+            type=x_axis,
+            zeroline=False,
+            showline=True,
+            ticks="outside",
+            ticklen=4,
+            fixedrange=True,
         ),
         yaxis=dict(
-            title=small | dict(text=plotly_text(y_title)), type=y_axis, zeroline=False,
-            fixedrange=True, exponentformat="power" if y_axis == "log" else None,
+            title=small | dict(text=plotly_text(y_title)),
+            type=y_axis,
+            zeroline=False,
+            fixedrange=True,
+            exponentformat="power" if y_axis == "log" else None,
         ),
-    )  # fmt: skip
+    )
     return build_figure(traces, dark, **over(layout, more or {}))
 
 
@@ -97,7 +109,10 @@ def ticks(places: Sequence[int]) -> dict[str, Any]:
 def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[str, Any]:
     label = plotly_text(clean(name, 60))
     return dict(
-        x=x, y=y, name=label, hoverinfo="text",
+        x=x,
+        y=y,
+        name=label,
+        hoverinfo="text",
         mode="lines+markers" if len(x) <= _MARKED else "lines",
         line=dict(width=2, color=theme.qualitative(dark)[i % 8], dash=DASHES[i % len(DASHES)]),
         marker=dict(size=7, symbol=SYMBOLS[i % len(SYMBOLS)]),
@@ -105,7 +120,7 @@ def _line(x: Any, y: Any, name: str, i: int, x_title: str, dark: bool) -> dict[s
             f"{label}<br>{plotly_text(x_title)}: {quantity(a, '')}<br><b>{quantity(b, '')}</b>"
             for a, b in zip(x, y, strict=True)
         ],
-    )  # fmt: skip
+    )
 
 
 def _level(name: str, y: float, axis: Axis, dark: bool) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -145,7 +160,11 @@ def _band(x: Any, band: tuple[Any, Any], name: str, colour: str) -> dict[str, An
     red, green, blue = theme.rgb(colour)
     return dict(
         x=np.concatenate([x[known], x[known][::-1]]),
-        y=np.concatenate([high[known], low[known][::-1]]), fill="toself", mode="lines",
-        line=dict(width=0), fillcolor=f"rgba({red},{green},{blue},0.2)", hoverinfo="skip",
+        y=np.concatenate([high[known], low[known][::-1]]),
+        fill="toself",
+        mode="lines",
+        line=dict(width=0),
+        fillcolor=f"rgba({red},{green},{blue},0.2)",
+        hoverinfo="skip",
         showlegend=False,
-    )  # fmt: skip
+    )

@@ -72,12 +72,17 @@ def difference_heatmap(
     text, top = heading(title, _notes(first, second, called), dark)
     labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
     return build_figure(
-        traces, dark,
-        title=text, height=round(top + cells.BAR + labels + cell * queries + 12), showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=12), hovermode="closest", dragmode="zoom",
+        traces,
+        dark,
+        title=text,
+        height=round(top + cells.BAR + labels + cell * queries + 12),
+        showlegend=False,
+        margin=dict(l=8, r=12, t=top + cells.BAR, b=12),
+        hovermode="closest",
+        dragmode="zoom",
         shapes=[cells.missing_ground(queries, keys, dark)],
         **cells.cell_axes(rows, columns, cell, wide),
-    )  # fmt: skip
+    )
 
 
 def _change(
@@ -92,14 +97,19 @@ def _change(
     both = np.stack((a, b), axis=-1).astype(np.float32)
     first, second = (hover_text(name) for name in names)
     return dict(
-        type="heatmap", z=change.astype(np.float32), customdata=both,
-        xgap=space, ygap=space, hoverongaps=False,
-        **cells.colours_of(change, True, None, dark), colorbar=cells.colour_bar(dark),
+        type="heatmap",
+        z=change.astype(np.float32),
+        customdata=both,
+        xgap=space,
+        ygap=space,
+        hoverongaps=False,
+        **cells.colours_of(change, True, None, dark),
+        colorbar=cells.colour_bar(dark),
         hovertemplate=(
             f"%{{y}} → %{{x}}<br>{first}: %{{customdata[0]:.4~g}}<br>{second}: "
             "%{customdata[1]:.4~g}<br>difference <b>%{z:+.4~g}</b><extra></extra>"
         ),
-    )  # fmt: skip
+    )
 
 
 def _lone_cells(
@@ -115,15 +125,21 @@ def _lone_cells(
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
         if lone.any():
-            traces.append(dict(
-                type="heatmap", z=np.where(lone, values, np.nan).astype(np.float32),
-                showscale=False, xgap=space, ygap=space, hoverongaps=False,
-                colorscale=[[0, theme.missing(dark)], [1, theme.missing(dark)]],
-                hovertemplate=(
-                    f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: "
-                    "<b>%{z:.4~g}</b><extra></extra>"
-                ),
-            ))  # fmt: skip
+            traces.append(
+                dict(
+                    type="heatmap",
+                    z=np.where(lone, values, np.nan).astype(np.float32),
+                    showscale=False,
+                    xgap=space,
+                    ygap=space,
+                    hoverongaps=False,
+                    colorscale=[[0, theme.missing(dark)], [1, theme.missing(dark)]],
+                    hovertemplate=(
+                        f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: "
+                        "<b>%{z:.4~g}</b><extra></extra>"
+                    ),
+                )
+            )
             traces.append(cells.hatching(lone, dark, falling=falling))
     return traces
 
@@ -178,9 +194,14 @@ def head_changes(
     )
     cell = min(max(300 / layers, 14.0), 44.0)
     coloured = dict(
-        type="heatmap", z=values.astype(np.float32), xgap=1, ygap=1, hoverinfo="skip",
-        colorbar=cells.colour_bar(dark), **cells.colours_of(values, diverging, limits, dark),
-    )  # fmt: skip
+        type="heatmap",
+        z=values.astype(np.float32),
+        xgap=1,
+        ygap=1,
+        hoverinfo="skip",
+        colorbar=cells.colour_bar(dark),
+        **cells.colours_of(values, diverging, limits, dark),
+    )
     points = _head_points(values, unit, diverging, asides)
     traces = [coloured, *_hatched(values, dark), *points, cells.on_label_axes()]
     if selected is not None:
@@ -190,12 +211,18 @@ def head_changes(
     text, top = heading(with_unit(title, unit), _most_changed(values), dark)
     rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
     return build_figure(
-        traces, dark,
-        title=text, height=round(top + cells.BAR + cell * layers + 34), showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
-        dragmode=False, shapes=[cells.missing_ground(layers, heads, dark)],
+        traces,
+        dark,
+        title=text,
+        height=round(top + cells.BAR + cell * layers + 34),
+        showlegend=False,
+        margin=dict(l=8, r=12, t=top + cells.BAR, b=8),
+        hovermode="closest",
+        hoverdistance=-1,
+        dragmode=False,
+        shapes=[cells.missing_ground(layers, heads, dark)],
         **cells.cell_axes(rows, columns, cell, _column(heads)),
-    )  # fmt: skip
+    )
 
 
 def _up_to(count: int) -> list[int]:
@@ -299,20 +326,32 @@ def metric_change(
         hovers.append(_change_hover(name, (a, b), called, unit))
     spots = np.array(places)
     between = dict(
-        x=np.c_[spots, np.full(len(spots), np.nan)].ravel(), y=np.repeat(np.arange(len(spots)), 3),
-        mode="lines", line=dict(width=3, color=theme.muted(dark)), hoverinfo="skip",
-    )  # fmt: skip
+        x=np.c_[spots, np.full(len(spots), np.nan)].ravel(),
+        y=np.repeat(np.arange(len(spots)), 3),
+        mode="lines",
+        line=dict(width=3, color=theme.muted(dark)),
+        hoverinfo="skip",
+    )
     unnamed = dict(showlegend=False)
     traces = [rules(len(rows), dark) | unnamed, between | unnamed]
     for i, (name, symbol, size) in enumerate(
         zip(called, ("circle-open", "diamond"), (13, 11), strict=True)
     ):
         colour = theme.qualitative(dark)[i]
-        traces.append(dict(
-            x=spots[:, i], y=np.arange(len(spots)), mode="markers", name=name, hovertext=hovers,
-            hoverinfo="text", **stays(1),
-            marker=dict(symbol=symbol, size=size, color=colour, line=dict(width=3, color=colour)),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                x=spots[:, i],
+                y=np.arange(len(spots)),
+                mode="markers",
+                name=name,
+                hovertext=hovers,
+                hoverinfo="text",
+                **stays(1),
+                marker=dict(
+                    symbol=symbol, size=size, color=colour, line=dict(width=3, color=colour)
+                ),
+            )
+        )
     traces.append(texts_of(texts, dark) | unnamed)
     return in_rows(traces, len(rows), title, ["Each row on its own scale."], dark, named=True)
 

@@ -73,16 +73,33 @@ def _write_below(figure: go.Figure, text: str, dark: bool) -> None:
             if "showlegend" in trace:
                 trace.showlegend = False
     figure.add_shape(
-        type="line", xref="paper", yref="paper", x0=0, x1=0, y0=0, y1=0, line=dict(width=0),
-        name=" ", showlegend=True, legend=_CAPTION,
-    )  # fmt: skip
+        type="line",
+        xref="paper",
+        yref="paper",
+        x0=0,
+        x1=0,
+        y0=0,
+        y1=0,
+        line=dict(width=0),
+        name=" ",
+        showlegend=True,
+        legend=_CAPTION,
+    )
     font = dict(family=theme.FONT, size=_FONT, color=theme.muted(dark))
     caption = dict(
-        title=dict(text=text, side="top", font=font), font=dict(size=1), itemwidth=30,
-        bgcolor="rgba(0,0,0,0)", borderwidth=0, orientation="h",
-        x=_LEFT / figure.layout.width, xref="container", xanchor="left",
-        y=0, yref="container", yanchor="bottom",
-    )  # fmt: skip
+        title=dict(text=text, side="top", font=font),
+        font=dict(size=1),
+        itemwidth=30,
+        bgcolor="rgba(0,0,0,0)",
+        borderwidth=0,
+        orientation="h",
+        x=_LEFT / figure.layout.width,
+        xref="container",
+        xanchor="left",
+        y=0,
+        yref="container",
+        yanchor="bottom",
+    )
     figure.update_layout({"showlegend": True, _CAPTION: caption})
 
 
@@ -90,8 +107,11 @@ def _has_legend(figure: go.Figure) -> bool:
     """Whether plotly shows a legend: where it is told to, or where one has two entries."""
     if figure.layout.showlegend is not None:
         return bool(figure.layout.showlegend)
-    asked = [trace.showlegend for trace in figure.data
-            if "showlegend" in trace and "colorbar" not in trace]  # fmt: skip
+    asked = [
+        trace.showlegend
+        for trace in figure.data
+        if "showlegend" in trace and "colorbar" not in trace
+    ]
     return True in asked or asked.count(None) > 1
 
 

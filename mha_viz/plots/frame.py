@@ -20,9 +20,18 @@ _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = (
-    "circle", "diamond", "square", "triangle-up", "cross", "triangle-down", "x", "star", "hexagon",
-    "pentagon", "bowtie",
-)  # fmt: skip
+    "circle",
+    "diamond",
+    "square",
+    "triangle-up",
+    "cross",
+    "triangle-down",
+    "x",
+    "star",
+    "hexagon",
+    "pentagon",
+    "bowtie",
+)
 
 
 def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
@@ -57,9 +66,11 @@ def check_names(names: Sequence[str], expected: int) -> list[str]:
 
 def quantity(value: float, unit: str) -> str:
     """A number with its unit, fit for plotly; "not defined" has none."""
-    return f"{theme.format_number(value)} {unit_text(unit)}".strip() if value == value else (
-        "not defined"
-    )  # fmt: skip
+    return (
+        f"{theme.format_number(value)} {unit_text(unit)}".strip()
+        if value == value
+        else ("not defined")
+    )
 
 
 def unit_text(unit: str) -> str:
@@ -82,10 +93,11 @@ def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any
         lines += [f"{small}{plotly_text(line)}</span>" for line in _wrapped(note, _NOTE_LETTERS)]
     place = dict(x=0, xref="container", xanchor="left", y=1, yref="container", yanchor="top")
     text = dict(
-        text="<br>".join(lines), font=dict(size=15, color=theme.ink(dark)),
+        text="<br>".join(lines),
+        font=dict(size=15, color=theme.ink(dark)),
         pad=dict(t=8 if len(lines) < 2 else 19, l=4),  # plotly draws several lines higher up
         **place,
-    )  # fmt: skip
+    )
     return text, 14 + 20 * len(lines) if lines else 10
 
 
@@ -96,10 +108,18 @@ def _wrapped(text: str, letters: int) -> list[str]:
 def legend(dark: bool) -> dict[str, Any]:
     """Below the picture, in as many lines as it needs."""
     return dict(
-        orientation="h", x=0, xanchor="left", y=0, yref="container", yanchor="bottom",
-        font=dict(size=12, color=theme.ink(dark)), bgcolor="rgba(0,0,0,0)", itemwidth=30,
-        itemclick=False, itemdoubleclick=False,
-    )  # fmt: skip
+        orientation="h",
+        x=0,
+        xanchor="left",
+        y=0,
+        yref="container",
+        yanchor="bottom",
+        font=dict(size=12, color=theme.ink(dark)),
+        bgcolor="rgba(0,0,0,0)",
+        itemwidth=30,
+        itemclick=False,
+        itemdoubleclick=False,
+    )
 
 
 def build_figure(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
@@ -129,10 +149,18 @@ def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
 def layer_axis(layers: int) -> dict[str, Any]:
     """The x axis of figures over layers: every layer has a tick as long as they fit a phone."""
     return dict(
-        range=[-0.6, layers - 0.4], tickmode="linear", tick0=0, dtick=-(-layers // 16),
-        showgrid=False, zeroline=False, showline=True, ticks="outside", ticklen=4,
-        title=dict(text="layer", font=dict(size=12), standoff=6), fixedrange=True,
-    )  # fmt: skip
+        range=[-0.6, layers - 0.4],
+        tickmode="linear",
+        tick0=0,
+        dtick=-(-layers // 16),
+        showgrid=False,
+        zeroline=False,
+        showline=True,
+        ticks="outside",
+        ticklen=4,
+        title=dict(text="layer", font=dict(size=12), standoff=6),
+        fixedrange=True,
+    )
 
 
 def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:

@@ -70,27 +70,39 @@ def head_map(
     known = ~np.isnan(points.sum(axis=1))
     traces: list[dict[str, Any]] = [
         dict(
-            **_points(part, points, labels, n_heads), **look,
-            mode="markers+text" if size <= _NAMED else "markers", **stays(0.9),
+            **_points(part, points, labels, n_heads),
+            **look,
+            mode="markers+text" if size <= _NAMED else "markers",
+            **stays(0.9),
         )
         for part, look in _parts(known, n_heads, clusters, dark)
-    ]  # fmt: skip
+    ]
     if selected is not None:
         layer, head = check_head(selected, size // n_heads, n_heads)
         index = np.array([layer * n_heads + head])
-        traces.append(dict(
-            **_points(index[known[index]], points, labels, n_heads),
-            mode="markers" if size <= _NAMED else "markers+text",
-            name=labels[index[0]], marker=chosen_marker(dark, 15), **stays(1),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                **_points(index[known[index]], points, labels, n_heads),
+                mode="markers" if size <= _NAMED else "markers+text",
+                name=labels[index[0]],
+                marker=chosen_marker(dark, 15),
+                **stays(1),
+            )
+        )
     text, top = heading(title, _notes(points[known], size, explained), dark)
     bar = BAR * (clusters is None)
     return build_figure(
-        traces, dark,
-        title=text, height=top + bar + 440, margin=dict(l=10, r=10, t=top + bar, b=10),
-        hovermode="closest", dragmode="pan", legend=legend(dark), showlegend=clusters is not None,
+        traces,
+        dark,
+        title=text,
+        height=top + bar + 440,
+        margin=dict(l=10, r=10, t=top + bar, b=10),
+        hovermode="closest",
+        dragmode="pan",
+        legend=legend(dark),
+        showlegend=clusters is not None,
         **_axes(points[known], dark),
-    )  # fmt: skip
+    )
 
 
 def _parts(
@@ -103,10 +115,15 @@ def _parts(
         scale = theme.sequential(dark)[2:]  # its palest colours are hard to see as points
         layers = len(known) // n_heads
         marker = dict(
-            size=11, opacity=0.9, color=heads // n_heads, cmin=0, cmax=max(layers - 1, 1),
-            colorscale=theme.stops(scale), line=dict(width=1, color=theme.muted(dark)),
+            size=11,
+            opacity=0.9,
+            color=heads // n_heads,
+            cmin=0,
+            cmax=max(layers - 1, 1),
+            colorscale=theme.stops(scale),
+            line=dict(width=1, color=theme.muted(dark)),
             colorbar=_layer_bar(layers, dark),
-        )  # fmt: skip
+        )
         return [(heads, dict(marker=marker, name="heads"))]
     numbers = np.asarray(clusters)
     colours = theme.qualitative(dark)
@@ -130,10 +147,14 @@ def _points(
     heads: NDArray[np.intp], points: NDArray[np.float64], labels: list[str], n_heads: int
 ) -> dict[str, Any]:
     return dict(
-        x=points[heads, 0], y=points[heads, 1], text=[labels[i] for i in heads],
-        customdata=[list(divmod(int(i), n_heads)) for i in heads], textposition="top center",
-        textfont=dict(size=10), hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>",
-    )  # fmt: skip
+        x=points[heads, 0],
+        y=points[heads, 1],
+        text=[labels[i] for i in heads],
+        customdata=[list(divmod(int(i), n_heads)) for i in heads],
+        textposition="top center",
+        textfont=dict(size=10),
+        hovertemplate="%{text}<br>at (%{x:.4~g}, %{y:.4~g})<extra></extra>",
+    )
 
 
 def _notes(points: NDArray[np.float64], size: int, explained: float | None) -> list[str]:
@@ -165,4 +186,4 @@ def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     return dict(
         xaxis=dict(quiet, range=ranges[0], gridcolor=theme.gridline(dark)),
         yaxis=dict(quiet, range=ranges[1], gridcolor=theme.gridline(dark), scaleanchor="x"),
-    )  # fmt: skip
+    )

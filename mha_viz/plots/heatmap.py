@@ -59,24 +59,39 @@ def head_heatmap(
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
     cells = dict(
-        type="heatmap", z=weights, zmin=0.0, zmax=1.0, showscale=False,
-        colorscale=theme.colorscale(scale, dark), xgap=_gap(cell), ygap=_gap(cell),
+        type="heatmap",
+        z=weights,
+        zmin=0.0,
+        zmax=1.0,
+        showscale=False,
+        colorscale=theme.colorscale(scale, dark),
+        xgap=_gap(cell),
+        ygap=_gap(cell),
         hovertemplate="%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )
     across, down = _ticks(key_names, shown), _ticks(query_names, shown)
     top = _TITLE * bool(title) + _BAR
     labels = 6.3 * max(len(str(text)) for text in across["ticktext"]) + 10
     return build_figure(
-        [cells, _colour_bar(scale, dark, _TITLE * bool(title))], dark,
+        [cells, _colour_bar(scale, dark, _TITLE * bool(title))],
+        dark,
         title=dict(
-            text=plotly_text(title), font=dict(size=15, color=theme.ink(dark)),
-            x=0, xref="container", y=1, yref="container", yanchor="top", pad=dict(t=6, l=4),
+            text=plotly_text(title),
+            font=dict(size=15, color=theme.ink(dark)),
+            x=0,
+            xref="container",
+            y=1,
+            yref="container",
+            yanchor="top",
+            pad=dict(t=6, l=4),
         ),
         height=round(cell * queries + labels + top + 12),
         margin=dict(l=8, r=12 + _overhang(across, keys, shown), t=top, b=12),
-        hovermode="closest", dragmode="zoom", showlegend=False,
+        hovermode="closest",
+        dragmode="zoom",
+        showlegend=False,
         **_axes(query_names, key_names, down, across, shown),
-    )  # fmt: skip
+    )
 
 
 def head_html(
@@ -117,22 +132,42 @@ def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, object]:
         if not kept or place - places[kept[-1]] >= 0.08:  # else its number covers the one before
             kept.append(i)
     return dict(
-        x=[None], y=[None], mode="markers", hoverinfo="skip", xaxis="x2", yaxis="y2",
+        x=[None],
+        y=[None],
+        mode="markers",
+        hoverinfo="skip",
+        xaxis="x2",
+        yaxis="y2",
         marker=dict(
-            color=[0], cmin=0, cmax=1, showscale=True,
-            colorscale=[
-                [i / 10, colour] for i, colour in enumerate(theme.sequential(dark))
-            ],
+            color=[0],
+            cmin=0,
+            cmax=1,
+            showscale=True,
+            colorscale=[[i / 10, colour] for i, colour in enumerate(theme.sequential(dark))],
             colorbar=dict(
-                tickvals=[float(places[i]) for i in kept], ticktext=[f"{ticks[i]:g}" for i in kept],
-                orientation="h", thickness=9, outlinewidth=0, len=210, lenmode="pixels",
-                x=0, xref="container", xanchor="left", xpad=10,
-                y=1, yref="container", yanchor="top", ypad=top + 4,
-                ticks="outside", ticklen=3, tickcolor=theme.muted(dark),
-                tickfont=dict(size=11, color=theme.muted(dark)), ticklabelposition="outside bottom",
+                tickvals=[float(places[i]) for i in kept],
+                ticktext=[f"{ticks[i]:g}" for i in kept],
+                orientation="h",
+                thickness=9,
+                outlinewidth=0,
+                len=210,
+                lenmode="pixels",
+                x=0,
+                xref="container",
+                xanchor="left",
+                xpad=10,
+                y=1,
+                yref="container",
+                yanchor="top",
+                ypad=top + 4,
+                ticks="outside",
+                ticklen=3,
+                tickcolor=theme.muted(dark),
+                tickfont=dict(size=11, color=theme.muted(dark)),
+                ticklabelposition="outside bottom",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _ticks(names: list[str], cell: float) -> dict[str, list[Any]]:
@@ -167,20 +202,33 @@ def _axes(
     """
     quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="")
     shown = dict(
-        quiet, showticklabels=True, tickfont=dict(size=_font(cell)), tickmode="array",
-        automargin=True, ticklabeloverflow="allow",
-    )  # fmt: skip
+        quiet,
+        showticklabels=True,
+        tickfont=dict(size=_font(cell)),
+        tickmode="array",
+        automargin=True,
+        ticklabeloverflow="allow",
+    )
     every = dict(quiet, showticklabels=False, tickmode="array")
     rows, columns = len(query_names), len(key_names)
     return dict(
         xaxis=dict(
-            every, tickvals=list(range(columns)), ticktext=[plotly_text(t) for t in key_names],
-            range=[-0.5, columns - 0.5], constrain="domain", constraintoward="left",
+            every,
+            tickvals=list(range(columns)),
+            ticktext=[plotly_text(t) for t in key_names],
+            range=[-0.5, columns - 0.5],
+            constrain="domain",
+            constraintoward="left",
         ),
         yaxis=dict(
-            every, tickvals=list(range(rows)), ticktext=[plotly_text(t) for t in query_names],
-            range=[rows - 0.5, -0.5], scaleanchor="x", constrain="domain", constraintoward="top",
+            every,
+            tickvals=list(range(rows)),
+            ticktext=[plotly_text(t) for t in query_names],
+            range=[rows - 0.5, -0.5],
+            scaleanchor="x",
+            constrain="domain",
+            constraintoward="top",
         ),
         xaxis2=dict(shown, **across, overlaying="x", matches="x", side="top", tickangle=-60),
         yaxis2=dict(shown, **down, overlaying="y", matches="y", side="left"),
-    )  # fmt: skip
+    )

@@ -120,27 +120,38 @@ def head_scatter(
     ]
     titles = (clean(x_title, 60), clean(y_title, 60))
     dots = dict(
-        **_dots(known, across, down, intervals, titles), **stays(_OPACITY),
+        **_dots(known, across, down, intervals, titles),
+        **stays(_OPACITY),
         marker=dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY),
         **_bars(known, across, down, intervals, dark),
-    )  # fmt: skip
+    )
     traces = [dots]
     if selected is not None:
         layer, head = check_head(selected, *across.shape)
         chosen = np.zeros_like(known)
         chosen[layer, head] = known[layer, head]
-        traces.append(dict(
-            **_dots(chosen, across, down, intervals, titles), **stays(1),
-            marker=chosen_marker(dark),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                **_dots(chosen, across, down, intervals, titles),
+                **stays(1),
+                marker=chosen_marker(dark),
+            )
+        )
     notes = [_correlation(across[known], down[known])]
     notes.append(missing_note(int((~known).sum()), known.size))
     text, top = heading(title, notes, dark)
     return build_figure(
-        traces, dark,
-        title=text, height=top + 400, margin=dict(l=8, r=12, t=top + 6, b=8), showlegend=False,
-        hovermode="closest", dragmode="zoom", xaxis=_axis(titles[0]), yaxis=_axis(titles[1]),
-    )  # fmt: skip
+        traces,
+        dark,
+        title=text,
+        height=top + 400,
+        margin=dict(l=8, r=12, t=top + 6, b=8),
+        showlegend=False,
+        hovermode="closest",
+        dragmode="zoom",
+        xaxis=_axis(titles[0]),
+        yaxis=_axis(titles[1]),
+    )
 
 
 def _dots(
@@ -161,9 +172,13 @@ def _dots(
                 lines.append(_interval(*(float(end[layer, head]) for end in ends)))
         hovers.append("<br>".join(lines))
     return dict(
-        x=x[where], y=y[where], mode="markers", customdata=heads, hovertext=hovers,
+        x=x[where],
+        y=y[where],
+        mode="markers",
+        customdata=heads,
+        hovertext=hovers,
         hoverinfo="text",
-    )  # fmt: skip
+    )
 
 
 def _bars(
@@ -180,8 +195,10 @@ def _bars(
     bars = {}
     for name, values, ends in zip(("error_x", "error_y"), (x, y), intervals, strict=True):
         if ends is not None:
-            below, above = (np.maximum(np.nan_to_num(side[where]), 0.0)
-                            for side in (values - ends[0], ends[1] - values))  # fmt: skip
+            below, above = (
+                np.maximum(np.nan_to_num(side[where]), 0.0)
+                for side in (values - ends[0], ends[1] - values)
+            )
             bars[name] = dict(thin, array=above, arrayminus=below)
     return bars
 
@@ -200,6 +217,8 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
 def _axis(title: str) -> dict[str, Any]:
     text = plotly_text(clean(title, 44))
     return dict(
-        zeroline=True, showline=False, nticks=7,
+        zeroline=True,
+        showline=False,
+        nticks=7,
         title=dict(text=text, font=dict(size=12), standoff=6),
-    )  # fmt: skip
+    )

@@ -31,10 +31,11 @@ def larger(figure: go.Figure, factor: float = 1.3) -> go.Figure:
 def _grown(part: Any, factor: float, in_font: bool) -> Any:
     if isinstance(part, dict):
         return {
-            key: value * factor if in_font and key == "size" and isinstance(value, int | float)
+            key: value * factor
+            if in_font and key == "size" and isinstance(value, int | float)
             else _grown(value, factor, in_font or key.endswith("font"))
             for key, value in part.items()
-        }  # fmt: skip
+        }
     if isinstance(part, list | tuple):
         return [_grown(value, factor, in_font) for value in part]
     if isinstance(part, str):

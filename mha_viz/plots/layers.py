@@ -67,24 +67,35 @@ def by_layer(
     rows, columns = (axis.tolist() for axis in np.nonzero(known))
     line = f"<b>%{{y:.4~g}}</b> {hover_text(clean(unit, 30)) if unit else ''}<extra></extra>"
     dots = dict(
-        x=place[known], y=numbers[known], mode="markers", name="a head",
+        x=place[known],
+        y=numbers[known],
+        mode="markers",
+        name="a head",
         text=[head_name(*where) for where in zip(rows, columns, strict=True)],
         customdata=[list(where) for where in zip(rows, columns, strict=True)],
         marker=dict(size=6.5, color=theme.qualitative(dark)[0], opacity=0.7),
-        hovertemplate="%{text}<br>" + line, **stays(0.7),
-    )  # fmt: skip
+        hovertemplate="%{text}<br>" + line,
+        **stays(0.7),
+    )
     traces = [dots, _means(numbers, line, dark)]
     for i, (name, level) in enumerate((baselines or {}).items()):
         if np.isfinite(float(level)):
             traces.append(_baseline(i, name, float(level), unit, layers, dark))
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
-        traces.append(dict(
-            x=[float(place[layer, head])], y=[float(numbers[layer, head])], mode="markers",
-            name=f"{head_name(layer, head)}: {quantity(float(numbers[layer, head]), unit)}",
-            text=[head_name(layer, head)], customdata=[[layer, head]],
-            marker=chosen_marker(dark), hovertemplate="%{text}<br>" + line, **stays(1),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                x=[float(place[layer, head])],
+                y=[float(numbers[layer, head])],
+                mode="markers",
+                name=f"{head_name(layer, head)}: {quantity(float(numbers[layer, head]), unit)}",
+                text=[head_name(layer, head)],
+                customdata=[[layer, head]],
+                marker=chosen_marker(dark),
+                hovertemplate="%{text}<br>" + line,
+                **stays(1),
+            )
+        )
     note = missing_note(int(numbers.size - known.sum()), numbers.size)
     return _finished(traces, title, unit, note, layers, dark, hovermode="closest")
 
@@ -95,13 +106,17 @@ def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any
     with np.errstate(invalid="ignore"):
         means = np.where(known, numbers, 0.0).sum(axis=1) / count
     return dict(
-        x=np.arange(len(numbers)), y=means, mode="lines+markers", name="mean of the layer",
-        connectgaps=False, customdata=count,
+        x=np.arange(len(numbers)),
+        y=means,
+        mode="lines+markers",
+        name="mean of the layer",
+        connectgaps=False,
+        customdata=count,
         hovertext=[f"{n} head{'s' * (n != 1)}" for n in count.tolist()],
         line=dict(width=2, color=theme.ink(dark)),
         marker=dict(symbol="line-ew-open", size=14, line=dict(width=2.5, color=theme.ink(dark))),
         hovertemplate="layer %{x}, mean of %{hovertext}<br>" + line,
-    )  # fmt: skip
+    )
 
 
 def _baseline(
@@ -110,11 +125,13 @@ def _baseline(
     colours = theme.qualitative(dark)
     label = clean(name, 40)
     return dict(
-        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1), y=np.full(2 * layers + 1, level),
-        mode="lines", name=f"{plotly_text(label)}: {quantity(level, unit)}",
+        x=np.linspace(-0.6, layers - 0.4, 2 * layers + 1),
+        y=np.full(2 * layers + 1, level),
+        mode="lines",
+        name=f"{plotly_text(label)}: {quantity(level, unit)}",
         line=dict(width=2, dash=DASHES[1 + i % 5], color=colours[1 + i % 7]),
         hovertemplate=hover_text(label) + "<br><b>%{y:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def layer_lines(
@@ -150,20 +167,32 @@ def layer_lines(
     traces: list[dict[str, Any]] = []
     for i, (name, values) in enumerate(lines.items()):
         colour, label = colours[i % len(colours)], clean(name, 40)
-        traces.append(dict(
-            x=np.arange(layers), y=values, mode="lines+markers", name=plotly_text(label),
-            cliponaxis=False, connectgaps=False,
-            line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
-            marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=8, color=colour),
-            hovertemplate=hover_text(label) + " <b>%{y:.4~g}</b><extra></extra>",
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                x=np.arange(layers),
+                y=values,
+                mode="lines+markers",
+                name=plotly_text(label),
+                cliponaxis=False,
+                connectgaps=False,
+                line=dict(width=2, dash=DASHES[i % len(DASHES)], color=colour),
+                marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=8, color=colour),
+                hovertemplate=hover_text(label) + " <b>%{y:.4~g}</b><extra></extra>",
+            )
+        )
     missing = sum(int(np.isnan(values).sum()) for values in lines.values())
     note = missing_note(missing, layers * len(lines), "points")
     return _finished(
-        traces, title, unit, note, layers, dark, hovermode="x unified",
+        traces,
+        title,
+        unit,
+        note,
+        layers,
+        dark,
+        hovermode="x unified",
         xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")),
         yaxis=dict(range=None if limits is None else [float(end) for end in limits]),
-    )  # fmt: skip
+    )
 
 
 def _finished(
@@ -179,11 +208,19 @@ def _finished(
     text, top = heading(title, [note], dark)
     height = top + 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
     layout = dict(
-        title=text, height=height, margin=dict(l=8, r=10, t=top, b=8),
-        legend=legend(dark), showlegend=True, dragmode=False, xaxis=layer_axis(layers),
+        title=text,
+        height=height,
+        margin=dict(l=8, r=10, t=top, b=8),
+        legend=legend(dark),
+        showlegend=True,
+        dragmode=False,
+        xaxis=layer_axis(layers),
         yaxis=dict(
-            zeroline=False, showline=False, nticks=7, fixedrange=True,
+            zeroline=False,
+            showline=False,
+            nticks=7,
+            fixedrange=True,
             title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
         ),
-    )  # fmt: skip
+    )
     return build_figure(traces, dark, **over(layout, more))

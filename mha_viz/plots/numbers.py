@@ -100,14 +100,23 @@ def number_matrix(
         cell = max(1, min(cell, (room - around) // n_columns))
     low, high = ends_of(numbers, diverging, limits)
     return Cells(
-        clean(title, 60), (names, heads), short_numbers(numbers), low, high,
-        "diverging" if diverging else "sequential", (float(cell), float(min(_HEIGHT, cell))), shape,
-        shown=([_short(name) for name in names] if rows else None,
-               [_short(name) for name in heads] if columns else None),
+        clean(title, 60),
+        (names, heads),
+        short_numbers(numbers),
+        low,
+        high,
+        "diverging" if diverging else "sequential",
+        (float(cell), float(min(_HEIGHT, cell))),
+        shape,
+        shown=(
+            [_short(name) for name in names] if rows else None,
+            [_short(name) for name in heads] if columns else None,
+        ),
         slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,
         texts=[_text(value, decimals) for value in numbers.flat] if cell >= 30 else None,
-        marked=[(int(row), int(column)) for row, column in marked], note=note,
-    )  # fmt: skip
+        marked=[(int(row), int(column)) for row, column in marked],
+        note=note,
+    )
 
 
 def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:

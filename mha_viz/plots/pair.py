@@ -54,21 +54,38 @@ def score_products(
         for vector, name, axis in ((q, query_label, "y"), (k, key_label, "y2"))
     ]
     bars = dict(
-        type="bar", y=products[order], customdata=order, xaxis="x", yaxis="y3",
+        type="bar",
+        y=products[order],
+        customdata=order,
+        xaxis="x",
+        yaxis="y3",
         marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products[order]]),
         hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )
     total = dict(
         text=_sum_text(float(products.sum()), float(scale), weight),
-        x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=10,
-        showarrow=False, font=dict(size=14),
-    )  # fmt: skip
+        x=0,
+        y=1,
+        xref="paper",
+        yref="paper",
+        xanchor="left",
+        yanchor="bottom",
+        yshift=10,
+        showarrow=False,
+        font=dict(size=14),
+    )
     return build_figure(
-        [*strips, bars], dark,
-        title=dict(text=plotly_text(title)), height=330 + 30 * bool(title),
-        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34), annotations=[total],
-        showlegend=False, bargap=0.15, hovermode="closest", **_axes(len(q), dark),
-    )  # fmt: skip
+        [*strips, bars],
+        dark,
+        title=dict(text=plotly_text(title)),
+        height=330 + 30 * bool(title),
+        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34),
+        annotations=[total],
+        showlegend=False,
+        bargap=0.15,
+        hovermode="closest",
+        **_axes(len(q), dark),
+    )
 
 
 def _strip(
@@ -81,31 +98,47 @@ def _strip(
     reach = float(np.abs(values).max()) or 1.0
     last = len(colours) - 1
     return dict(
-        type="heatmap", z=values[None, :].astype(np.float32), y=[plotly_text(clean(name))],
-        customdata=order[None], xaxis="x", yaxis=axis,
-        zmin=-reach, zmax=reach, showscale=False, xgap=1 if len(values) <= 128 else 0,
+        type="heatmap",
+        z=values[None, :].astype(np.float32),
+        y=[plotly_text(clean(name))],
+        customdata=order[None],
+        xaxis="x",
+        yaxis=axis,
+        zmin=-reach,
+        zmax=reach,
+        showscale=False,
+        xgap=1 if len(values) <= 128 else 0,
         colorscale=[[i / last, colour] for i, colour in enumerate(colours)],
         hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )
 
 
 def _axes(size: int, dark: bool) -> dict[str, Any]:
     quiet = dict(
         showgrid=False, zeroline=False, showline=False, ticks="", automargin=True, type="category"
-    )  # fmt: skip
+    )
     return dict(
         xaxis=dict(
-            range=[-0.5, size - 0.5], showgrid=False, zeroline=False, showticklabels=False,
-            ticks="", showline=False, anchor="y3",
+            range=[-0.5, size - 0.5],
+            showgrid=False,
+            zeroline=False,
+            showticklabels=False,
+            ticks="",
+            showline=False,
+            anchor="y3",
             title=dict(text=f"{size} dimensions of the head", font=dict(size=12)),
         ),
         yaxis=dict(quiet, domain=[0.86, 1.0]),
         yaxis2=dict(quiet, domain=[0.68, 0.82]),
         yaxis3=dict(
-            domain=[0.0, 0.62], gridcolor=theme.gridline(dark), zerolinecolor=theme.muted(dark),
-            automargin=True, title=dict(text="product", font=dict(size=12)), nticks=5,
+            domain=[0.0, 0.62],
+            gridcolor=theme.gridline(dark),
+            zerolinecolor=theme.muted(dark),
+            automargin=True,
+            title=dict(text="product", font=dict(size=12)),
+            nticks=5,
         ),
-    )  # fmt: skip
+    )
 
 
 def _sum_text(total: float, scale: float, weight: SupportsFloat | None) -> str:

@@ -62,33 +62,66 @@ def pictures(
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
         traces.append(_points(values, title) | place)
-        quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False,
-                     fixedrange=True, automargin=False)  # fmt: skip
+        quiet = dict(
+            showgrid=False,
+            zeroline=False,
+            ticks="",
+            showticklabels=False,
+            fixedrange=True,
+            automargin=False,
+        )
         axes[f"xaxis{n}"] = quiet | dict(
-            domain=[left, (column + 0.98) / across], range=[-0.5, wide - 0.5], anchor=f"y{n}",
-            constrain="domain", constraintoward="left",
-        )  # fmt: skip
+            domain=[left, (column + 0.98) / across],
+            range=[-0.5, wide - 0.5],
+            anchor=f"y{n}",
+            constrain="domain",
+            constraintoward="left",
+        )
         axes[f"yaxis{n}"] = quiet | dict(
-            domain=[top - side / height, top], range=[rows - 0.5, -0.5], anchor=f"x{n}",
-            scaleanchor=f"x{n}", constrain="domain", constraintoward="top",
-        )  # fmt: skip
-        texts.append(dict(
-            text=plotly_text(clean(title, 60)), x=left, y=top, xref="paper", yref="paper",
-            xanchor="left", yanchor="bottom", showarrow=False,
-            font=dict(size=13, color=theme.ink(dark)),
-        ))  # fmt: skip
+            domain=[top - side / height, top],
+            range=[rows - 0.5, -0.5],
+            anchor=f"x{n}",
+            scaleanchor=f"x{n}",
+            constrain="domain",
+            constraintoward="top",
+        )
+        texts.append(
+            dict(
+                text=plotly_text(clean(title, 60)),
+                x=left,
+                y=top,
+                xref="paper",
+                yref="paper",
+                xanchor="left",
+                yanchor="bottom",
+                showarrow=False,
+                font=dict(size=13, color=theme.ink(dark)),
+            )
+        )
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
     return build_figure(
-        traces, dark, **axes, shapes=shapes, annotations=texts, height=height,
-        margin=dict(l=2, r=2, t=0, b=0), showlegend=False, hovermode="closest", dragmode="zoom",
-    )  # fmt: skip
+        traces,
+        dark,
+        **axes,
+        shapes=shapes,
+        annotations=texts,
+        height=height,
+        margin=dict(l=2, r=2, t=0, b=0),
+        showlegend=False,
+        hovermode="closest",
+        dragmode="zoom",
+    )
 
 
 def picture_cells(
-    values: Any, title: str, *, zero: SupportsFloat = 0.0, marked: Place | None = None,
+    values: Any,
+    title: str,
+    *,
+    zero: SupportsFloat = 0.0,
+    marked: Place | None = None,
     side: int = 230,
-) -> Cells:  # fmt: skip
+) -> Cells:
     """One of these pictures for the browser.
 
     Args:
@@ -104,11 +137,15 @@ def picture_cells(
     if numbers.ndim == 3:
         flat = [None if None in place else place for place in zip(*[iter(flat)] * 3, strict=True)]
     return Cells(
-        clean(title, 60), ([f"row {i}" for i in range(rows)],
-                           [f"column {i}" for i in range(columns)]),
-        flat, -shift, 1.0 - shift, "colours" if numbers.ndim == 3 else "grey", (cell, cell),
+        clean(title, 60),
+        ([f"row {i}" for i in range(rows)], [f"column {i}" for i in range(columns)]),
+        flat,
+        -shift,
+        1.0 - shift,
+        "colours" if numbers.ndim == 3 else "grey",
+        (cell, cell),
         marked=() if marked is None else (marked,),
-    )  # fmt: skip
+    )
 
 
 def tile_cells(
@@ -129,10 +166,19 @@ def tile_cells(
         zip(as_numbers(pattern, 3, "pattern"), notes, strict=True)
     ):
         window, names = _window(weights, pixel, radius)
-        tiles.append(Cells(
-            clean(note, 24), names, short_numbers(window), 0.0, 1.0, "sqrt", (cell, cell),
-            marked=((radius, radius),), note=f"weight of head {head}",
-        ))  # fmt: skip
+        tiles.append(
+            Cells(
+                clean(note, 24),
+                names,
+                short_numbers(window),
+                0.0,
+                1.0,
+                "sqrt",
+                (cell, cell),
+                marked=((radius, radius),),
+                note=f"weight of head {head}",
+            )
+        )
     return tiles
 
 
@@ -182,27 +228,59 @@ def head_tiles(
             for of, line in zip(names[0], window, strict=True)
         ]
         ground = dict(
-            type="rect", x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5,
-            layer="below", line=dict(width=0), fillcolor=theme.missing(dark),
-        )  # fmt: skip
+            type="rect",
+            x0=x - 0.5,
+            x1=x + tile - 0.5,
+            y0=y - 0.5,
+            y1=y + tile - 0.5,
+            layer="below",
+            line=dict(width=0),
+            fillcolor=theme.missing(dark),
+        )
         shapes += [ground, _frame((y + radius, x + radius), dark)]
-        texts.append(dict(
-            text=plotly_text(clean(notes[head], 24)), x=x - 0.5, y=y - 0.4, xanchor="left",
-            yanchor="bottom", showarrow=False, font=dict(size=11, color=theme.muted(dark)),
-        ))  # fmt: skip
+        texts.append(
+            dict(
+                text=plotly_text(clean(notes[head], 24)),
+                x=x - 0.5,
+                y=y - 0.4,
+                xanchor="left",
+                yanchor="bottom",
+                showarrow=False,
+                font=dict(size=11, color=theme.muted(dark)),
+            )
+        )
     weights_shown = dict(
-        type="heatmap", z=cells, zmin=0, zmax=1, hoverinfo="text", hovertext=hover.tolist(),
-        hoverongaps=False, xgap=1, ygap=1, colorscale=theme.colorscale("sqrt", dark),
+        type="heatmap",
+        z=cells,
+        zmin=0,
+        zmax=1,
+        hoverinfo="text",
+        hovertext=hover.tolist(),
+        hoverongaps=False,
+        xgap=1,
+        ygap=1,
+        colorscale=theme.colorscale("sqrt", dark),
         colorbar=colour_bar(dark, tickvals=[0, 0.25, 0.5, 1]),
-    )  # fmt: skip
-    quiet = dict(showgrid=False, zeroline=False, ticks="", showticklabels=False, fixedrange=True,
-                 constrain="domain", automargin=False)  # fmt: skip
+    )
+    quiet = dict(
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+        showticklabels=False,
+        fixedrange=True,
+        constrain="domain",
+        automargin=False,
+    )
     return build_figure(
-        [weights_shown], dark, height=side + 40, margin=dict(l=4, r=4, t=34, b=4), shapes=shapes,
+        [weights_shown],
+        dark,
+        height=side + 40,
+        margin=dict(l=4, r=4, t=34, b=4),
+        shapes=shapes,
         annotations=texts,
         xaxis=quiet | dict(range=[-0.6, wide - gap], constraintoward="left"),
         yaxis=quiet | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
-    )  # fmt: skip
+    )
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
@@ -229,19 +307,26 @@ def _points(values: NDArray[np.float64], title: str) -> dict[str, Any]:
     numbers = values.reshape(len(places), -1).tolist()
     texts = [", ".join(theme.format_number(n) for n in line) for line in numbers]
     return dict(
-        x=places[:, 1], y=places[:, 0], mode="markers", hovertext=texts,
+        x=places[:, 1],
+        y=places[:, 0],
+        mode="markers",
+        hovertext=texts,
         hovertemplate=f"{hover_text(clean(title, 60))} · row %{{y}}, column %{{x}}<br>"
         "<b>%{hovertext}</b><extra></extra>",
         marker=dict(opacity=0, size=8, maxdisplayed=1),
-    )  # fmt: skip
+    )
 
 
 def _frame(place: Place, dark: bool) -> dict[str, Any]:
     row, column = place
     return dict(
-        type="rect", x0=column - 0.5, x1=column + 0.5, y0=row - 0.5, y1=row + 0.5,
+        type="rect",
+        x0=column - 0.5,
+        x1=column + 0.5,
+        y0=row - 0.5,
+        y1=row + 0.5,
         line=dict(width=2, color=theme.accent(dark)),
-    )  # fmt: skip
+    )
 
 
 def _window(

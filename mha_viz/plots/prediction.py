@@ -74,23 +74,32 @@ def before_after(
     texts = [plotly_text(clean(labels[i], 60)) for i in order.tolist()]
     called = [plotly_text(clean(name, 40)) for name in names]
     hovers = [
-        f"<b>{text}</b><br>" + "<br>".join(
+        f"<b>{text}</b><br>"
+        + "<br>".join(
             f"{name}: <b>{quantity(value, '')}</b>"
             for name, value in zip(called, pair, strict=True)
-        ) + f"<br>change {_points(pair[1] - pair[0])}"
+        )
+        + f"<br>change {_points(pair[1] - pair[0])}"
         for text, *pair in zip(texts, first.tolist(), second.tolist(), strict=True)
-    ]  # fmt: skip
+    ]
     colours = (theme.muted(dark), theme.qualitative(dark)[0])
     traces: list[dict[str, Any]] = [
         dict(
-            type="bar", x=values, y=np.arange(len(values)) + place, orientation="h", width=0.34,
-            name=name, hovertext=hovers, hoverinfo="text", textposition="none",
+            type="bar",
+            x=values,
+            y=np.arange(len(values)) + place,
+            orientation="h",
+            width=0.34,
+            name=name,
+            hovertext=hovers,
+            hoverinfo="text",
+            textposition="none",
             marker=dict(color=colour, line=dict(width=0)),
         )
         for values, name, colour, place in zip(
             (first, second), called, colours, (-0.19, 0.19), strict=True
         )
-    ]  # fmt: skip
+    ]
     traces.append(_changes(first, second, dark))
     rows = [_row_name(labels[i], i == marked, dark) for i in order.tolist()]
     notes = ["pp: percentage points."]
@@ -120,10 +129,16 @@ def _points(change: float) -> str:
 def _changes(before: NDArray[np.float64], after: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     ends = np.nan_to_num(np.fmax(before, after))
     return dict(
-        x=ends, y=np.arange(len(ends)), mode="text", textposition="middle right", hoverinfo="skip",
-        text=[f" {_points(float(change))}" for change in after - before], cliponaxis=False,
-        textfont=dict(size=12, color=theme.ink(dark)), showlegend=False,
-    )  # fmt: skip
+        x=ends,
+        y=np.arange(len(ends)),
+        mode="text",
+        textposition="middle right",
+        hoverinfo="skip",
+        text=[f" {_points(float(change))}" for change in after - before],
+        cliponaxis=False,
+        textfont=dict(size=12, color=theme.ink(dark)),
+        showlegend=False,
+    )
 
 
 def _row_name(label: str, marked: bool, dark: bool) -> str:
@@ -140,20 +155,37 @@ def _in_bars(
 ) -> go.Figure:
     text, top = head
     return build_figure(
-        traces, dark,
-        title=text, height=top + _ROW * len(rows) + 78, margin=dict(l=8, r=8, t=top, b=70),
-        barmode="overlay", hovermode="closest", dragmode=False, legend=legend(dark),
+        traces,
+        dark,
+        title=text,
+        height=top + _ROW * len(rows) + 78,
+        margin=dict(l=8, r=8, t=top, b=70),
+        barmode="overlay",
+        hovermode="closest",
+        dragmode=False,
+        legend=legend(dark),
         xaxis=dict(
-            range=[0, 1.3 * highest], tickformat=".3~p", nticks=5, zeroline=False, fixedrange=True,
+            range=[0, 1.3 * highest],
+            tickformat=".3~p",
+            nticks=5,
+            zeroline=False,
+            fixedrange=True,
             title=dict(text="probability", font=dict(size=12), standoff=4),
         ),
         yaxis=dict(
-            range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticktext=rows,
-            showgrid=False, zeroline=False, showline=False, fixedrange=True,
-            ticks="outside", ticklen=5, tickcolor="rgba(0,0,0,0)",
+            range=[len(rows) - 0.45, -0.55],
+            tickvals=list(range(len(rows))),
+            ticktext=rows,
+            showgrid=False,
+            zeroline=False,
+            showline=False,
+            fixedrange=True,
+            ticks="outside",
+            ticklen=5,
+            tickcolor="rgba(0,0,0,0)",
             tickfont=dict(size=12.5),
         ),
-    )  # fmt: skip
+    )
 
 
 def token_strip(
@@ -189,16 +221,28 @@ def token_strip(
         if not where.any():
             continue
         at = np.flatnonzero(where).tolist()
-        traces.append(dict(
-            type="bar", x=widths[where] - 0.3, base=starts[where], y=lines[where],
-            orientation="h", width=0.86,
-            text=[plotly_text(shown[i]) for i in at], textposition="inside", textangle=0,
-            insidetextanchor="middle", constraintext="inside", cliponaxis=False,
-            textfont=dict(size=_FONT, color=[_ink_on(values[i], scale, dark) for i in at]),
-            hovertext=[_hover(texts[i], i, values[i], unit) for i in at], hoverinfo="text",
-            customdata=[[i] for i in at], **stays(1),
-            marker=_cell_look(values[where], scale, dark),
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                type="bar",
+                x=widths[where] - 0.3,
+                base=starts[where],
+                y=lines[where],
+                orientation="h",
+                width=0.86,
+                text=[plotly_text(shown[i]) for i in at],
+                textposition="inside",
+                textangle=0,
+                insidetextanchor="middle",
+                constraintext="inside",
+                cliponaxis=False,
+                textfont=dict(size=_FONT, color=[_ink_on(values[i], scale, dark) for i in at]),
+                hovertext=[_hover(texts[i], i, values[i], unit) for i in at],
+                hoverinfo="text",
+                customdata=[[i] for i in at],
+                **stays(1),
+                marker=_cell_look(values[where], scale, dark),
+            )
+        )
     notes = []
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
@@ -206,20 +250,30 @@ def token_strip(
     hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
     return build_figure(
-        traces, dark,
-        title=text, height=top + cells.BAR + _CELL * count + 8, showlegend=False,
-        margin=dict(l=6, r=6, t=top + cells.BAR, b=8), hovermode="closest", dragmode=False,
-        barmode="overlay", xaxis=dict(hidden, range=[0, _LINE]),
+        traces,
+        dark,
+        title=text,
+        height=top + cells.BAR + _CELL * count + 8,
+        showlegend=False,
+        margin=dict(l=6, r=6, t=top + cells.BAR, b=8),
+        hovermode="closest",
+        dragmode=False,
+        barmode="overlay",
+        xaxis=dict(hidden, range=[0, _LINE]),
         yaxis=dict(hidden, range=[count - 0.5, -0.5]),
-    )  # fmt: skip
+    )
 
 
 def _width(text: str) -> float:
     """About how many letters wide a label is: those of East Asia take two, marks take none."""
     letters = sum(
-        0.0 if unicodedata.combining(char) else 1.9
-        if unicodedata.east_asian_width(char) in "WF" else 1.0 for char in text
-    )  # fmt: skip
+        0.0
+        if unicodedata.combining(char)
+        else 1.9
+        if unicodedata.east_asian_width(char) in "WF"
+        else 1.0
+        for char in text
+    )
     return max(letters, 1.4) + _PAD
 
 
@@ -244,9 +298,13 @@ def _cell_look(values: NDArray[np.float64], scale: dict[str, Any], dark: bool) -
         hatch = dict(shape="/", fgcolor=theme.hatch(dark), size=7, solidity=0.12)
         return look | dict(color=theme.missing(dark), pattern=hatch)
     return look | dict(
-        color=values.astype(np.float32), cmin=scale["zmin"], cmax=scale["zmax"],
-        colorscale=scale["colorscale"], colorbar=cells.colour_bar(dark), showscale=True,
-    )  # fmt: skip
+        color=values.astype(np.float32),
+        cmin=scale["zmin"],
+        cmax=scale["zmax"],
+        colorscale=scale["colorscale"],
+        colorbar=cells.colour_bar(dark),
+        showscale=True,
+    )
 
 
 def _ink_on(value: float, scale: dict[str, Any], dark: bool) -> str:

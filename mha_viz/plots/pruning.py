@@ -64,37 +64,58 @@ def pruning_curves(
     if band is not None:
         traces += _band(_points(band, band_name), band_name, unit, dark)
     level = float(unpruned)
-    traces.append(dict(
-        x=np.linspace(1, 0, 21), y=[level] * 21, mode="lines", hoverinfo="text",
-        line=dict(width=1.5, dash="dot", color=theme.ink(dark)),
-        name=f"all heads: {quantity(level, '')}",
-        hovertext=f"all heads: <b>{quantity(level, unit)}</b>",
-    ))  # fmt: skip
+    traces.append(
+        dict(
+            x=np.linspace(1, 0, 21),
+            y=[level] * 21,
+            mode="lines",
+            hoverinfo="text",
+            line=dict(width=1.5, dash="dot", color=theme.ink(dark)),
+            name=f"all heads: {quantity(level, '')}",
+            hovertext=f"all heads: <b>{quantity(level, unit)}</b>",
+        )
+    )
     for i, (name, given) in enumerate(curves.items()):
         share, loss = _points(given, name)
         label, colour = plotly_text(clean(name, 40)), theme.qualitative(dark)[i % 8]
         few = len(share) <= 40
-        traces.append(dict(
-            x=share, y=loss, name=label, mode="lines+markers" if few else "lines",
-            line=dict(width=2.2, dash=DASHES[i % len(DASHES)], color=colour), connectgaps=False,
-            marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour), hoverinfo="text",
-            hovertext=[
-                f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, unit)}</b>"
-                for s, v in zip(share.tolist(), loss.tolist(), strict=True)
-            ],
-        ))  # fmt: skip
+        traces.append(
+            dict(
+                x=share,
+                y=loss,
+                name=label,
+                mode="lines+markers" if few else "lines",
+                line=dict(width=2.2, dash=DASHES[i % len(DASHES)], color=colour),
+                connectgaps=False,
+                marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour),
+                hoverinfo="text",
+                hovertext=[
+                    f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, unit)}</b>"
+                    for s, v in zip(share.tolist(), loss.tolist(), strict=True)
+                ],
+            )
+        )
     text, top = heading(title, [], dark)
     return build_figure(
-        traces, dark,
-        title=text, height=top + 340 + 16 * len(traces), margin=dict(l=8, r=12, t=top, b=8),
-        hovermode="closest", dragmode=False, showlegend=True,
+        traces,
+        dark,
+        title=text,
+        height=top + 340 + 16 * len(traces),
+        margin=dict(l=8, r=12, t=top, b=8),
+        hovermode="closest",
+        dragmode=False,
+        showlegend=True,
         legend=dict(legend(dark), traceorder="normal"),
         xaxis=dict(
-            range=[1.02, -0.02], tickformat=".0%", nticks=6, zeroline=False, fixedrange=True,
+            range=[1.02, -0.02],
+            tickformat=".0%",
+            nticks=6,
+            zeroline=False,
+            fixedrange=True,
             title=dict(text="heads left", font=dict(size=12), standoff=6),
         ),
         yaxis=dict(_axis("loss", unit), zeroline=False, fixedrange=True),
-    )  # fmt: skip
+    )
 
 
 def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
@@ -119,9 +140,13 @@ def _band(
         for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
     ]
     edge = dict(
-        x=share, mode="lines", line=dict(width=0.8, color=theme.muted(dark)), name=label,
-        hovertext=hovers, hoverinfo="text",
-    )  # fmt: skip
+        x=share,
+        mode="lines",
+        line=dict(width=0.8, color=theme.muted(dark)),
+        name=label,
+        hovertext=hovers,
+        hoverinfo="text",
+    )
     filled = dict(fill="tonexty", fillcolor=f"rgba({red},{green},{blue},0.22)")
     return [edge | dict(y=low, showlegend=False), edge | dict(y=high) | filled]
 
@@ -172,16 +197,25 @@ def change_distribution(
     notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
     text, top = heading(title, notes, dark)
     return build_figure(
-        traces, dark,
-        title=text, height=top + 334, margin=dict(l=8, r=14, t=top + 34, b=8), showlegend=False,
-        hovermode="closest", dragmode=False, bargap=0,
+        traces,
+        dark,
+        title=text,
+        height=top + 334,
+        margin=dict(l=8, r=14, t=top + 34, b=8),
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        bargap=0,
         xaxis=dict(_axis("change", unit), fixedrange=True),
         yaxis=dict(
-            _axis("draws", ""), range=[-_DRAWS * most, 1.04 * most], tickvals=_counts(most),
-            zeroline=False, fixedrange=True,
+            _axis("draws", ""),
+            range=[-_DRAWS * most, 1.04 * most],
+            tickvals=_counts(most),
+            zeroline=False,
+            fixedrange=True,
         ),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
-    )  # fmt: skip
+    )
 
 
 def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
@@ -190,17 +224,21 @@ def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[
     counts, edges = np.histogram(known, bins if np.ptp(known) else 1)
     ends = list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
     bars = dict(
-        type="bar", x=(edges[:-1] + edges[1:]) / 2, y=counts, width=np.diff(edges),
+        type="bar",
+        x=(edges[:-1] + edges[1:]) / 2,
+        y=counts,
+        width=np.diff(edges),
         hoverinfo="text",
         hovertext=[
             f"{quantity(a, '')} to {quantity(b, unit)}<br><b>{count:,}</b> of {len(known):,} draws"
             for a, b, count in ends
         ],
         marker=dict(
-            color=theme.qualitative(dark)[0], opacity=0.75,
+            color=theme.qualitative(dark)[0],
+            opacity=0.75,
             line=dict(width=1, color=theme.paper(dark)),
         ),
-    )  # fmt: skip
+    )
     return bars, int(counts.max())
 
 
@@ -218,35 +256,51 @@ def _draws(
     if heads is not None:
         more = dict(customdata=[[int(layer), int(head)] for layer, head in (heads[i] for i in at)])
     return dict(
-        x=values[at], y=np.full(len(at), -_DRAWS * most / 2), mode="markers", hoverinfo="text",
+        x=values[at],
+        y=np.full(len(at), -_DRAWS * most / 2),
+        mode="markers",
+        hoverinfo="text",
         hovertext=[
             f"{name}<br><b>{quantity(float(values[i]), unit)}</b>"
             for i, name in zip(at, names, strict=True)
         ],
         marker=dict(
-            symbol="line-ns-open", size=16, color=theme.muted(dark), opacity=_OPACITY,
+            symbol="line-ns-open",
+            size=16,
+            color=theme.muted(dark),
+            opacity=_OPACITY,
             line=dict(width=1.5),
         ),
-        **stays(_OPACITY), **more,
-    )  # fmt: skip
+        **stays(_OPACITY),
+        **more,
+    )
 
 
 def _quantile(share: float, value: float, most: int, dark: bool) -> dict[str, Any]:
     dash = "solid" if share == 0.5 else "dash"
     return dict(
-        x=[value] * 12, y=np.linspace(-_DRAWS * most, most, 12), mode="lines",
-        line=dict(width=2, color=theme.accent(dark), dash=dash), hoverinfo="text",
+        x=[value] * 12,
+        y=np.linspace(-_DRAWS * most, most, 12),
+        mode="lines",
+        line=dict(width=2, color=theme.accent(dark), dash=dash),
+        hoverinfo="text",
         hovertext=f"{_name(share)} of the draws: <b>{theme.format_number(value)}</b>",
-    )  # fmt: skip
+    )
 
 
 def _name_above(i: int, share: float, value: float, dark: bool) -> dict[str, Any]:
     """A quantile's name over its line; every second one is higher up."""
     return dict(
-        x=value, y=1, yref="paper", yanchor="bottom", showarrow=False, text=_name(share),
+        x=value,
+        y=1,
+        yref="paper",
+        yanchor="bottom",
+        showarrow=False,
+        text=_name(share),
         font=dict(size=11, color=theme.accent(dark)),
-        xanchor="right" if share < 0.5 else "left", yshift=13 * (i % 2),
-    )  # fmt: skip
+        xanchor="right" if share < 0.5 else "left",
+        yshift=13 * (i % 2),
+    )
 
 
 def _name(share: float) -> str:
@@ -268,8 +322,10 @@ def _counts(most: int) -> list[int]:
 
 def _axis(title: str, unit: str) -> dict[str, Any]:
     return dict(
-        zeroline=True, showline=False, nticks=7,
+        zeroline=True,
+        showline=False,
+        nticks=7,
         title=dict(
             text=plotly_text(clean(with_unit(title, unit), 44)), font=dict(size=12), standoff=6
         ),
-    )  # fmt: skip
+    )

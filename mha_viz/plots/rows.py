@@ -23,9 +23,12 @@ def rules(rows: int, dark: bool) -> dict[str, Any]:
     """A thin line below the dots of each row."""
     places = np.arange(rows, dtype=np.float64)
     return dict(
-        x=np.tile([0.0, 1.0, np.nan], rows), y=np.repeat(places, 3), mode="lines",
-        line=dict(width=1, color=theme.gridline(dark)), hoverinfo="skip",
-    )  # fmt: skip
+        x=np.tile([0.0, 1.0, np.nan], rows),
+        y=np.repeat(places, 3),
+        mode="lines",
+        line=dict(width=1, color=theme.gridline(dark)),
+        hoverinfo="skip",
+    )
 
 
 def row_texts(
@@ -53,10 +56,15 @@ def row_texts(
 
 def texts_of(texts: list[Text], dark: bool) -> dict[str, Any]:
     return dict(
-        x=[x for x, *_ in texts], y=[y for _, y, *_ in texts], text=[text for *_, text, _ in texts],
-        textposition=[side for *_, side in texts], mode="text", hoverinfo="skip", cliponaxis=False,
+        x=[x for x, *_ in texts],
+        y=[y for _, y, *_ in texts],
+        text=[text for *_, text, _ in texts],
+        textposition=[side for *_, side in texts],
+        mode="text",
+        hoverinfo="skip",
+        cliponaxis=False,
         textfont=dict(size=12.5, color=theme.ink(dark)),
-    )  # fmt: skip
+    )
 
 
 def in_rows(
@@ -71,9 +79,15 @@ def in_rows(
     text, top = heading(title, notes, dark)
     hidden = dict(visible=False, fixedrange=True)
     return build_figure(
-        traces, dark,
-        title=text, height=top + _ROW * rows + (44 if named else 10),
-        margin=dict(l=6, r=6, t=top, b=6), showlegend=named, legend=legend(dark),
-        hovermode="closest", dragmode=False,
-        xaxis=dict(hidden, range=list(SIDES)), yaxis=dict(hidden, range=[rows - 0.65, -0.65]),
-    )  # fmt: skip
+        traces,
+        dark,
+        title=text,
+        height=top + _ROW * rows + (44 if named else 10),
+        margin=dict(l=6, r=6, t=top, b=6),
+        showlegend=named,
+        legend=legend(dark),
+        hovermode="closest",
+        dragmode=False,
+        xaxis=dict(hidden, range=list(SIDES)),
+        yaxis=dict(hidden, range=[rows - 0.65, -0.65]),
+    )

@@ -28,10 +28,21 @@ if TYPE_CHECKING:
 Format = Literal["png", "svg"]
 # Tried in this order for every character; families that are not installed are left out first.
 _FONTS = (
-    "Noto Sans", "DejaVu Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Arabic",
-    "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
-    "Noto Sans Symbols2", "Arial Unicode MS", "Segoe UI", "Segoe UI Symbol", "Apple Symbols",
-)  # fmt: skip
+    "Noto Sans",
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Noto Emoji",
+    "Noto Sans Symbols2",
+    "Arial Unicode MS",
+    "Segoe UI",
+    "Segoe UI Symbol",
+    "Apple Symbols",
+)
 _DPI = 200
 _MAX_INCHES = 30.0  # 6000 pixels a side
 _TILE = 200  # pixels of a tile in the picture of all heads
@@ -113,9 +124,15 @@ def grid_image(
         axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
         for (layer, head), text in (facts or {}).items():
             axes.text(
-                (head + 0.46) * pitch[1], (layer + 0.08) * pitch[0], clean(text, 30),
-                fontsize=5.5, color=theme.muted(dark), ha="center", va="bottom", parse_math=False,
-            )  # fmt: skip
+                (head + 0.46) * pitch[1],
+                (layer + 0.08) * pitch[0],
+                clean(text, 30),
+                fontsize=5.5,
+                color=theme.muted(dark),
+                ha="center",
+                va="bottom",
+                parse_math=False,
+            )
         _add_colour_bar(figure, axes, scale, dark)
         return _finish(figure, file_format, title, caption, dark)
 
@@ -154,9 +171,11 @@ def _figure(width: float, height: float, dark: bool) -> Iterator[Figure]:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message=".*does not support.*natively")
         figure = Figure(
-            figsize=(min(width, _MAX_INCHES), min(height, _MAX_INCHES)), dpi=_DPI,
-            facecolor=theme.paper(dark), layout="constrained",
-        )  # fmt: skip
+            figsize=(min(width, _MAX_INCHES), min(height, _MAX_INCHES)),
+            dpi=_DPI,
+            facecolor=theme.paper(dark),
+            layout="constrained",
+        )
         FigureCanvasAgg(figure)
         yield figure
 
@@ -188,8 +207,14 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float, dark: b
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
     style: dict[str, Any] = dict(fontsize=size, color=theme.ink(dark), parse_math=False)
-    axes.set_xticks(range(0, len(columns), step), columns[::step], rotation=60, ha="left",
-                    rotation_mode="anchor", **style)  # fmt: skip
+    axes.set_xticks(
+        range(0, len(columns), step),
+        columns[::step],
+        rotation=60,
+        ha="left",
+        rotation_mode="anchor",
+        **style,
+    )
     axes.set_yticks(range(0, len(rows), step), rows[::step], **style)
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
 
@@ -226,7 +251,7 @@ def _finish(figure: Figure, file_format: str, title: str, caption: str, dark: bo
         wrapped = "\n".join(textwrap.fill(line, letters) for line in lines)
         figure.supxlabel(
             wrapped, fontsize=7, color=theme.muted(dark), parse_math=False, x=0.02, ha="left"
-        )  # fmt: skip
+        )
     metadata: dict[str, str | None] = {"Title": title, "Description": " ".join(lines)}
     kept = {name: text for name, text in metadata.items() if text}
     if file_format == "svg":

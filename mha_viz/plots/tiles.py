@@ -61,24 +61,44 @@ def head_tiles(
             above = (layer * lines + head // across) * (1 + label) + label
             name = head_name(layer, head)
             traces.append(_tile(weights[layer, head], name, left, above, scale, dark))
-            names.append(dict(
-                x=left, y=above, text=name, showarrow=False, xanchor="left", yanchor="bottom",
-                font=dict(size=12, color=theme.ink(dark)), borderpad=0,
-            ))  # fmt: skip
+            names.append(
+                dict(
+                    x=left,
+                    y=above,
+                    text=name,
+                    showarrow=False,
+                    xanchor="left",
+                    yanchor="bottom",
+                    font=dict(size=12, color=theme.ink(dark)),
+                    borderpad=0,
+                )
+            )
             if (layer, head) in marked:
-                frames.append(dict(
-                    type="rect", x0=left, x1=left + 1, y0=above, y1=above + 1,
-                    line=dict(width=3, color=theme.accent(dark)),
-                ))  # fmt: skip
+                frames.append(
+                    dict(
+                        type="rect",
+                        x0=left,
+                        x1=left + 1,
+                        y0=above,
+                        y1=above + 1,
+                        line=dict(width=3, color=theme.accent(dark)),
+                    )
+                )
     rows = n_layers * lines
     top, space = heading(title, [note], dark)
     hidden = dict(visible=False, fixedrange=True)
     return build_figure(
-        traces, dark, title=top, height=space + round(rows * (1 + label) * height) + 12,
-        dragmode=False, margin=dict(l=4, r=4, t=space, b=8), annotations=names, shapes=frames,
+        traces,
+        dark,
+        title=top,
+        height=space + round(rows * (1 + label) * height) + 12,
+        dragmode=False,
+        margin=dict(l=4, r=4, t=space, b=8),
+        annotations=names,
+        shapes=frames,
         xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
         yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
-    )  # fmt: skip
+    )
 
 
 def _tile(
@@ -88,10 +108,17 @@ def _tile(
     queries, keys = weights.shape
     place = np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8)
     return dict(
-        type="heatmap", z=weights.astype(np.float32), zmin=0.0, zmax=1.0, showscale=False,
+        type="heatmap",
+        z=weights.astype(np.float32),
+        zmin=0.0,
+        zmax=1.0,
+        showscale=False,
         customdata=place,
-        x0=left + 0.5 / keys, dx=1 / keys, y0=above + 0.5 / queries, dy=1 / queries,
+        x0=left + 0.5 / keys,
+        dx=1 / keys,
+        y0=above + 0.5 / queries,
+        dy=1 / queries,
         colorscale=theme.colorscale(scale, dark, stops=21),
         hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
         "weight <b>%{z:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )

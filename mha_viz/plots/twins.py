@@ -89,20 +89,32 @@ def similarity_matrix(
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
     return build_figure(
-        traces, dark,
-        title=text, height=round(top + cells.BAR + inner + below + 8), showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=8), hovermode="closest", hoverdistance=-1,
-        dragmode="zoom", shapes=[cells.missing_ground(size, size, dark)],
+        traces,
+        dark,
+        title=text,
+        height=round(top + cells.BAR + inner + below + 8),
+        showlegend=False,
+        margin=dict(l=8, r=12, t=top + cells.BAR, b=8),
+        hovermode="closest",
+        hoverdistance=-1,
+        dragmode="zoom",
+        shapes=[cells.missing_ground(size, size, dark)],
         **cells.cell_axes(
-            labels, labels, cell, wide,
+            labels,
+            labels,
+            cell,
+            wide,
             marks=_layer_marks(size, n_heads, wide) if by_layer else None,
             domain=(0.0, 1.0 - tree / inner),
         ),
         yaxis3=dict(
-            domain=(1.0 - max(tree - 6, 1) / inner, 1.0), anchor="x", visible=False,
-            rangemode="tozero", fixedrange=True,
+            domain=(1.0 - max(tree - 6, 1) / inner, 1.0),
+            anchor="x",
+            visible=False,
+            rangemode="tozero",
+            fixedrange=True,
         ),
-    )  # fmt: skip
+    )
 
 
 def _checked(
@@ -150,13 +162,22 @@ def _cells(
     click = size * size <= cells.MAX_CLICKABLE
     pair = "%{y} and %{x}<br>"
     exact = f"</b> {hover_text(unit)}<extra></extra>" if unit else "</b><extra></extra>"
-    hover = dict(hoverinfo="skip") if click else dict(
-        hovertemplate=pair + "<b>%{z:.4~g}" + exact, hoverongaps=False
-    )  # fmt: skip
-    traces: list[dict[str, Any]] = [dict(
-        type="heatmap", z=values.astype(np.float32), xgap=cells.gap(cell), ygap=cells.gap(cell),
-        **colours, **hover, colorbar=cells.colour_bar(dark),
-    )]  # fmt: skip
+    hover = (
+        dict(hoverinfo="skip")
+        if click
+        else dict(hovertemplate=pair + "<b>%{z:.4~g}" + exact, hoverongaps=False)
+    )
+    traces: list[dict[str, Any]] = [
+        dict(
+            type="heatmap",
+            z=values.astype(np.float32),
+            xgap=cells.gap(cell),
+            ygap=cells.gap(cell),
+            **colours,
+            **hover,
+            colorbar=cells.colour_bar(dark),
+        )
+    ]
     missing = np.isnan(values)
     if missing.any():
         traces.append(cells.hatching(missing, dark))
@@ -181,8 +202,11 @@ def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:
     return dict(
         x=[v for cut in cuts for v in ([cut, cut, None])] + [v for _ in cuts for v in ends],
         y=[v for _ in cuts for v in ends] + [v for cut in cuts for v in ([cut, cut, None])],
-        mode="lines", hoverinfo="skip", opacity=0.55, line=dict(width=1, color=theme.ink(dark)),
-    )  # fmt: skip
+        mode="lines",
+        hoverinfo="skip",
+        opacity=0.55,
+        line=dict(width=1, color=theme.ink(dark)),
+    )
 
 
 def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
@@ -196,12 +220,19 @@ def _chosen(place: int, size: int, dark: bool) -> dict[str, Any]:
     low, high = -0.5, size - 0.5
     symbols = ["triangle-right", "triangle-left", "triangle-down", "triangle-up"]
     return dict(
-        x=[low, high, place, place], y=[place, place, low, high], mode="markers", hoverinfo="skip",
-        cliponaxis=False, marker=dict(
-            symbol=symbols, size=11, color=theme.accent(dark), opacity=1,
+        x=[low, high, place, place],
+        y=[place, place, low, high],
+        mode="markers",
+        hoverinfo="skip",
+        cliponaxis=False,
+        marker=dict(
+            symbol=symbols,
+            size=11,
+            color=theme.accent(dark),
+            opacity=1,
             line=dict(width=1, color=theme.paper(dark)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, Any]:
@@ -210,12 +241,18 @@ def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, An
     ring = dict(symbol="square-open", opacity=1)
     colours = ((theme.paper(dark), 5), (theme.accent(dark), 3))
     return dict(
-        x=[column, column], y=[row, row], mode="markers", hoverinfo="skip", cliponaxis=False,
+        x=[column, column],
+        y=[row, row],
+        mode="markers",
+        hoverinfo="skip",
+        cliponaxis=False,
         marker=dict(
-            **ring, size=size, color=[colour for colour, _ in colours],
+            **ring,
+            size=size,
+            color=[colour for colour, _ in colours],
             line=dict(width=[width for _, width in colours]),
         ),
-    )  # fmt: skip
+    )
 
 
 def _layer_marks(size: int, n_heads: int, cell: float) -> tuple[list[float], list[str]]:
@@ -245,7 +282,11 @@ def _dendrogram(clustering: Clustering, unit: str, dark: bool) -> dict[str, Any]
         y += [height[a], distance, distance, height[b], None]
         place[new], height[new] = (place[a] + place[b]) / 2, distance
     return dict(
-        x=np.array(x, dtype=np.float32), y=np.array(y, dtype=np.float32), mode="lines",
-        xaxis="x", yaxis="y3", line=dict(width=1, color=theme.muted(dark)),
+        x=np.array(x, dtype=np.float32),
+        y=np.array(y, dtype=np.float32),
+        mode="lines",
+        xaxis="x",
+        yaxis="y3",
+        line=dict(width=1, color=theme.muted(dark)),
         hovertemplate="joined at a distance of <b>%{y:.4~g}</b><extra></extra>",
-    )  # fmt: skip
+    )

@@ -110,9 +110,10 @@ def induction_scores(
     untaught = (
         float(induction(weights, period=period, start=own.start))
         for weights in (
-            uniform_pattern(length, length, causal=causal), offset_pattern(length, length, -1),
+            uniform_pattern(length, length, causal=causal),
+            offset_pattern(length, length, -1),
         )
-    )  # fmt: skip
+    )
     return InductionScores(*_summary(torch.stack(scores, dim=1)), n_seeds, period, *untaught)
 
 

@@ -7,9 +7,18 @@ import pandas as pd
 from mha_viz.core.showing import table_html
 
 _MAIN = (
-    "layer", "head", "labels", "entropy", "distance", "previous_token", "self_token", "first_token",
-    "induction", "output_share", "twin",
-)  # fmt: skip
+    "layer",
+    "head",
+    "labels",
+    "entropy",
+    "distance",
+    "previous_token",
+    "self_token",
+    "first_token",
+    "induction",
+    "output_share",
+    "twin",
+)
 
 
 class HeadReport(pd.DataFrame):

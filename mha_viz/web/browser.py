@@ -17,13 +17,18 @@ from mha_viz.web.theme import palette
 _SCRIPTS = {
     "figure_download": ("figure_download",),
     "head_grid": (
-        "shared", "grid_layout", "grid_paint", "grid_values", "grid_parts", "head_grid",
+        "shared",
+        "grid_layout",
+        "grid_paint",
+        "grid_values",
+        "grid_parts",
+        "head_grid",
     ),
     "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
     "payload_carrier": ("shared", "payload_carrier"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
-}  # fmt: skip
+}
 _DRAWN = ("head_grid", "head_switches", "number_table", "token_lines")
 _STYLES = {
     "figure_download": ("figure_download",),

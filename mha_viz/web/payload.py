@@ -102,8 +102,13 @@ def grid_payload(
     check_range(pooled)
     header = {
         "kind": "grid",
-        "layers": layers, "heads": heads, "queries": queries, "keys": keys,
-        "rows": pooled.shape[2], "cols": pooled.shape[3], "pool": pool,
+        "layers": layers,
+        "heads": heads,
+        "queries": queries,
+        "keys": keys,
+        "rows": pooled.shape[2],
+        "cols": pooled.shape[3],
+        "pool": pool,
         "query_labels": clean_all(query_labels, queries, "queries"),
         "key_labels": clean_all(key_labels, keys, "keys"),
         "query_special": flags(query_special, queries, "query_special"),
@@ -114,8 +119,9 @@ def grid_payload(
             clean(name, 60): _fact(fact, name, layers, heads)
             for name, fact in (facts or {}).items()
         },
-        "exact_url": exact_url, "title": clean(title, 200) if title else "",
-    }  # fmt: skip
+        "exact_url": exact_url,
+        "title": clean(title, 200) if title else "",
+    }
     return pack(header, encode(pooled).tobytes())
 
 
@@ -172,18 +178,24 @@ def lines_payload(
     query_segments = flags(segments, queries, "segments")
     same = queries == keys
     header = {
-        "kind": "lines", "heads": heads, "queries": queries, "keys": keys,
+        "kind": "lines",
+        "heads": heads,
+        "queries": queries,
+        "keys": keys,
         "names": [clean(name, 40) for name in names],
         "query_labels": clean_all(query_labels, queries, "queries"),
         "key_labels": clean_all(key_labels, keys, "keys"),
         "query_special": query_special,
-        "key_special": query_special if same and key_is_special is None
+        "key_special": query_special
+        if same and key_is_special is None
         else flags(key_is_special, keys, "key_is_special"),
         "query_segments": query_segments,
-        "key_segments": query_segments if same and key_segments is None
+        "key_segments": query_segments
+        if same and key_segments is None
         else flags(key_segments, keys, "key_segments"),
-        "threshold": threshold, "title": clean(title, 200) if title else "",
-    }  # fmt: skip
+        "threshold": threshold,
+        "title": clean(title, 200) if title else "",
+    }
     return pack(header, weights.astype("<f4", copy=False).tobytes())
 
 

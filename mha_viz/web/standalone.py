@@ -44,9 +44,12 @@ def grid_html(
         ArgumentError: bytes that are no payload, an unknown scale.
     """
     settings = {
-        "payload": unpack(payload)[0]["id"], "selected": list(selected), "order": None,
-        "scale": theme.check_scale(scale), "fact": fact,
-    }  # fmt: skip
+        "payload": unpack(payload)[0]["id"],
+        "selected": list(selected),
+        "order": None,
+        "scale": theme.check_scale(scale),
+        "fact": fact,
+    }
     # Base64 has no "<", and the settings escape it: nothing can end the script element early.
     body = f"""<div id="grid"></div>
 <script type="module">
@@ -64,9 +67,11 @@ def figure_html(
 ) -> str:
     """Any figure of this package as one HTML document that needs no network."""
     drawn = figure.to_html(
-        full_html=False, include_plotlyjs=True, include_mathjax=False,
+        full_html=False,
+        include_plotlyjs=True,
+        include_mathjax=False,
         config={"displaylogo": False, "responsive": True, "showSendToCloud": False},
-    )  # fmt: skip
+    )
     return _document(drawn, "", title, caption, dark)
 
 
@@ -119,11 +124,13 @@ def _variables(dark: bool | None) -> str:
 
 def _rule(dark: bool) -> str:
     values = {
-        "background-color": theme.paper(dark), "text-color": theme.ink(dark),
+        "background-color": theme.paper(dark),
+        "text-color": theme.ink(dark),
         "secondary-background-color": "#1f2331" if dark else "#eef0f6",
-        "border-color": theme.gridline(dark), "primary-color": theme.qualitative(dark)[0],
+        "border-color": theme.gridline(dark),
+        "primary-color": theme.qualitative(dark)[0],
         "font": theme.FONT,
-    }  # fmt: skip
+    }
     text = " ".join(f"--st-{name}: {value};" for name, value in values.items())
     return f"color-scheme: {'dark' if dark else 'light'}; {text}"
 

@@ -21,13 +21,31 @@ SCALES: tuple[Scale, ...] = ("sqrt", "linear", "log")
 # to 0.965) while the hue turns by some 50 degrees: order stays visible for every kind of colour
 # vision and in print. In between, colours are mixed linearly, here, by plotly and in the browser.
 SEQUENTIAL_LIGHT = (
-    "#eef4f8", "#c6e0f1", "#a1caeb", "#81b3e6", "#679ae0", "#557ed9", "#4964c7", "#3e4bb3",
-    "#343499", "#291f7b", "#1d0c5c",
-)  # fmt: skip
+    "#eef4f8",
+    "#c6e0f1",
+    "#a1caeb",
+    "#81b3e6",
+    "#679ae0",
+    "#557ed9",
+    "#4964c7",
+    "#3e4bb3",
+    "#343499",
+    "#291f7b",
+    "#1d0c5c",
+)
 SEQUENTIAL_DARK = (
-    "#191b25", "#262754", "#333482", "#3c48a7", "#3c62c2", "#387fd5", "#27a0dd", "#3ebddf",
-    "#6fd5e1", "#a4eaea", "#d6fdf9",
-)  # fmt: skip
+    "#191b25",
+    "#262754",
+    "#333482",
+    "#3c48a7",
+    "#3c62c2",
+    "#387fd5",
+    "#27a0dd",
+    "#3ebddf",
+    "#6fd5e1",
+    "#a4eaea",
+    "#d6fdf9",
+)
 
 # For signed numbers: orange below zero, indigo above, the background's grey at zero.
 DIVERGING_LIGHT = ("#9c3a06", "#dd7a3c", "#f5c9a8", "#f3f4f8", "#b5c3f2", "#5f78d8", "#2f3796")
@@ -36,11 +54,25 @@ DIVERGING_DARK = ("#ffc078", "#d9822b", "#7a4a1e", "#1d2029", "#3a4590", "#6f82e
 # Found by a search: any two stay apart (0.06 in OKLab) for each kind of dichromacy, too, and every
 # one reaches a contrast of 3 on its background. A place has the same hue family in both themes.
 QUALITATIVE_LIGHT = (
-    "#2850c5", "#c77c06", "#c72b5c", "#0498a1", "#780180", "#5f6000", "#a968e2", "#003a49",
-)  # fmt: skip
+    "#2850c5",
+    "#c77c06",
+    "#c72b5c",
+    "#0498a1",
+    "#780180",
+    "#5f6000",
+    "#a968e2",
+    "#003a49",
+)
 QUALITATIVE_DARK = (
-    "#96acff", "#f5ae00", "#f55d49", "#14e8f8", "#d864c2", "#b5f280", "#ffb8c6", "#09ac7d",
-)  # fmt: skip
+    "#96acff",
+    "#f5ae00",
+    "#f55d49",
+    "#14e8f8",
+    "#d864c2",
+    "#b5f280",
+    "#ffb8c6",
+    "#09ac7d",
+)
 
 # Where there is no number: a grey apart from every scale, and the hatch that is drawn on it.
 MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
@@ -207,9 +239,13 @@ def format_number(value: SupportsFloat) -> str:
 def layout(dark: bool = False) -> dict[str, Any]:
     """Plotly layout of both themes: transparent, quiet, legible."""
     axis = dict(
-        color=muted(dark), gridcolor=gridline(dark), linecolor=gridline(dark),
-        zerolinecolor=gridline(dark), tickfont=dict(color=ink(dark)), automargin=True,
-    )  # fmt: skip
+        color=muted(dark),
+        gridcolor=gridline(dark),
+        linecolor=gridline(dark),
+        zerolinecolor=gridline(dark),
+        tickfont=dict(color=ink(dark)),
+        automargin=True,
+    )
     return dict(
         template="none",
         paper_bgcolor="rgba(0,0,0,0)",
@@ -218,14 +254,17 @@ def layout(dark: bool = False) -> dict[str, Any]:
         title=dict(font=dict(size=15, color=ink(dark)), x=0, xanchor="left", xref="container"),
         colorway=list(qualitative(dark)),
         hoverlabel=dict(
-            bgcolor="#1f2331" if dark else "#ffffff", bordercolor=muted(dark),
-            font=dict(family=FONT, size=13, color=ink(dark)), align="left",
+            bgcolor="#1f2331" if dark else "#ffffff",
+            bordercolor=muted(dark),
+            font=dict(family=FONT, size=13, color=ink(dark)),
+            align="left",
         ),
         modebar=dict(
             bgcolor="rgba(0,0,0,0)", color=muted(dark), activecolor=ink(dark), orientation="h"
         ),
-        xaxis=dict(axis), yaxis=dict(axis),
-    )  # fmt: skip
+        xaxis=dict(axis),
+        yaxis=dict(axis),
+    )
 
 
 def palette() -> dict[str, Any]:

@@ -39,18 +39,26 @@ def tick(page: Page, row: int, table: int = 0) -> None:
 
 def rows_of(page: Page, table: int = 0) -> list[list[str]]:
     """What a table's rows say, as a screen reader hears it: the picture itself is a canvas."""
-    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
-        "t => [...t.querySelectorAll('canvas tbody tr')].map(row => "
-        "[...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => text))"
-    )  # fmt: skip
+    return (
+        page.get_by_test_id("stDataFrame")
+        .nth(table)
+        .evaluate(
+            "t => [...t.querySelectorAll('canvas tbody tr')].map(row => "
+            "[...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => text))"
+        )
+    )
 
 
 def ticked(page: Page, table: int = 0) -> list[int]:
     """The rows whose box is ticked."""
-    return page.get_by_test_id("stDataFrame").nth(table).evaluate(
-        "t => [...t.querySelectorAll('canvas tbody tr')].flatMap("
-        "(row, i) => row.getAttribute('aria-selected') === 'true' ? [i] : [])"
-    )  # fmt: skip
+    return (
+        page.get_by_test_id("stDataFrame")
+        .nth(table)
+        .evaluate(
+            "t => [...t.querySelectorAll('canvas tbody tr')].flatMap("
+            "(row, i) => row.getAttribute('aria-selected') === 'true' ? [i] : [])"
+        )
+    )
 
 
 def click_dot(page: Page, number: int, figure: int = 0, trace: int = 0) -> None:

@@ -25,18 +25,27 @@ def made_up(layers: int, heads: int, queries: int, keys: int) -> np.ndarray:
     q = np.arange(queries)[:, None]
     k = np.arange(keys)[None, :]
     kinds = [
-        -np.abs(k - q + 1) * 3.0, -np.abs(k - q - 1) * 3.0, -np.abs(k - q) * 2.5,
-        np.where(k == 0, 5.0, 0.0) + 0 * q, np.where(k // 6 == q // 6, 2.5, 0.0),
-        np.zeros((queries, keys)), -np.abs(k - q) * 0.25, np.where(k % 5 == q % 5, 2.0, 0.0),
-    ]  # fmt: skip
-    scores = np.stack([
-        np.stack([
-            kinds[(3 * h + 5 * layer) % len(kinds)] * rng.uniform(0.6, 1.4)
-            + rng.normal(0, 0.7, (queries, keys))
-            for h in range(heads)
-        ])
-        for layer in range(layers)
-    ])  # fmt: skip
+        -np.abs(k - q + 1) * 3.0,
+        -np.abs(k - q - 1) * 3.0,
+        -np.abs(k - q) * 2.5,
+        np.where(k == 0, 5.0, 0.0) + 0 * q,
+        np.where(k // 6 == q // 6, 2.5, 0.0),
+        np.zeros((queries, keys)),
+        -np.abs(k - q) * 0.25,
+        np.where(k % 5 == q % 5, 2.0, 0.0),
+    ]
+    scores = np.stack(
+        [
+            np.stack(
+                [
+                    kinds[(3 * h + 5 * layer) % len(kinds)] * rng.uniform(0.6, 1.4)
+                    + rng.normal(0, 0.7, (queries, keys))
+                    for h in range(heads)
+                ]
+            )
+            for layer in range(layers)
+        ]
+    )
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
@@ -67,10 +76,14 @@ def explore() -> None:
     pattern, labels, key_labels, special = attention()
     entropy = -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
     payload = grid_payload(
-        pattern, labels, key_labels, facts={"entropy": entropy},
+        pattern,
+        labels,
+        key_labels,
+        facts={"entropy": entropy},
         exact_url=None if "coded" in st.query_params else exact_url(pattern),
-        query_special=special, title="made-up attention",
-    )  # fmt: skip
+        query_special=special,
+        title="made-up attention",
+    )
     if "bad" in st.query_params:
         payload = payload[: len(payload) // 2]
     order = None
@@ -85,9 +98,14 @@ def explore() -> None:
         st.session_state["events"] = st.session_state.get("events", 0) + 1
 
     head_grid(
-        payload, selected=head, order=order, scale=scale or "sqrt", fact="entropy", key="grid",
+        payload,
+        selected=head,
+        order=order,
+        scale=scale or "sqrt",
+        fact="entropy",
+        key="grid",
         on_select=choose,
-    )  # fmt: skip
+    )
     runs, events = st.session_state["fragment_runs"], st.session_state.get("events", 0)
     st.text(f"python: L{head[0]} H{head[1]} events {events} runs {runs}")
 
@@ -97,10 +115,13 @@ def lines() -> None:
     pattern, labels, key_labels, special = attention()
     chosen = [(0, head) for head in range(min(pattern.shape[1], number("lines", 3)))]
     payload = lines_payload(
-        np.stack([pattern[layer, head] for layer, head in chosen]), names_of(chosen), labels,
-        key_labels, is_special=special,
+        np.stack([pattern[layer, head] for layer, head in chosen]),
+        names_of(chosen),
+        labels,
+        key_labels,
+        is_special=special,
         segments=[int(i > len(labels) // 2) for i in range(len(labels))],
-    )  # fmt: skip
+    )
     pair = token_lines(payload, key="lines").pair
     if pair:
         st.session_state["pair"] = pair

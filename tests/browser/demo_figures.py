@@ -22,14 +22,21 @@ def figure(title: str, dark: bool) -> go.Figure:
     layers, heads = np.array(HEADS).T
     made = go.Figure()
     made.add_scatter(
-        x=layers + heads / 8, y=(layers + 1) * 0.2 + heads * 0.05, mode="markers", name="a head",
-        marker=dict(size=16, opacity=0.8), customdata=np.array(HEADS),
-    )  # fmt: skip
+        x=layers + heads / 8,
+        y=(layers + 1) * 0.2 + heads * 0.05,
+        mode="markers",
+        name="a head",
+        marker=dict(size=16, opacity=0.8),
+        customdata=np.array(HEADS),
+    )
     made.add_bar(x=[0, 1, 2], y=[0.1, 0.15, 0.2], name="a layer", opacity=0.5)
     made.update_layout(
-        theme.layout(dark), title=title, height=360, margin=dict(l=40, r=16, t=40, b=32),
+        theme.layout(dark),
+        title=title,
+        height=360,
+        margin=dict(l=40, r=16, t=40, b=32),
         legend=dict(orientation="h", y=0, yref="container", yanchor="bottom"),
-    )  # fmt: skip
+    )
     return made
 
 
@@ -39,11 +46,15 @@ def drawn(name: str, dark: bool) -> None:
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
     took = st.session_state.setdefault("took", [])
     clicked = figures.show(
-        figure("Dots and bars" + NOT_XML * (name == HOSTILE), dark), key="dots",
-        how_to_read=f"Each dot is a head of {name}.", table=table,
-        caption=f"{name} · The old dog\nsquare-root colours", name=name,
-        clickable=True, on_click=took.append if "picked" in st.query_params else None,
-    )  # fmt: skip
+        figure("Dots and bars" + NOT_XML * (name == HOSTILE), dark),
+        key="dots",
+        how_to_read=f"Each dot is a head of {name}.",
+        table=table,
+        caption=f"{name} · The old dog\nsquare-root colours",
+        name=name,
+        clickable=True,
+        on_click=took.append if "picked" in st.query_params else None,
+    )
     st.session_state.setdefault("clicks", [])
     if clicked is not None:
         st.session_state.clicks.append(clicked)
@@ -59,9 +70,14 @@ def main() -> None:
     dark = st.context.theme.type == "dark"
     drawn(name, dark)
     figures.show(
-        figure("A second figure", dark), key="second", how_to_read="The same once more.",
-        table=pd.DataFrame({"x": [1, 2]}), caption="tiny-bert", name="second", height=300,
-    )  # fmt: skip
+        figure("A second figure", dark),
+        key="second",
+        how_to_read="The same once more.",
+        table=pd.DataFrame({"x": [1, 2]}),
+        caption="tiny-bert",
+        name="second",
+        height=300,
+    )
     st.button("Run all again")
     st.text(f"app runs {st.session_state['app_runs']}")
 

@@ -37,10 +37,14 @@ def intervene() -> None:
     st.button("Run again")
     st.toggle("Small", key="small")
     changed = head_switches(
-        layers, heads, off=state.get("off", []), value_name=asked.get("name", "importance"),
-        value=importance(layers, heads, asked.get("value", "positive")), selected=(1, 2),
+        layers,
+        heads,
+        off=state.get("off", []),
+        value_name=asked.get("name", "importance"),
+        value=importance(layers, heads, asked.get("value", "positive")),
+        selected=(1, 2),
         key="switches",
-    )  # fmt: skip
+    )
     time.sleep(float(asked.get("slow", 0)))
     if changed is not None:
         state["events"] = state.get("events", 0) + 1

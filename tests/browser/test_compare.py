@@ -27,8 +27,9 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
 LINK = f"/compare?text={TEXT}&section="
 
 
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE],
-                         ids=["light", "dark", "phone"])  # fmt: skip
+@pytest.mark.parametrize(
+    "look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
+)
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_in_light_dark_and_on_a_phone(open_page, section, look):
     page = open_page(LINK + section, **look)

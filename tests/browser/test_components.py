@@ -5,13 +5,23 @@ from playwright.sync_api import Browser
 
 from mha_viz.web.browser import script
 
-SWITCHES = {"layers": 2, "heads": 3, "off": [], "value": None, "name": "", "heard": None,
-            "stale": False, "selected": None}  # fmt: skip
+SWITCHES = {
+    "layers": 2,
+    "heads": 3,
+    "off": [],
+    "value": None,
+    "name": "",
+    "heard": None,
+    "stale": False,
+    "selected": None,
+}
 DATA = {
-    "head_grid": {"error": "first"}, "head_switches": SWITCHES, "token_lines": {},
+    "head_grid": {"error": "first"},
+    "head_switches": SWITCHES,
+    "token_lines": {},
     "number_table": {"tables": [], "across": None, "clickable": False},
     "figure_download": {"figure": "{}", "plotly": None, "name": "a"},
-}  # fmt: skip
+}
 CALL = """async ([source, data]) => {
   const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   const { default: component } = await import(url);

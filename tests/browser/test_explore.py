@@ -92,14 +92,26 @@ def test_heatmap_holds_the_exact_weights(open_page):
     )
     weights = mv.load("tiny-bert").trace(TEXT).head(1, 2)
     assert len(drawn) == weights.shape[0]
-    assert max(abs(a - b) for r, s in zip(drawn, weights.tolist(), strict=True)
-               for a, b in zip(r, s, strict=True)) < 1e-6  # fmt: skip
+    assert (
+        max(
+            abs(a - b)
+            for r, s in zip(drawn, weights.tolist(), strict=True)
+            for a, b in zip(r, s, strict=True)
+        )
+        < 1e-6
+    )
 
 
 @pytest.mark.parametrize("show", ["heatmap", "carried", "lines", "pair", "table"])
-@pytest.mark.parametrize("look", [
-    {}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}, "has_touch": True},
-], ids=["light", "dark", "phone"])  # fmt: skip
+@pytest.mark.parametrize(
+    "look",
+    [
+        {},
+        {"color_scheme": "dark"},
+        {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+    ],
+    ids=["light", "dark", "phone"],
+)
 def test_every_picture_in_light_dark_and_on_a_phone(open_page, show, look):
     page = open_page(f"/?text={TEXT}&show={show}", **look)
     expect(page.get_by_role("heading", name="L0 H0")).to_be_visible()
@@ -113,8 +125,14 @@ def test_exports_open(open_page, wait_idle, tmp_path):
     expect(page.locator(".js-plotly-plot").first).to_be_visible()  # nothing moves after this
     page.get_by_role("button", name="Export").first.click()
     files = {}
-    for label in ("Head as PNG", "Head as SVG", "Head as CSV", "Head as HTML",
-                  "All heads as HTML", "Record file"):  # fmt: skip
+    for label in (
+        "Head as PNG",
+        "Head as SVG",
+        "Head as CSV",
+        "Head as HTML",
+        "All heads as HTML",
+        "Record file",
+    ):
         with page.expect_download() as download:
             page.get_by_role("button", name=label).click()
         files[label] = tmp_path / download.value.suggested_filename
@@ -176,12 +194,17 @@ def test_a_bad_link_says_so_and_shows_something(open_page, path, message):
 @pytest.mark.parametrize(
     "text",
     [
-        "x", "👩‍👩‍👧‍👦 👍🏽 🇩🇪", "مرحبا بالعالم", "שלום עולם", "a\u202eb\u0000c\u0007",
+        "x",
+        "👩‍👩‍👧‍👦 👍🏽 🇩🇪",
+        "مرحبا بالعالم",
+        "שלום עולם",
+        "a\u202eb\u0000c\u0007",
         "<script>window.hacked = 1</script></div><img src=x onerror='window.hacked=1'>",
-        "**bold** `code` $x^2$ :material/home: [a](http://b)", "the " * 100_000,
+        "**bold** `code` $x^2$ :material/home: [a](http://b)",
+        "the " * 100_000,
     ],
     ids=["one", "emoji", "arabic", "hebrew", "control", "html", "markdown", "long"],
-)  # fmt: skip
+)
 def test_odd_text_is_text(open_page, wait_idle, text):
     page = open_page()
     type_text(page, text)
@@ -239,9 +262,13 @@ def deep_model(tmp_path_factory):
     for file in shipped.glob("tokenizer*"):
         shutil.copy(file, folder)
     config = tf.BertConfig(
-        vocab_size=4096, hidden_size=34, num_hidden_layers=150, num_attention_heads=2,
-        intermediate_size=23, max_position_embeddings=128,
-    )  # fmt: skip
+        vocab_size=4096,
+        hidden_size=34,
+        num_hidden_layers=150,
+        num_attention_heads=2,
+        intermediate_size=23,
+        max_position_embeddings=128,
+    )
     tf.BertForMaskedLM(config).save_pretrained(folder)
     return folder
 

@@ -84,8 +84,9 @@ def test_clicks_at_the_same_time_are_sent_together(show: Show) -> None:
     begins = [f"L{layer} H{head}," for layer, head in SCATTERED]
     tiles.evaluate_all(
         "(tiles, begins) => begins.forEach((name) => "
-        "tiles.find((tile) => tile.ariaLabel.startsWith(name)).click())", begins,
-    )  # fmt: skip
+        "tiles.find((tile) => tile.ariaLabel.startsWith(name)).click())",
+        begins,
+    )
     heard(page, ALL_OFF, 1)
     assert len(off(page)) == 30
 

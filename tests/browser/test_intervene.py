@@ -126,9 +126,11 @@ def test_a_link_opens_on_one_exact_view_in_a_fresh_browser(open_page, wait_idle)
 def test_every_way_by_hand(open_page, wait_idle):
     page = open_page(LINK + "&off=1.4")
     for name, options in (
-        ("Scaled", {"how": "scale", "factor": 0.5}), ("Mean over positions", {"how": "mean"}),
-        ("Uniform attention", {"how": "uniform"}), ("Off (zero)", {}),
-    ):  # fmt: skip
+        ("Scaled", {"how": "scale", "factor": 0.5}),
+        ("Mean over positions", {"how": "mean"}),
+        ("Uniform attention", {"how": "uniform"}),
+        ("Off (zero)", {}),
+    ):
         choose(page, "What is done to them", name)
         expect_kl(page, [(1, 4)], **options)
     choose(page, "What is done to them", "Weights of another text")
@@ -272,12 +274,18 @@ def test_switches_and_texts_survive_other_pages(open_page, wait_idle):
     assert query(page)["off"] == "0.3,1.2" and query(page)["text"] == TEXT
 
 
-@pytest.mark.parametrize("link", [LINK + "&off=0.3,1.2",
-                                  f"/intervene?model=tiny-bert&text={GAP}&off=2.1",
-                                  "/intervene?model=tiny-bert&text=the dog ran"],
-                         ids=["causal", "masked", "no gap"])  # fmt: skip
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE],
-                         ids=["light", "dark", "phone"])  # fmt: skip
+@pytest.mark.parametrize(
+    "link",
+    [
+        LINK + "&off=0.3,1.2",
+        f"/intervene?model=tiny-bert&text={GAP}&off=2.1",
+        "/intervene?model=tiny-bert&text=the dog ran",
+    ],
+    ids=["causal", "masked", "no gap"],
+)
+@pytest.mark.parametrize(
+    "look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
+)
 def test_in_light_dark_and_on_a_phone(open_page, look, link):
     page = open_page(link, **look)
     whole(page)

@@ -29,10 +29,24 @@ def test_names_that_are_none(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["../../etc/passwd", "/etc/passwd", "a/b/c", "-x", "a b", "name?", "~nobody-here/x", "\ud800",
-     "x" * 300, "x/" * 1000, "..", "a..b/c", "<script>alert(1)</script>", "https://x.org/a"],
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "a/b/c",
+        "-x",
+        "a b",
+        "name?",
+        "~nobody-here/x",
+        "\ud800",
+        "x" * 300,
+        "x/" * 1000,
+        "..",
+        "a..b/c",
+        "<script>alert(1)</script>",
+        "https://x.org/a",
+    ],
     ids=lambda name: ascii(name)[:30],
-)  # fmt: skip
+)
 def test_names_that_lead_nowhere(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with (
@@ -55,11 +69,33 @@ def test_no_config(folder, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", '"bert"', "{}", '{"model_type": 7}', "[" * 100_000, '{"a":' * 50_000,
-     '{"model_type": "bert", "hidden_size": ' + "9" * 5000 + "}", "\ufeff{}", "\0"],
-    ids=["empty", "open", "list", "string", "no type", "type no string", "deep list", "deep object",
-         "huge number", "byte order mark", "NUL"],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        '"bert"',
+        "{}",
+        '{"model_type": 7}',
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        '{"model_type": "bert", "hidden_size": ' + "9" * 5000 + "}",
+        "\ufeff{}",
+        "\0",
+    ],
+    ids=[
+        "empty",
+        "open",
+        "list",
+        "string",
+        "no type",
+        "type no string",
+        "deep list",
+        "deep object",
+        "huge number",
+        "byte order mark",
+        "NUL",
+    ],
+)
 def test_config_that_is_none(folder, tmp_path, text):
     bad = copy(folder, tmp_path / "bad")
     (bad / "config.json").write_text(text, "utf-8")
@@ -79,11 +115,19 @@ def test_config_that_is_not_utf8_or_far_too_long(folder, tmp_path):
 
 @pytest.mark.parametrize(
     "claim",
-    [{"architectures": [5]}, {"architectures": {"a": 1}}, {"architectures": "BertModel"},
-     {"text_config": 5}, {"text_config": [1]}, {"is_encoder_decoder": "yes"},
-     {"eos_token_id": 10**30}, {"eos_token_id": [1, -(10**30)]}, {"a": {"b": 10**30}}],
+    [
+        {"architectures": [5]},
+        {"architectures": {"a": 1}},
+        {"architectures": "BertModel"},
+        {"text_config": 5},
+        {"text_config": [1]},
+        {"is_encoder_decoder": "yes"},
+        {"eos_token_id": 10**30},
+        {"eos_token_id": [1, -(10**30)]},
+        {"a": {"b": 10**30}},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_config_in_which_something_else_stands_than_in_any_model(folder, tmp_path, claim):
     with pytest.raises(BrokenCheckpointError, match=r"config\.json of bad"):
         mv.load(str(copy(folder, tmp_path / "bad", **claim)))

@@ -13,11 +13,23 @@ from mha_viz.errors import BrokenCheckpointError, RecordError, UnsafeCheckpointE
 from tests.making.checkpoints import LAYERS, copy
 
 OPENED = [
-    "model.safetensors", "second.safetensors", "config.json", "generation_config.json",
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-    "model.safetensors.index.json", "vocab.json", "vocab.txt", "merges.txt", "tokenizer.model",
-    "spiece.model", "chat_template.jinja", "adapter_config.json",
-]  # fmt: skip
+    "model.safetensors",
+    "second.safetensors",
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "model.safetensors.index.json",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+    "chat_template.jinja",
+    "adapter_config.json",
+]
 
 
 @pytest.fixture

@@ -18,11 +18,17 @@ from tests.making.fake_hub import COMMIT, NAME, FakeHub
 BROKEN, NO_HUB = "connection broke off; try again", "what answered is not the Hub"
 NOT_THERE, STATUS, STALLED = "is not there, or it is private", "status 503", "nothing has come for"
 FAULTS = {
-    fake_hub.closed: BROKEN, fake_hub.reset: BROKEN, fake_hub.garbage: BROKEN,
-    fake_hub.portal: NO_HUB, fake_hub.wrong_json: NO_HUB, fake_hub.other_json: NO_HUB,
-    fake_hub.busy: STATUS, fake_hub.missing: NOT_THERE, fake_hub.gated: NOT_THERE,
+    fake_hub.closed: BROKEN,
+    fake_hub.reset: BROKEN,
+    fake_hub.garbage: BROKEN,
+    fake_hub.portal: NO_HUB,
+    fake_hub.wrong_json: NO_HUB,
+    fake_hub.other_json: NO_HUB,
+    fake_hub.busy: STATUS,
+    fake_hub.missing: NOT_THERE,
+    fake_hub.gated: NOT_THERE,
     fake_hub.silent: STALLED,
-}  # fmt: skip
+}
 IN_A_FILE = FAULTS | {fake_hub.cut: BROKEN}
 
 

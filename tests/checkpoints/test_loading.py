@@ -144,10 +144,16 @@ def test_weights_of_another_shape(folder, tmp_path):
 def test_foreign_code_never_runs(folder, tmp_path, model_type):
     marker = tmp_path / "ran"
     bad = copy(
-        folder, tmp_path / "bad", model_type=model_type,
-        auto_map={"AutoConfig": "foreign.Config", "AutoModel": "foreign.Model",
-                  "AutoModelForMaskedLM": "foreign.Model", "AutoTokenizer": "foreign.Tokenizer"},
-    )  # fmt: skip
+        folder,
+        tmp_path / "bad",
+        model_type=model_type,
+        auto_map={
+            "AutoConfig": "foreign.Config",
+            "AutoModel": "foreign.Model",
+            "AutoModelForMaskedLM": "foreign.Model",
+            "AutoTokenizer": "foreign.Tokenizer",
+        },
+    )
     (bad / "foreign.py").write_text(f"open({str(marker)!r}, 'w')\nConfig = Model = Tokenizer = 0\n")
     path = bad / "tokenizer_config.json"
     named = {"auto_map": {"AutoTokenizer": ["foreign.Tokenizer", None]}}
@@ -174,11 +180,18 @@ def test_one_stack_that_is_said_to_be_two(folders, tmp_path, base):
 
 @pytest.mark.parametrize(
     "claim",
-    [{"text_config": {"a": 1}}, {"text_config": {"model_type": "llama"}}, {"id2label": 5},
-     {"hidden_size": [5]}, {"return_dict": False}, {"chunk_size_feed_forward": 7},
-     {"quantization_config": 5}, {"num_attention_heads": 0}],
+    [
+        {"text_config": {"a": 1}},
+        {"text_config": {"model_type": "llama"}},
+        {"id2label": 5},
+        {"hidden_size": [5]},
+        {"return_dict": False},
+        {"chunk_size_feed_forward": 7},
+        {"quantization_config": 5},
+        {"num_attention_heads": 0},
+    ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("base", ["bert", "gpt2"])
 def test_whatever_a_config_makes_the_libraries_raise_is_ours(folders, tmp_path, base, claim):
     odd = str(copy(folders[base], tmp_path / "odd", **claim))

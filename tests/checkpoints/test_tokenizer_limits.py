@@ -46,16 +46,27 @@ def test_rules_that_multiply_each_other_are_refused(folder, tmp_path):
 
 @pytest.mark.parametrize(
     "parts",
-    [dict(normalizer={"type": "Prepend", "prepend": "x" * 1_000_000}),
-     dict(normalizer=replace("a", "b" * 1000)),
-     dict(normalizer={"type": "Replace", "pattern": {"Regex": "(?=a)"}, "content": "b" * 1000}),
-     dict(normalizer={"type": "Sequence", "normalizers": [
-         {"type": "Sequence", "normalizers": [replace("a", "a" * 20)]}, replace("a", "a" * 20)]}),
-     dict(normalizer=replace("a", "a" * 20), pre_tokenizer={
-         "type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 5}),
-     dict(decoder={"type": "Sequence", "decoders": [replace("a", "a" * 20)] * 2})],
+    [
+        dict(normalizer={"type": "Prepend", "prepend": "x" * 1_000_000}),
+        dict(normalizer=replace("a", "b" * 1000)),
+        dict(normalizer={"type": "Replace", "pattern": {"Regex": "(?=a)"}, "content": "b" * 1000}),
+        dict(
+            normalizer={
+                "type": "Sequence",
+                "normalizers": [
+                    {"type": "Sequence", "normalizers": [replace("a", "a" * 20)]},
+                    replace("a", "a" * 20),
+                ],
+            }
+        ),
+        dict(
+            normalizer=replace("a", "a" * 20),
+            pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 5},
+        ),
+        dict(decoder={"type": "Sequence", "decoders": [replace("a", "a" * 20)] * 2}),
+    ],
     ids=lambda parts: str(parts)[:70],
-)  # fmt: skip
+)
 def test_further_rules_that_lengthen_a_text(folder, tmp_path, parts):
     with pytest.raises(UnsafeCheckpointError, match="more than 100 times longer"):
         check_written(change(folder, tmp_path / "bad", **parts))
@@ -86,8 +97,14 @@ def test_what_is_built_is_looked_at_whatever_file_it_came_from():
     ids=str,
 )  # fmt: skip
 def test_growth_bounds_what_the_rule_does(rule, text):
-    whole = json.dumps({"version": "1.0", "model": {"type": "WordLevel", "vocab": {"[UNK]": 0},
-                        "unk_token": "[UNK]"}, "added_tokens": [], "normalizer": rule})  # fmt: skip
+    whole = json.dumps(
+        {
+            "version": "1.0",
+            "model": {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"},
+            "added_tokens": [],
+            "normalizer": rule,
+        }
+    )
     from tokenizers import Tokenizer
 
     grown = Tokenizer.from_str(whole).normalizer.normalize_str(text)

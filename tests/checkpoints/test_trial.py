@@ -36,9 +36,14 @@ def limit(monkeypatch, **limits: int) -> None:
 def endless(folder: Path, to: Path) -> Path:
     """GPT-Neo writes out a list of all layers while its config is read: here, of a trillion."""
     return copy(
-        folder, to, model_type="gpt_neo", attention_types=[[["global"], 10**12]],
-        num_layers=3, num_heads=5, classifier_dropout=0.1,
-    )  # fmt: skip
+        folder,
+        to,
+        model_type="gpt_neo",
+        attention_types=[[["global"], 10**12]],
+        num_layers=3,
+        num_heads=5,
+        classifier_dropout=0.1,
+    )
 
 
 def test_memory_without_end_is_stopped(folder, tmp_path, monkeypatch):
@@ -59,8 +64,12 @@ def test_time_without_end_is_stopped(folder, tmp_path, monkeypatch):
 
 def test_a_pattern_that_panics_is_a_broken_checkpoint(folder, tmp_path):
     path = copy(folder, tmp_path / "bad") / "tokenizer.json"
-    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated",
-             "invert": False}  # fmt: skip
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": "(a+)+$"},
+        "behavior": "Isolated",
+        "invert": False,
+    }
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pre_tokenizer": split}))
     with pytest.raises(BrokenCheckpointError, match=r"crashes the libraries.*retry-limit"):
         mv.load(str(path.parent))
@@ -152,6 +161,9 @@ def test_it_works_without_standard_streams_and_from_a_script_without_a_guard(fol
     package = str(Path(mv.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-P", "-c", SCRIPT, str(folder)],
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": package}, timeout=110, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": package},
+        timeout=110,
+        check=False,
+    )
     assert done.returncode == 40 + LAYERS

@@ -43,8 +43,21 @@ def test_it_is_the_same_architecture_with_other_weights(model):
     matrices = [name for name, w in mine.items() if w.ndim > 1]
     assert matrices and not any(torch.equal(mine[name], theirs[name]) for name in matrices)
     assert type(untrained.network) is type(model.network)
-    for name in ("family", "parts", "backend", "n_layers", "n_heads", "n_kv_heads", "d_head",
-                 "d_model", "n_ctx", "d_vocab", "causal", "device", "dtype"):  # fmt: skip
+    for name in (
+        "family",
+        "parts",
+        "backend",
+        "n_layers",
+        "n_heads",
+        "n_kv_heads",
+        "d_head",
+        "d_model",
+        "n_ctx",
+        "d_vocab",
+        "causal",
+        "device",
+        "dtype",
+    ):
         assert getattr(untrained, name) == getattr(model, name), name
     assert untrained.tokenizer is model.tokenizer
     assert untrained.name == f"{model.name} (random weights)" and "seed 0" in untrained.notes[0]

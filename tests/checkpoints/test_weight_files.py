@@ -25,10 +25,14 @@ def test_truncated_weights(folder, tmp_path, cut):
 
 @pytest.mark.parametrize(
     "content",
-    [b"garbage" * 1000, struct.pack("<Q", 2**63) + b"{}", pickle.dumps({"a": 1}),
-     struct.pack("<Q", 2**25) + b"{}".ljust(2**25)],
+    [
+        b"garbage" * 1000,
+        struct.pack("<Q", 2**63) + b"{}",
+        pickle.dumps({"a": 1}),
+        struct.pack("<Q", 2**25) + b"{}".ljust(2**25),
+    ],
     ids=["garbage", "huge header", "renamed pickle", "header longer than any"],
-)  # fmt: skip
+)
 def test_weights_that_are_no_safetensors(folder, tmp_path, content):
     bad = copy(folder, tmp_path / "bad")
     (bad / "model.safetensors").write_bytes(content)

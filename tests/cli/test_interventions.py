@@ -34,8 +34,18 @@ def file(tmp_path):
 
 
 def test_ablate_prints_what_the_library_finds(model) -> None:
-    done = run("ablate", TEXT, "--heads", "3.7,2.1", "--target", "Mary", "--against", "John",
-               "--format", "json")  # fmt: skip
+    done = run(
+        "ablate",
+        TEXT,
+        "--heads",
+        "3.7,2.1",
+        "--target",
+        "Mary",
+        "--against",
+        "John",
+        "--format",
+        "json",
+    )
     assert done.exit_code == 0, done.output
     shown = json.loads(done.stdout)
     found = mv.ablate(model, TEXT, [(3, 7), (2, 1)], target="Mary", against="John")
@@ -49,9 +59,15 @@ def test_ablate_prints_what_the_library_finds(model) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--how", "scale", "--factor", "0.5"), ("--how", "uniform"), ("--how", "mean"),
-                ("--how", "patch_z", "--source", TEXT), ("--position", "3", "--top", "2")],
-)  # fmt: skip
+    "options",
+    [
+        ("--how", "scale", "--factor", "0.5"),
+        ("--how", "uniform"),
+        ("--how", "mean"),
+        ("--how", "patch_z", "--source", TEXT),
+        ("--position", "3", "--top", "2"),
+    ],
+)
 def test_every_way_of_changing_a_head(options) -> None:
     done = run("ablate", TEXT, "--heads", "0.0", *options)
     assert done.exit_code == 0 and "kl_nats" in done.stdout, done.output
@@ -80,8 +96,20 @@ def test_importance_of_texts_in_a_file(model, file) -> None:
 
 def test_prune_follows_the_loss(model, file, tmp_path) -> None:
     out = tmp_path / "curve.csv"
-    done = run("prune", str(file), "--order", "random", "--order", "ablation", "--steps", "2",
-               "--seeds", "2", "--out", str(out))  # fmt: skip
+    done = run(
+        "prune",
+        str(file),
+        "--order",
+        "random",
+        "--order",
+        "ablation",
+        "--steps",
+        "2",
+        "--seeds",
+        "2",
+        "--out",
+        str(out),
+    )
     assert done.exit_code == 0 and "wrote" in done.stderr, done.output
     table = pd.read_csv(out)
     want = pruning_curve(model, TEXTS, "ablation", steps=2).loss.tolist()

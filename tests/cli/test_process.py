@@ -29,8 +29,13 @@ def test_help_and_version_do_not_wait_for_torch():
         "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
     )
     for how in ("--help", "--version"):
-        subprocess.run([sys.executable, "-c", code.replace("HOW", how)], check=True, timeout=300,
-                       stdout=subprocess.DEVNULL, cwd=ROOT)  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-c", code.replace("HOW", how)],
+            check=True,
+            timeout=300,
+            stdout=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
 
 
 @pytest.mark.parametrize(
@@ -53,8 +58,13 @@ def test_what_cannot_be_run_is_refused_before_torch_is_loaded(arguments):
         "try: main()\nexcept SystemExit as end: assert end.code == 2, end\n"
         "assert not {'torch', 'transformers', 'pandas', 'plotly'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True,
-                          timeout=50, cwd=ROOT, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        timeout=50,
+        cwd=ROOT,
+        text=True,
+    )
     assert done.returncode == 0 and done.stderr.startswith("error: "), done.stderr
     assert done.stderr.count("\n") == 1 and done.stdout == ""
 

@@ -9,8 +9,16 @@ LAYERS, HEADS, N, KEYS = 2, 3, 7, 11
 def random_pattern(
     query: int = N, key: int | None = None, causal: bool = False, seed: int = 13
 ) -> Tensor:
-    raw = torch.randn(LAYERS, HEADS, query, query if key is None else key,
-                      generator=torch.Generator().manual_seed(seed)) * 2  # fmt: skip
+    raw = (
+        torch.randn(
+            LAYERS,
+            HEADS,
+            query,
+            query if key is None else key,
+            generator=torch.Generator().manual_seed(seed),
+        )
+        * 2
+    )
     if causal:
         raw = raw.masked_fill(torch.ones(raw.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
     return raw.softmax(-1)

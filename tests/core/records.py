@@ -10,10 +10,15 @@ LAYERS, HEADS, TOKENS, D_HEAD, D_KEY, D_MODEL, D_VALUE = 2, 3, 5, 7, 11, 13, 17
 def tokens_of(*words: int | None, segments: tuple[int, ...] = ()) -> tuple[Token, ...]:
     """Tokens t0, t1 ... that belong to these words; None is a special token."""
     return tuple(
-        Token(f"t{i}", 10 + i, word=word, is_special=word is None,
-              segment=segments[i] if segments else 0)
+        Token(
+            f"t{i}",
+            10 + i,
+            word=word,
+            is_special=word is None,
+            segment=segments[i] if segments else 0,
+        )
         for i, word in enumerate(words)
-    )  # fmt: skip
+    )
 
 
 def make(**changes) -> AttentionRecord:
@@ -26,8 +31,10 @@ def make(**changes) -> AttentionRecord:
     fields = dict(
         pattern=draw(LAYERS, HEADS, TOKENS, TOKENS).softmax(-1),
         tokens=(
-            Token("[CLS]", 2, is_special=True), Token("wal", 17, 0, 3, word=0),
-            Token("king", 19, 3, 7, word=0), Token("cats", 23, 8, 12, word=1),
+            Token("[CLS]", 2, is_special=True),
+            Token("wal", 17, 0, 3, word=0),
+            Token("king", 19, 3, 7, word=0),
+            Token("cats", 23, 8, 12, word=1),
             Token("[SEP]", 3, is_special=True),
         ),
         z=draw(LAYERS, HEADS, TOKENS, D_HEAD),
@@ -35,7 +42,9 @@ def make(**changes) -> AttentionRecord:
         key=draw(LAYERS, HEADS, TOKENS, D_KEY),
         scale=(0.5, 0.25),
         W_O=tuple(draw(HEADS, D_HEAD, D_MODEL) for _ in range(LAYERS)),
-        model="m", family="f", text="Walking cats",
+        model="m",
+        family="f",
+        text="Walking cats",
         value=draw(LAYERS, HEADS, TOKENS, D_VALUE),
-    )  # fmt: skip
+    )
     return AttentionRecord(**(fields | changes))

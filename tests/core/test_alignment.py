@@ -40,8 +40,10 @@ def test_by_hand(a: str, b: str, pairs: list[tuple[int | None, int | None]]) -> 
 
 def test_case() -> None:
     assert align(["The", "Straße"], ["a", "the", "STRASSE"], ignore_case=True) == [
-        (None, 0), (0, 1), (1, 2),
-    ]  # fmt: skip
+        (None, 0),
+        (0, 1),
+        (1, 2),
+    ]
     # As they are written, no two are the same, and replacing two and adding one is shortest.
     assert align(["The", "Straße"], ["a", "the", "STRASSE"]) == [(0, 0), (1, 1), (None, 2)]
 

@@ -255,9 +255,15 @@ def test_any_shape_obeys_the_laws(
 ) -> None:
     heads = kv_heads * group
     q, k, v = qkv(
-        *batch, heads=heads, kv_heads=kv_heads, query=query, key=key, width=width,
-        value_width=value_width, seed=seed,
-    )  # fmt: skip
+        *batch,
+        heads=heads,
+        kv_heads=kv_heads,
+        query=query,
+        key=key,
+        width=width,
+        value_width=value_width,
+        seed=seed,
+    )
     mask = None if kept is None else torch.rand(query, key) < kept
     got, pattern = attention(q, k, v, mask, causal=causal)
     fused, _ = attention(q, k, v, mask, causal=causal, need_pattern=False)

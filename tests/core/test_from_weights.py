@@ -15,9 +15,12 @@ WORDS = ["the", "cat", "saw", "the", "dog", "run", "."]
 @pytest.fixture(scope="module")
 def bert() -> transformers.BertModel:
     sizes = transformers.BertConfig(
-        hidden_size=24, num_hidden_layers=3, num_attention_heads=4, vocab_size=50,
+        hidden_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        vocab_size=50,
         attn_implementation="eager",
-    )  # fmt: skip
+    )
     return transformers.BertModel(sizes).eval()
 
 
@@ -49,9 +52,18 @@ def test_what_transformers_gives_is_a_record(bert):
         lambda p: [layer[None].bfloat16() for layer in p],
         lambda p: p.clone().requires_grad_(),
     ],
-    ids=["tuple of batches", "list", "one tensor", "numpy", "numpy layers", "float64", "float16",
-         "bfloat16", "with a gradient"],
-)  # fmt: skip
+    ids=[
+        "tuple of batches",
+        "list",
+        "one tensor",
+        "numpy",
+        "numpy layers",
+        "float64",
+        "float16",
+        "bfloat16",
+        "with a gradient",
+    ],
+)
 def test_every_form_of_the_same_weights(given):
     pattern = random_pattern()
     record = mv.record(given(pattern), WORDS)

@@ -206,7 +206,7 @@ WRONG: dict[str, tuple[type[MhaVizError], str, Callable[[], object]]] = {
     "width": (ShapeError, "layer 0", lambda: layers.variance_statement(random_z(), weights(7))),
     "kind": (DTypeError, "int64", lambda: layers.coverage(random_z().long(), weights())),
     "pattern": (ShapeError, "none empty", lambda: layers.capacity(random_pattern()[..., :0])),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("error", "words", "call"), WRONG.values(), ids=WRONG.keys())

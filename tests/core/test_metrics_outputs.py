@@ -178,11 +178,15 @@ WRONG: dict[str, tuple[type[MhaVizError], str, Tensor, Weights]] = {
     "empty": (ShapeError, "none empty", random_z()[..., :0, :], weights()),
     "integers": (DTypeError, "z must be floating point.*int64", random_z().long(), weights()),
     "layers": (ShapeError, "2 layers.*1", random_z(), weights()[:1]),
-    "heads": (ShapeError, r"layer 1.*\(3, 5, d_model\).*\(2, 5, 17\)",
-              random_z(), (weights()[0], weights()[1][:2])),
+    "heads": (
+        ShapeError,
+        r"layer 1.*\(3, 5, d_model\).*\(2, 5, 17\)",
+        random_z(),
+        (weights()[0], weights()[1][:2]),
+    ),
     "width": (ShapeError, r"layer 0.*\(3, 7, 17\)", random_z(), weights(7)),
     "kind": (DTypeError, "layer 0.*int64", random_z(), tuple(w.long() for w in weights())),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

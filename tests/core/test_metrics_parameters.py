@@ -275,9 +275,10 @@ def test_every_number_stays_in_its_range(d_model, d_head, low_rank, seed):
     for row in parameter_rows.ROWS:
         layers = list(weights)
         arguments = {
-            "product_cosine": (layers, layers), "product_overlap": (layers, layers),
+            "product_cosine": (layers, layers),
+            "product_overlap": (layers, layers),
             "diversity": (weights[0],),
-        }  # fmt: skip
+        }
         got = row.function(*arguments.get(row.key, (layers,)))
         good = got[~got.isnan()]
         assert ((row.range[0] <= good) & (good <= row.range[1])).all(), row.key

@@ -13,9 +13,10 @@ from mha_viz.errors import ArgumentError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
 
 PATTERN_METRICS = [
-    key for key, metric in metrics.METRICS.items()
+    key
+    for key, metric in metrics.METRICS.items()
     if metric.of == "head" and "outputs" not in metric.needs
-]  # fmt: skip
+]
 
 
 def applied(pattern: Tensor, **extra: object) -> dict[str, Tensor]:
@@ -117,9 +118,11 @@ def test_every_number_stays_in_its_range(
     fits = {"period": 3} if n >= 6 else {"period": None}
     table = applied(pattern, causal=causal, **fits)
     largest = {
-        "entropy": math.log(n), "mutual_information": math.log(min(query, n)), "keys_for_mass": n,
+        "entropy": math.log(n),
+        "mutual_information": math.log(min(query, n)),
+        "keys_for_mass": n,
         "distance": n - 1,
-    }  # fmt: skip
+    }
     for name, values in table.items():
         low, high = metrics.METRICS[name].range
         high = largest[name] if high is None else high

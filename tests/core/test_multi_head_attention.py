@@ -109,10 +109,15 @@ def test_shapes_and_names() -> None:
     mha = MultiHeadAttention(D_MODEL, 6, n_kv_heads=2, d_head=7, d_value=13)
     shapes = {name: tuple(parameter.shape) for name, parameter in mha.named_parameters()}
     assert shapes == {
-        "W_Q": (6, D_MODEL, 7), "W_K": (2, D_MODEL, 7), "W_V": (2, D_MODEL, 13),
+        "W_Q": (6, D_MODEL, 7),
+        "W_K": (2, D_MODEL, 7),
+        "W_V": (2, D_MODEL, 13),
         "W_O": (6, 13, D_MODEL),
-        "b_Q": (6, 7), "b_K": (2, 7), "b_V": (2, 13), "b_O": (D_MODEL,),
-    }  # fmt: skip
+        "b_Q": (6, 7),
+        "b_K": (2, 7),
+        "b_V": (2, 13),
+        "b_O": (D_MODEL,),
+    }
     assert (mha.d_model, mha.n_heads, mha.n_kv_heads, mha.d_head) == (D_MODEL, 6, 2, 7)
     out = mha(tokens(), tokens(KEY))
     assert out.output.shape == (BATCH, QUERY, D_MODEL)
@@ -185,10 +190,14 @@ def test_it_learns() -> None:
 def parts() -> dict[str, Tensor]:
     torch.manual_seed(43)
     return {
-        "W_Q": torch.randn(6, D_MODEL, 7), "W_K": torch.randn(2, D_MODEL, 7),
-        "W_V": torch.randn(2, D_MODEL, 13), "W_O": torch.randn(6, 13, D_MODEL),
-        "b_Q": torch.randn(6, 7), "b_V": torch.randn(2, 13), "b_O": torch.randn(D_MODEL),
-    }  # fmt: skip
+        "W_Q": torch.randn(6, D_MODEL, 7),
+        "W_K": torch.randn(2, D_MODEL, 7),
+        "W_V": torch.randn(2, D_MODEL, 13),
+        "W_O": torch.randn(6, 13, D_MODEL),
+        "b_Q": torch.randn(6, 7),
+        "b_V": torch.randn(2, 13),
+        "b_O": torch.randn(D_MODEL),
+    }
 
 
 class LoadedModel:

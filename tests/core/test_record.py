@@ -116,10 +116,16 @@ def weights(**at: float) -> torch.Tensor:
 
 @pytest.mark.parametrize(
     "pattern",
-    [weights(_00=float("nan")), weights(_11=float("inf")), weights(_10=-float("inf")),
-     weights(_01=-0.01), weights(_01=1.1, _00=0.0), weights(_10=0.9)],
+    [
+        weights(_00=float("nan")),
+        weights(_11=float("inf")),
+        weights(_10=-float("inf")),
+        weights(_01=-0.01),
+        weights(_01=1.1, _00=0.0),
+        weights(_10=0.9),
+    ],
     ids=["NaN", "infinity", "minus infinity", "negative", "above 1", "row sum above 1"],
-)  # fmt: skip
+)
 def test_numbers_that_are_no_weights(pattern):
     with pytest.raises(RecordError, match="must hold attention weights"):
         AttentionRecord(pattern, tokens_of(0, 1))

@@ -27,8 +27,11 @@ def test_a_record_comes_back_from_its_file_as_it_was(tmp_path):
             Token(text, i, i, i + 1, word=i)
             for i, text in enumerate(["naïve", "👍 1/4", "<b>", "\u202e", "日本"])
         ),
-        text='ü"\\\n\u2028', text_pair="👩‍👩‍👧", causal=True, notes=("cut ✂",),
-    ).without_first()  # fmt: skip
+        text='ü"\\\n\u2028',
+        text_pair="👩‍👩‍👧",
+        causal=True,
+        notes=("cut ✂",),
+    ).without_first()
     path = record.save(tmp_path / "new" / "folder" / "r.safetensors")
     back = AttentionRecord.load(path)
     assert back == record
@@ -102,8 +105,10 @@ class Bomb:
 
 
 def test_a_renamed_pickle_is_not_run(tmp_path):
-    for path, write in (("a", lambda f: pickle.dump(Bomb(tmp_path), f)),
-                        ("b", lambda f: torch.save(Bomb(tmp_path), f))):  # fmt: skip
+    for path, write in (
+        ("a", lambda f: pickle.dump(Bomb(tmp_path), f)),
+        ("b", lambda f: torch.save(Bomb(tmp_path), f)),
+    ):
         with (tmp_path / path).open("wb") as file:
             write(file)
         with pytest.raises(RecordError, match="cannot be read as a record"):
@@ -138,23 +143,36 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
 
 @pytest.mark.parametrize(
     "changes",
-    [dict(drop="tokens"), dict(drop="notes"), dict(tokens=[]), dict(tokens="abcde"),
-     dict(tokens=[["a"]] * 5), dict(tokens=[[7, 7, None, None, None, False, 0]] * 5),
-     dict(tokens=[["a", "7", None, None, None, False, 0]] * 5),
-     dict(tokens=[["a", 7, "0", None, None, False, 0]] * 5),
-     dict(tokens=[["a", 7, None, None, None, 1, 0]] * 5),
-     dict(tokens=[["\ud800", 7, None, None, None, False, 0]] * 5),
-     dict(text=7), dict(text=None), dict(text_pair=["x"]), dict(causal="yes"), dict(model={}),
-     dict(scale=["x", "y"]), dict(scale=[1.0]), dict(notes="cut"), dict(notes=[7]),
-     dict(tensors={"pattern": torch.full((LAYERS, HEADS, TOKENS, TOKENS), 0.5)}),
-     dict(tensors={"pattern": torch.zeros(LAYERS, HEADS, TOKENS, TOKENS, dtype=torch.int64)}),
-     dict(tensors={"z": torch.zeros(LAYERS)}),
-     dict(tensors={"z": torch.zeros(LAYERS + 1, HEADS, TOKENS, D_HEAD)}),
-     dict(scale=[1.0] * (LAYERS + 1)),
-     dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
-     dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)})],
+    [
+        dict(drop="tokens"),
+        dict(drop="notes"),
+        dict(tokens=[]),
+        dict(tokens="abcde"),
+        dict(tokens=[["a"]] * 5),
+        dict(tokens=[[7, 7, None, None, None, False, 0]] * 5),
+        dict(tokens=[["a", "7", None, None, None, False, 0]] * 5),
+        dict(tokens=[["a", 7, "0", None, None, False, 0]] * 5),
+        dict(tokens=[["a", 7, None, None, None, 1, 0]] * 5),
+        dict(tokens=[["\ud800", 7, None, None, None, False, 0]] * 5),
+        dict(text=7),
+        dict(text=None),
+        dict(text_pair=["x"]),
+        dict(causal="yes"),
+        dict(model={}),
+        dict(scale=["x", "y"]),
+        dict(scale=[1.0]),
+        dict(notes="cut"),
+        dict(notes=[7]),
+        dict(tensors={"pattern": torch.full((LAYERS, HEADS, TOKENS, TOKENS), 0.5)}),
+        dict(tensors={"pattern": torch.zeros(LAYERS, HEADS, TOKENS, TOKENS, dtype=torch.int64)}),
+        dict(tensors={"z": torch.zeros(LAYERS)}),
+        dict(tensors={"z": torch.zeros(LAYERS + 1, HEADS, TOKENS, D_HEAD)}),
+        dict(scale=[1.0] * (LAYERS + 1)),
+        dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
+        dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)}),
+    ],
     ids=lambda changes: str(changes)[:60],
-)  # fmt: skip
+)
 def test_a_forged_file_is_refused(tmp_path, changes, as_users_have_it):
     assert AttentionRecord.load(forged(tmp_path / "good")).labels == make().labels
     with pytest.raises(RecordError):

@@ -67,8 +67,10 @@ def test_special_tokens_and_segments_keep_words_apart():
 def test_cross_attention_merges_each_axis_by_its_own_words():
     record = AttentionRecord(
         torch.tensor([[[[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]]]),
-        tokens_of(0, 0), tokens_of(0, 1, 1), part="cross",
-    )  # fmt: skip
+        tokens_of(0, 0),
+        tokens_of(0, 1, 1),
+        part="cross",
+    )
     merged = record.merge_words()
     assert close(merged.pattern[0, 0], [[0.3, 0.7]])
     assert (len(merged.tokens), len(merged.key_tokens)) == (1, 2)
@@ -154,10 +156,13 @@ def test_a_query_that_saw_nothing_lost_nothing():
 def test_the_keys_of_cross_attention_lose_their_own():
     record = AttentionRecord(
         torch.tensor([[[[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]]]]),
-        tokens_of(0, 1), tokens_of(0, None, 1), part="cross",
-        query=torch.zeros(1, 1, 2, 1), key=torch.arange(3.0).reshape(1, 1, 3, 1),
+        tokens_of(0, 1),
+        tokens_of(0, None, 1),
+        part="cross",
+        query=torch.zeros(1, 1, 2, 1),
+        key=torch.arange(3.0).reshape(1, 1, 3, 1),
         value=torch.arange(6.0).reshape(1, 1, 3, 2),
-    )  # fmt: skip
+    )
     kept = record.without_special(renormalize=False)
     assert close(kept.pattern[0, 0], [[0.2, 0.5], [0.4, 0.2]])
     assert close(kept.removed_mass, [[0.35]])

@@ -174,8 +174,13 @@ def test_nearest_twins() -> None:
     table = nearest_twins(distance, 3)
     assert table.columns.tolist() == ["layer", "head", "twin_layer", "twin_head", "distance"]
     assert list(zip(table["layer"], table["head"], strict=True)) == [
-        (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2),
-    ]  # fmt: skip
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (1, 2),
+    ]
     assert table["twin_layer"].isna().tolist() == [False, False, True, False, False, False]
     assert table["distance"].tolist() == pytest.approx([1, 7.5, np.nan, 1, 20, 1.5], nan_ok=True)
     twins = (3 * table["twin_layer"] + table["twin_head"]).dropna().tolist()

@@ -19,8 +19,10 @@ CONFIGS = {
     "t5": FAMILIES["t5"][0],
 }
 HEADED = {
-    "bert": tf.BertForMaskedLM, "gpt2": tf.GPT2LMHeadModel, "t5": tf.T5ForConditionalGeneration
-}  # fmt: skip
+    "bert": tf.BertForMaskedLM,
+    "gpt2": tf.GPT2LMHeadModel,
+    "t5": tf.T5ForConditionalGeneration,
+}
 
 
 def network_in_memory(name: str, built: str | None, headed: bool = False) -> tf.PreTrainedModel:
@@ -105,9 +107,13 @@ def test_a_refused_network_keeps_the_attention_that_it_had(monkeypatch):
 
 def test_a_family_on_its_own_agrees_with_no_word_on_the_terminal(capfd):
     config = tf.DebertaV2Config(
-        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=HEADS,
-        intermediate_size=37, max_position_embeddings=N_CTX,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        hidden_size=20,
+        num_hidden_layers=2,
+        num_attention_heads=HEADS,
+        intermediate_size=37,
+        max_position_embeddings=N_CTX,
+    )
     network = spread(tf.DebertaV2Model(config))
     assert mv.AttentionModel(network, tokenizer(pairs=True), name="mine").backend == "eager"
     assert "does not support" not in capfd.readouterr().err

@@ -31,55 +31,105 @@ def small_tokenizer(template: bool) -> tf.PreTrainedTokenizerFast:
             special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
         )
     return tf.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]", model_max_length=61,
-    )  # fmt: skip
+        tokenizer_object=tokenizer,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_max_length=61,
+    )
 
 
 BERT_LIKE = dict(
-    vocab_size=VOCABULARY, hidden_size=HEADS * D_HEAD, num_hidden_layers=LAYERS,
-    num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=67, pad_token_id=0,
-)  # fmt: skip
+    vocab_size=VOCABULARY,
+    hidden_size=HEADS * D_HEAD,
+    num_hidden_layers=LAYERS,
+    num_attention_heads=HEADS,
+    intermediate_size=37,
+    max_position_embeddings=67,
+    pad_token_id=0,
+)
 GPT_LIKE = dict(vocab_size=VOCABULARY, bos_token_id=2, eos_token_id=3, pad_token_id=0)
 LLAMA_LIKE = dict(
-    BERT_LIKE, num_attention_heads=6, num_key_value_heads=3, hidden_size=6 * D_HEAD,
-    head_dim=D_HEAD, bos_token_id=2, eos_token_id=3,
-)  # fmt: skip
+    BERT_LIKE,
+    num_attention_heads=6,
+    num_key_value_heads=3,
+    hidden_size=6 * D_HEAD,
+    head_dim=D_HEAD,
+    bos_token_id=2,
+    eos_token_id=3,
+)
 SINGLE = {
     "bert": tf.BertConfig(**BERT_LIKE),
     "roberta": tf.RobertaConfig(**BERT_LIKE, bos_token_id=2, eos_token_id=3),
     "distilbert": tf.DistilBertConfig(
-        vocab_size=VOCABULARY, dim=HEADS * D_HEAD, n_layers=LAYERS, n_heads=HEADS, hidden_dim=37,
-        max_position_embeddings=67, pad_token_id=0,
+        vocab_size=VOCABULARY,
+        dim=HEADS * D_HEAD,
+        n_layers=LAYERS,
+        n_heads=HEADS,
+        hidden_dim=37,
+        max_position_embeddings=67,
+        pad_token_id=0,
     ),
     "albert": tf.AlbertConfig(**BERT_LIKE, embedding_size=11),
     "electra": tf.ElectraConfig(**BERT_LIKE, embedding_size=11),
     "mpnet": tf.MPNetConfig(**{**BERT_LIKE, "pad_token_id": 1}),
     "deberta-v2": tf.DebertaV2Config(
-        **BERT_LIKE, relative_attention=True, pos_att_type="p2c|c2p", max_relative_positions=17,
+        **BERT_LIKE,
+        relative_attention=True,
+        pos_att_type="p2c|c2p",
+        max_relative_positions=17,
     ),
     "modernbert": tf.ModernBertConfig(
-        **BERT_LIKE, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3,
-        local_attention=6, global_attn_every_n_layers=2,
+        **BERT_LIKE,
+        bos_token_id=2,
+        cls_token_id=2,
+        eos_token_id=3,
+        sep_token_id=3,
+        local_attention=6,
+        global_attn_every_n_layers=2,
     ),
     "gpt2": tf.GPT2Config(
-        **GPT_LIKE, n_embd=HEADS * D_HEAD, n_layer=LAYERS, n_head=HEADS, n_positions=67,
+        **GPT_LIKE,
+        n_embd=HEADS * D_HEAD,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_positions=67,
     ),
     "gpt2-scaled": tf.GPT2Config(
-        **GPT_LIKE, n_embd=HEADS * D_HEAD, n_layer=LAYERS, n_head=HEADS, n_positions=67,
+        **GPT_LIKE,
+        n_embd=HEADS * D_HEAD,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_positions=67,
         scale_attn_by_inverse_layer_idx=True,
     ),
     "gpt_neo": tf.GPTNeoConfig(
-        **GPT_LIKE, hidden_size=HEADS * D_HEAD, num_layers=4, num_heads=HEADS, window_size=5,
-        attention_types=[[["global", "local"], 2]], max_position_embeddings=67,
+        **GPT_LIKE,
+        hidden_size=HEADS * D_HEAD,
+        num_layers=4,
+        num_heads=HEADS,
+        window_size=5,
+        attention_types=[[["global", "local"], 2]],
+        max_position_embeddings=67,
     ),
     "opt": tf.OPTConfig(
-        **GPT_LIKE, hidden_size=HEADS * D_HEAD, word_embed_proj_dim=HEADS * D_HEAD, ffn_dim=37,
-        num_hidden_layers=LAYERS, num_attention_heads=HEADS, max_position_embeddings=67,
+        **GPT_LIKE,
+        hidden_size=HEADS * D_HEAD,
+        word_embed_proj_dim=HEADS * D_HEAD,
+        ffn_dim=37,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        max_position_embeddings=67,
     ),
     "gpt_neox": tf.GPTNeoXConfig(
-        **GPT_LIKE, hidden_size=HEADS * D_HEAD, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=67,
+        **GPT_LIKE,
+        hidden_size=HEADS * D_HEAD,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=37,
+        max_position_embeddings=67,
         rotary_pct=1.0,
     ),
     "llama": tf.LlamaConfig(**LLAMA_LIKE),
@@ -87,22 +137,48 @@ SINGLE = {
     "qwen3": tf.Qwen3Config(**LLAMA_LIKE),
     "gemma": tf.GemmaConfig(**LLAMA_LIKE),
     "gemma2": tf.Gemma2Config(**LLAMA_LIKE, sliding_window=5, query_pre_attn_scalar=19),
-}  # fmt: skip
+}
 FALLBACK = {"mpnet", "deberta-v2", "gpt_neo"}
-CAUSAL = {"gpt2", "gpt2-scaled", "gpt_neo", "opt", "gpt_neox", "llama", "mistral", "qwen3",
-          "gemma", "gemma2"}  # fmt: skip
+CAUSAL = {
+    "gpt2",
+    "gpt2-scaled",
+    "gpt_neo",
+    "opt",
+    "gpt_neox",
+    "llama",
+    "mistral",
+    "qwen3",
+    "gemma",
+    "gemma2",
+}
 PAIRED = {
     "t5": tf.T5Config(
-        vocab_size=VOCABULARY, d_model=23, d_kv=D_HEAD, d_ff=37, num_layers=LAYERS,
-        num_decoder_layers=2, num_heads=HEADS, decoder_start_token_id=0, pad_token_id=0,
+        vocab_size=VOCABULARY,
+        d_model=23,
+        d_kv=D_HEAD,
+        d_ff=37,
+        num_layers=LAYERS,
+        num_decoder_layers=2,
+        num_heads=HEADS,
+        decoder_start_token_id=0,
+        pad_token_id=0,
     ),
     "bart": tf.BartConfig(
-        vocab_size=VOCABULARY, d_model=HEADS * D_HEAD, encoder_layers=LAYERS, decoder_layers=2,
-        encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=37,
-        decoder_ffn_dim=41, max_position_embeddings=67, pad_token_id=0, bos_token_id=2,
-        eos_token_id=3, decoder_start_token_id=3,
+        vocab_size=VOCABULARY,
+        d_model=HEADS * D_HEAD,
+        encoder_layers=LAYERS,
+        decoder_layers=2,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=37,
+        decoder_ffn_dim=41,
+        max_position_embeddings=67,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
+        decoder_start_token_id=3,
     ),
-}  # fmt: skip
+}
 
 
 def build(config: tf.PreTrainedConfig, name: str) -> AttentionModel:
@@ -233,11 +309,16 @@ def test_encoder_decoder_without_a_target_shows_its_start_token(paired):
 
 
 HEADED = {
-    "bert": tf.BertForMaskedLM, "albert": tf.AlbertForMaskedLM,
-    "deberta-v2": tf.DebertaV2ForMaskedLM, "gpt2": tf.GPT2LMHeadModel,
-    "gpt_neo": tf.GPTNeoForCausalLM, "opt": tf.OPTForCausalLM, "llama": tf.LlamaForCausalLM,
-    "t5": tf.T5ForConditionalGeneration, "bart": tf.BartForConditionalGeneration,
-}  # fmt: skip
+    "bert": tf.BertForMaskedLM,
+    "albert": tf.AlbertForMaskedLM,
+    "deberta-v2": tf.DebertaV2ForMaskedLM,
+    "gpt2": tf.GPT2LMHeadModel,
+    "gpt_neo": tf.GPTNeoForCausalLM,
+    "opt": tf.OPTForCausalLM,
+    "llama": tf.LlamaForCausalLM,
+    "t5": tf.T5ForConditionalGeneration,
+    "bart": tf.BartForConditionalGeneration,
+}
 
 
 @pytest.mark.parametrize("name", HEADED)

@@ -229,18 +229,23 @@ def test_sources_that_do_not_fit():
 def test_reference_means_that_do_not_fit():
     model, wide = build("gpt2"), mv.load("tiny-gpt2")
     with pytest.raises(ArgumentError, match=r"means of self, .*\(4, 8\)"):
-        model.trace(TEXT, intervention=Intervention(
-            [(0, 0)], "mean", reference=reference_means(wide, ["A cat"])
-        ))  # fmt: skip
+        model.trace(
+            TEXT,
+            intervention=Intervention([(0, 0)], "mean", reference=reference_means(wide, ["A cat"])),
+        )
     with pytest.raises(ArgumentError, match="at least one text"):
         reference_means(model, [])
 
 
 def test_a_family_with_attention_of_its_own_says_so():
     config = tf.GPTNeoConfig(
-        vocab_size=len(checkpoints.WORDS), hidden_size=20, num_layers=2, num_heads=5,
-        attention_types=[[["global", "local"], 1]], max_position_embeddings=31,
-    )  # fmt: skip
+        vocab_size=len(checkpoints.WORDS),
+        hidden_size=20,
+        num_layers=2,
+        num_heads=5,
+        attention_types=[[["global", "local"], 1]],
+        max_position_embeddings=31,
+    )
     network = tf.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     model = AttentionModel(network, tokenizer(pairs=False), name="neo")
     assert mv.predict(model, TEXT).entropy > 0

@@ -70,19 +70,27 @@ def test_fused_projections_after_a_norm(models, layer):
     same(layer_activations(model, ELEVEN, layer=layer), expected, 11, 11, HEADS * D_HEAD)
 
 
-@pytest.mark.parametrize(("part", "queries", "keys"), [
-    ("encoder", 11, 11), ("decoder", 13, 13), ("cross", 13, 11),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "queries", "keys"),
+    [
+        ("encoder", 11, 11),
+        ("decoder", 13, 13),
+        ("cross", 13, 11),
+    ],
+)
 def test_the_parts_of_an_encoder_decoder(part, queries, keys):
     model = build("t5")
     stack = model.network.encoder if part == "encoder" else model.network.decoder
     block = stack.block[1].layer[1 if part == "cross" else 0]
     attention = block.EncDecAttention if part == "cross" else block.SelfAttention
     (expected,) = heard(
-        model.network, attention.q, attention.k, attention.o,
+        model.network,
+        attention.q,
+        attention.k,
+        attention.o,
         input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="encoder")),
         decoder_input_ids=ids_of(model.trace(ELEVEN, TWELVE, part="decoder")),
-    )  # fmt: skip
+    )
     found = layer_activations(model, ELEVEN, TWELVE, layer=1, part=part)
     same(found, expected, queries, keys, 23)
     assert torch.equal(found.X, found.Y) == (part != "cross")

@@ -316,8 +316,14 @@ def test_a_family_without_attention_is_refused():
 
 
 def test_a_network_that_takes_no_text_is_refused():
-    config = tf.ViTConfig(hidden_size=10, num_hidden_layers=2, num_attention_heads=5,
-                          intermediate_size=11, image_size=16, patch_size=8)  # fmt: skip
+    config = tf.ViTConfig(
+        hidden_size=10,
+        num_hidden_layers=2,
+        num_attention_heads=5,
+        intermediate_size=11,
+        image_size=16,
+        patch_size=8,
+    )
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION).eval()
     with pytest.raises(AttentionUnavailableError, match="plain text does not run"):
         AttentionModel(network, tokenizer(pairs=False), name="vit")

@@ -12,9 +12,14 @@ from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, save, spread, 
 
 WIDTH = HEADS * D_HEAD + HEADS  # even, as LED's decoder wants it
 BERT_LIKE = dict(
-    vocab_size=len(WORDS), hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=HEADS,
-    intermediate_size=37, max_position_embeddings=2 * N_CTX, pad_token_id=0,
-)  # fmt: skip
+    vocab_size=len(WORDS),
+    hidden_size=WIDTH,
+    num_hidden_layers=2,
+    num_attention_heads=HEADS,
+    intermediate_size=37,
+    max_position_embeddings=2 * N_CTX,
+    pad_token_id=0,
+)
 SAMPLE_TOKENS = 13  # of the text that a backend is chosen by, in this vocabulary
 
 
@@ -24,38 +29,70 @@ def longformer(window: int) -> tf.PreTrainedModel:
 
 def led() -> tf.PreTrainedModel:
     config = tf.LEDConfig(
-        vocab_size=len(WORDS), d_model=WIDTH, encoder_layers=2, decoder_layers=2,
-        encoder_attention_heads=HEADS, decoder_attention_heads=HEADS, encoder_ffn_dim=37,
-        decoder_ffn_dim=41, attention_window=4, max_encoder_position_embeddings=N_CTX,
-        max_decoder_position_embeddings=N_CTX, pad_token_id=0, bos_token_id=2, eos_token_id=3,
+        vocab_size=len(WORDS),
+        d_model=WIDTH,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=HEADS,
+        decoder_attention_heads=HEADS,
+        encoder_ffn_dim=37,
+        decoder_ffn_dim=41,
+        attention_window=4,
+        max_encoder_position_embeddings=N_CTX,
+        max_decoder_position_embeddings=N_CTX,
+        pad_token_id=0,
+        bos_token_id=2,
+        eos_token_id=3,
         decoder_start_token_id=3,
-    )  # fmt: skip
+    )
     return tf.LEDModel(config)
 
 
 def funnel() -> tf.PreTrainedModel:
     config = tf.FunnelConfig(
-        vocab_size=len(WORDS), block_sizes=[1, 1], d_model=WIDTH, n_head=HEADS, d_head=D_HEAD,
+        vocab_size=len(WORDS),
+        block_sizes=[1, 1],
+        d_model=WIDTH,
+        n_head=HEADS,
+        d_head=D_HEAD,
         d_inner=37,
-    )  # fmt: skip
+    )
     return tf.FunnelModel(config)
 
 
 def squeezebert() -> tf.PreTrainedModel:
     groups = dict.fromkeys(
-        ("q_groups", "k_groups", "v_groups", "post_attention_groups", "intermediate_groups",
-         "output_groups"), 1,
-    )  # fmt: skip
+        (
+            "q_groups",
+            "k_groups",
+            "v_groups",
+            "post_attention_groups",
+            "intermediate_groups",
+            "output_groups",
+        ),
+        1,
+    )
     return tf.SqueezeBertModel(tf.SqueezeBertConfig(**BERT_LIKE, embedding_size=WIDTH, **groups))
 
 
 def reformer() -> tf.PreTrainedModel:
     config = tf.ReformerConfig(
-        vocab_size=len(WORDS), hidden_size=WIDTH, num_attention_heads=HEADS, attention_head_size=4,
-        attn_layers=["local", "lsh"], axial_pos_shape=(8, 8), axial_pos_embds_dim=(20, 20),
-        max_position_embeddings=64, local_attn_chunk_length=4, lsh_attn_chunk_length=4,
-        num_buckets=2, feed_forward_size=37, pad_token_id=0, eos_token_id=3, is_decoder=False,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        attention_head_size=4,
+        attn_layers=["local", "lsh"],
+        axial_pos_shape=(8, 8),
+        axial_pos_embds_dim=(20, 20),
+        max_position_embeddings=64,
+        local_attn_chunk_length=4,
+        lsh_attn_chunk_length=4,
+        num_buckets=2,
+        feed_forward_size=37,
+        pad_token_id=0,
+        eos_token_id=3,
+        is_decoder=False,
+    )
     return tf.ReformerModel(config)
 
 

@@ -122,8 +122,13 @@ def test_no_more_steps_than_heads_and_orders_that_are_given(models):
 
 def test_orders_that_are_none(models):
     model = models["bert"]
-    for order in (EVERY[:-1], [*EVERY[:-1], (0, 0)], [*EVERY[:-1], (LAYERS, 0)], [],
-                  [*EVERY[:-1], (LAYERS - 2, HEADS + HEADS - 1)]):  # fmt: skip
+    for order in (
+        EVERY[:-1],
+        [*EVERY[:-1], (0, 0)],
+        [*EVERY[:-1], (LAYERS, 0)],
+        [],
+        [*EVERY[:-1], (LAYERS - 2, HEADS + HEADS - 1)],
+    ):
         with pytest.raises(ArgumentError, match=f"each of the {TOTAL} heads"):
             pruning_curve(model, TEXT, order)
     with pytest.raises(ArgumentError, match="one of ablation, gradient, redundancy, random"):
@@ -253,8 +258,15 @@ def test_the_numbers_of_a_summary(models):
     assert 0 < numbers["compensating"] + numbers["overlapping"] <= 1
     table, pairs = found.table(), found.pair_table()
     assert table.change.tolist() == change.tolist() and len(table) == TOTAL
-    assert list(pairs.columns) == ["layer", "head", "other_layer", "other_head", "change", "apart",
-                                   "extra"]  # fmt: skip
+    assert list(pairs.columns) == [
+        "layer",
+        "head",
+        "other_layer",
+        "other_head",
+        "change",
+        "apart",
+        "extra",
+    ]
     assert pairs.extra.tolist() == pytest.approx((pairs.change - pairs.apart).tolist())
     first = pairs.iloc[0]
     assert (first.layer, first["head"], first.other_layer, first.other_head) == (0, 0, 0, 1)

@@ -37,14 +37,14 @@ def test_the_model_is_causal_and_what_two_plain_layers_are():
     # the first layer by torch's own attention
     residual = F.layer_norm(model.embed[ids] + model.position, (lab.D_MODEL,))
     mha = model.layers[0]
-    q, k, v = (
-        torch.einsum("btd,hde->bhte", residual, w) for w in (mha.W_Q, mha.W_K, mha.W_V)
-    )  # fmt: skip
+    q, k, v = (torch.einsum("btd,hde->bhte", residual, w) for w in (mha.W_Q, mha.W_K, mha.W_V))
     z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     torch.testing.assert_close(
-        torch.einsum("bhte,hed->btd", z, mha.W_O), mha(residual, causal=True).output,
-        atol=1e-5, rtol=1e-4,
-    )  # fmt: skip
+        torch.einsum("bhte,hed->btd", z, mha.W_O),
+        mha(residual, causal=True).output,
+        atol=1e-5,
+        rtol=1e-4,
+    )
 
 
 @pytest.mark.slow

@@ -77,8 +77,9 @@ def test_the_share_is_what_a_loop_counts():
     drawn = torch.randn(texts, n, d, generator=random, dtype=torch.float64).numpy()
     lost = sum(
         any(text[i] @ text[j] > text[i] @ text[i] for j in range(n) if j != i)
-        for text in drawn for i in range(n)
-    )  # fmt: skip
+        for text in drawn
+        for i in range(n)
+    )
     assert shares["Gaussian"][0] == pytest.approx(lost / (n * texts))
 
 

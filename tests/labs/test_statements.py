@@ -45,9 +45,12 @@ def joint_information(A):
 def word(key, low, right, high=None, met=None, sampled=None):
     one = torch.ones(1)
     sides = Sides(
-        low * one, (low if high is None else high) * one, right * one, sampled,
+        low * one,
+        (low if high is None else high) * one,
+        right * one,
+        sampled,
         None if met is None else torch.tensor([met]),
-    )  # fmt: skip
+    )
     return judge(BY_KEY[key], sides)[0]
 
 
@@ -245,10 +248,14 @@ def test_what_is_no_pattern_and_too_few_draws():
 
 def test_failure_is_the_worst_head_of_each_layer():
     found = Robustness(
-        loss=torch.zeros(1), heads=torch.tensor([[0, 0], [0, 1], [2, 0]]),
-        change=torch.tensor([[0.02], [-0.5], [0.004]]), pairs=torch.zeros(1, 2, 2).long(),
-        pair_change=torch.zeros(1, 1), apart=torch.zeros(1, 1), tolerance=0.01,
-    )  # fmt: skip
+        loss=torch.zeros(1),
+        heads=torch.tensor([[0, 0], [0, 1], [2, 0]]),
+        change=torch.tensor([[0.02], [-0.5], [0.004]]),
+        pairs=torch.zeros(1, 2, 2).long(),
+        pair_change=torch.zeros(1, 1),
+        apart=torch.zeros(1, 1),
+        tolerance=0.01,
+    )
     sides = measured.of_loss(found, 3)["failure"]
     assert [v.word for v in judge(BY_KEY["failure"], sides)] == [FAILS, UNDEFINED, HOLDS]
     assert sides.more[measured.HARMED].tolist()[::2] == [0.5, 0.0]

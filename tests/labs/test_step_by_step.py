@@ -133,9 +133,14 @@ def test_shared_layers_are_told_apart():
     from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
 
     config = tf.AlbertConfig(
-        vocab_size=len(WORDS), embedding_size=16, hidden_size=HEADS * D_HEAD, num_hidden_layers=3,
-        num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=N_CTX,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        embedding_size=16,
+        hidden_size=HEADS * D_HEAD,
+        num_hidden_layers=3,
+        num_attention_heads=HEADS,
+        intermediate_size=37,
+        max_position_embeddings=N_CTX,
+    )
     network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
     model = AttentionModel(spread(network), tokenizer(pairs=True), name="albert")
     record = model.trace("the cat sat", keep=EVERYTHING)

@@ -103,9 +103,7 @@ def test_no_linear_map_reads_the_lighter_of_two_values(weight, n_values):
 
 
 def test_an_unequal_mixture_is_no_secret_to_a_reader_that_is_not_linear():
-    mixtures = {
-        tuple(0.6 * np.eye(8)[a] + 0.4 * np.eye(8)[b]) for a, b in np.ndindex(8, 8)
-    }  # fmt: skip
+    mixtures = {tuple(0.6 * np.eye(8)[a] + 0.4 * np.eye(8)[b]) for a, b in np.ndindex(8, 8)}
     assert len(mixtures) == 64
     even = {tuple(0.5 * np.eye(8)[a] + 0.5 * np.eye(8)[b]) for a, b in np.ndindex(8, 8)}
     assert len(even) == 36  # here no reader can know the order

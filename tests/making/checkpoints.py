@@ -23,28 +23,42 @@ def tokenizer(pairs: bool, words: list[str] = WORDS) -> tf.PreTrainedTokenizerFa
     fast.pre_tokenizer = pre_tokenizers.Whitespace()
     if pairs:
         fast.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-        )  # fmt: skip
+        )
     return tf.PreTrainedTokenizerFast(
-        tokenizer_object=fast, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]",
-    )  # fmt: skip
+        tokenizer_object=fast,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
 
 
 def bert() -> tf.PreTrainedModel:
     config = tf.BertConfig(
-        vocab_size=len(WORDS), hidden_size=HEADS * D_HEAD, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, intermediate_size=37, max_position_embeddings=N_CTX,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        hidden_size=HEADS * D_HEAD,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=37,
+        max_position_embeddings=N_CTX,
+    )
     return spread(tf.BertForMaskedLM(config))
 
 
 def gpt2() -> tf.PreTrainedModel:
     config = tf.GPT2Config(
-        vocab_size=len(WORDS), n_embd=HEADS * D_HEAD, n_layer=LAYERS, n_head=HEADS,
-        n_positions=N_CTX, bos_token_id=2, eos_token_id=3,
-    )  # fmt: skip
+        vocab_size=len(WORDS),
+        n_embd=HEADS * D_HEAD,
+        n_layer=LAYERS,
+        n_head=HEADS,
+        n_positions=N_CTX,
+        bos_token_id=2,
+        eos_token_id=3,
+    )
     return spread(tf.GPT2LMHeadModel(config))
 
 

@@ -75,12 +75,28 @@ class Answer(BaseHTTPRequestHandler):
     def right(self) -> None:
         path = unquote(urlsplit(self.path).path)
         if path.startswith(f"/api/models/{NAME}/tree/"):
-            self.json([{"type": "file", "path": file.name, "size": file.stat().st_size,
-                        "oid": _name_of(file)} for file in self.hub.files()])  # fmt: skip
+            self.json(
+                [
+                    {
+                        "type": "file",
+                        "path": file.name,
+                        "size": file.stat().st_size,
+                        "oid": _name_of(file),
+                    }
+                    for file in self.hub.files()
+                ]
+            )
         elif path.startswith(f"/api/models/{NAME}"):
-            self.json({"id": NAME, "sha": COMMIT, "siblings": [
-                {"rfilename": file.name, "size": file.stat().st_size}
-                for file in self.hub.files()]})  # fmt: skip
+            self.json(
+                {
+                    "id": NAME,
+                    "sha": COMMIT,
+                    "siblings": [
+                        {"rfilename": file.name, "size": file.stat().st_size}
+                        for file in self.hub.files()
+                    ],
+                }
+            )
         elif path.startswith(f"/{NAME}/resolve/") and (file := self.file()).is_file():
             self.send(200, file.read_bytes(), etag=_name_of(file))
         else:
@@ -92,14 +108,23 @@ class Answer(BaseHTTPRequestHandler):
     def json(self, answer: Any) -> None:
         self.send(200, json.dumps(answer).encode(), kind="application/json")
 
-    def send(self, status: int, body: bytes, kind: str = "", etag: str = "", error: str = "",
-             length: int | None = None) -> None:  # fmt: skip
+    def send(
+        self,
+        status: int,
+        body: bytes,
+        kind: str = "",
+        etag: str = "",
+        error: str = "",
+        length: int | None = None,
+    ) -> None:
         self.send_response(status)
         headers = {
             "Content-Type": kind or "application/octet-stream",
             "Content-Length": str(len(body) if length is None else length),
-            "X-Repo-Commit": COMMIT, "ETag": etag and f'"{etag}"', "X-Error-Code": error,
-        }  # fmt: skip
+            "X-Repo-Commit": COMMIT,
+            "ETag": etag and f'"{etag}"',
+            "X-Error-Code": error,
+        }
         for name, value in headers.items():
             if value:
                 self.send_header(name, value)

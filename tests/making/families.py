@@ -6,37 +6,59 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
 
-SIZES = dict(vocab_size=len(WORDS), num_hidden_layers=2, intermediate_size=37, pad_token_id=0,
-             max_position_embeddings=N_CTX)  # fmt: skip
+SIZES = dict(
+    vocab_size=len(WORDS),
+    num_hidden_layers=2,
+    intermediate_size=37,
+    pad_token_id=0,
+    max_position_embeddings=N_CTX,
+)
 FAMILIES = {
     "distilbert": (
         tf.DistilBertConfig(
-            vocab_size=len(WORDS), dim=HEADS * D_HEAD, n_layers=2, n_heads=HEADS, hidden_dim=37,
+            vocab_size=len(WORDS),
+            dim=HEADS * D_HEAD,
+            n_layers=2,
+            n_heads=HEADS,
+            hidden_dim=37,
             max_position_embeddings=N_CTX,
         ),
         lambda network, layer: network.transformer.layer[layer].attention.out_lin,
     ),
     "llama": (  # three key heads for six query heads, of a width that is not d_model / n_heads
-        tf.LlamaConfig(**SIZES, num_attention_heads=6, num_key_value_heads=3, hidden_size=30,
-                       head_dim=14),
+        tf.LlamaConfig(
+            **SIZES, num_attention_heads=6, num_key_value_heads=3, hidden_size=30, head_dim=14
+        ),
         lambda network, layer: network.layers[layer].self_attn.o_proj,
     ),
     "opt": (
         tf.OPTConfig(
-            vocab_size=len(WORDS), hidden_size=HEADS * D_HEAD, word_embed_proj_dim=HEADS * D_HEAD,
-            ffn_dim=37, num_hidden_layers=2, num_attention_heads=HEADS, pad_token_id=0,
+            vocab_size=len(WORDS),
+            hidden_size=HEADS * D_HEAD,
+            word_embed_proj_dim=HEADS * D_HEAD,
+            ffn_dim=37,
+            num_hidden_layers=2,
+            num_attention_heads=HEADS,
+            pad_token_id=0,
             max_position_embeddings=N_CTX,
         ),
         lambda network, layer: network.decoder.layers[layer].self_attn.out_proj,
     ),
     "t5": (
         tf.T5Config(
-            vocab_size=len(WORDS), d_model=23, d_kv=D_HEAD, d_ff=37, num_layers=2,
-            num_decoder_layers=3, num_heads=HEADS, decoder_start_token_id=0, pad_token_id=0,
+            vocab_size=len(WORDS),
+            d_model=23,
+            d_kv=D_HEAD,
+            d_ff=37,
+            num_layers=2,
+            num_decoder_layers=3,
+            num_heads=HEADS,
+            decoder_start_token_id=0,
+            pad_token_id=0,
         ),
         lambda network, layer: network.encoder.block[layer].layer[0].SelfAttention.o,
     ),
-}  # fmt: skip
+}
 
 
 def build(name: str) -> AttentionModel:

@@ -87,9 +87,13 @@ def roberta_like() -> Any:
         ("</s>", 1), ("<s>", 0), trim_offsets=True, add_prefix_space=False
     )
     return PreTrainedTokenizerFast(
-        tokenizer_object=model, cls_token="<s>", sep_token="</s>", unk_token="<unk>",
-        pad_token="<pad>", mask_token="<mask>",
-    )  # fmt: skip
+        tokenizer_object=model,
+        cls_token="<s>",
+        sep_token="</s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        mask_token="<mask>",
+    )
 
 
 def llama_like() -> Any:
@@ -154,10 +158,19 @@ def tiny_gpt2() -> Any:
 FAST: dict[str, Callable[[], Any]] = {
     build.__name__: build
     for build in (
-        wordpiece, gpt2_like, roberta_like, llama_like, t5_like,
-        bert_class, gpt2_class, llama_class, t5_class, tiny_bert, tiny_gpt2,
+        wordpiece,
+        gpt2_like,
+        roberta_like,
+        llama_like,
+        t5_like,
+        bert_class,
+        gpt2_class,
+        llama_class,
+        t5_class,
+        tiny_bert,
+        tiny_gpt2,
     )
-}  # fmt: skip
+}
 SLOW: dict[str, Callable[[], Any]] = {"byt5": ByT5Tokenizer, "canine": CanineTokenizer}
 BUILD = FAST | SLOW
 PAIRS = ["wordpiece", "roberta_like", "llama_like", "t5_like", "bert_class", "t5_class", "byt5"]

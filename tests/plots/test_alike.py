@@ -119,10 +119,20 @@ def test_refusals() -> None:
 
 def test_text_stays_text_and_themes_differ() -> None:
     hostile = pair_scatter(
-        X, Y, PAIRS, [HOSTILE] * 15, HOSTILE, HOSTILE, n_heads=5, title=HOSTILE, colour=X,
-        colour_title=HOSTILE, corners=(HOSTILE,) * 4,
-    )  # fmt: skip
+        X,
+        Y,
+        PAIRS,
+        [HOSTILE] * 15,
+        HOSTILE,
+        HOSTILE,
+        n_heads=5,
+        title=HOSTILE,
+        colour=X,
+        colour_title=HOSTILE,
+        corners=(HOSTILE,) * 4,
+    )
     assert is_neutral(hostile)
-    for light, dark in zip(draw(selected=(0, 1)).data, draw(selected=(0, 1), dark=True).data,
-                           strict=True):  # fmt: skip
+    for light, dark in zip(
+        draw(selected=(0, 1)).data, draw(selected=(0, 1), dark=True).data, strict=True
+    ):
         assert light.marker.color != dark.marker.color

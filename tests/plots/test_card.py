@@ -100,9 +100,13 @@ def test_refusals() -> None:
 
 def test_text_stays_text_and_themes_differ() -> None:
     hostile = report_card(
-        VALUES, {"entropy": HOSTILE}, {"entropy": HOSTILE}, (0, 0), title=HOSTILE,
+        VALUES,
+        {"entropy": HOSTILE},
+        {"entropy": HOSTILE},
+        (0, 0),
+        title=HOSTILE,
         baselines={"entropy": {HOSTILE: 1.0}},
-    )  # fmt: skip
+    )
     assert is_neutral(hostile)
     light, dark = (report_card(VALUES, {}, {}, (0, 0), dark=dark) for dark in (False, True))
     assert light.data[1].marker.color != dark.data[1].marker.color

@@ -10,9 +10,15 @@ LINE = {"a": ([1.0, 10.0, 1000.0], [1.0, 100.0, 10.0])}
 @pytest.mark.parametrize(("axis", "place"), [("linear", 100.0), ("log", 2.0)])
 def test_names_stand_at_their_lines_on_both_kinds_of_axis(axis, place):
     figure = curves(
-        LINE, title="t", x_title="x", y_title="y", x_axis=axis, y_axis=axis,
-        levels={"level": 100.0}, moments={"moment": 100.0},
-    )  # fmt: skip
+        LINE,
+        title="t",
+        x_title="x",
+        y_title="y",
+        x_axis=axis,
+        y_axis=axis,
+        levels={"level": 100.0},
+        moments={"moment": 100.0},
+    )
     level, moment = figure.layout.annotations
     assert level.y == pytest.approx(place) and moment.x == pytest.approx(place)
     assert figure.layout.shapes[0].y0 == figure.layout.shapes[1].x0 == 100.0
@@ -20,9 +26,13 @@ def test_names_stand_at_their_lines_on_both_kinds_of_axis(axis, place):
 
 def test_a_logarithmic_y_axis_names_powers_and_callers_add_to_the_layout():
     figure = curves(
-        LINE, title="t", x_title="x", y_title="y", y_axis="log",
+        LINE,
+        title="t",
+        x_title="x",
+        y_title="y",
+        y_axis="log",
         more=dict(xaxis=ticks([1, 1000]), yaxis=dict(dtick=1)),
-    )  # fmt: skip
+    )
     axes = figure.layout
     assert axes.yaxis.exponentformat == "power" and axes.yaxis.type == "log"
     assert axes.yaxis.dtick == 1 and axes.yaxis.title.text == "y"

@@ -97,9 +97,12 @@ def test_signed_changes_are_symmetric() -> None:
 def test_metric_changes_have_scales_of_their_own() -> None:
     nan = float("nan")
     rows = {
-        "entropy": (1.0, 4.0), "reach": (0.5, 0.25), "gone": (nan, 2.0), "signed": (-1.0, 1.0),
+        "entropy": (1.0, 4.0),
+        "reach": (0.5, 0.25),
+        "gone": (nan, 2.0),
+        "signed": (-1.0, 1.0),
         "none": (nan, nan),
-    }  # fmt: skip
+    }
     figure = metric_change(
         rows, units={"entropy": "nats"}, ranges={"reach": (0.0, 1.0)}, names=("one", "two")
     )

@@ -12,9 +12,14 @@ from mha_viz.plots.pair import score_products
 from mha_viz.web import theme
 
 HOSTILE = [
-    "<b>x</b>", "<script>alert(1)</script>", "$\\alpha$", "&lt;", "<a href='x'>y</a>", "a\x00b",
+    "<b>x</b>",
+    "<script>alert(1)</script>",
+    "$\\alpha$",
+    "&lt;",
+    "<a href='x'>y</a>",
+    "a\x00b",
     "%{z}",
-]  # fmt: skip
+]
 
 
 def softmax_rows(*shape: int) -> np.ndarray:

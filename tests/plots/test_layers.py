@@ -40,9 +40,12 @@ def test_the_mean_leaves_out_what_is_not_defined() -> None:
 
 def test_baselines_and_the_chosen_head() -> None:
     figure = by_layer(
-        VALUES, "entropy", "nats", selected=(2, 4),
+        VALUES,
+        "entropy",
+        "nats",
+        selected=(2, 4),
         baselines={"uniform": 1.25, "none": float("nan"), HOSTILE: -0.5},
-    )  # fmt: skip
+    )
     assert len(figure.data) == 5
     uniform, other, chosen = figure.data[2:]
     assert set(uniform.y) == {1.25} and "uniform: 1.25 nats" in uniform.name

@@ -46,8 +46,13 @@ def test_pictures_for_the_browser():
     cells = picture_cells(torch.tensor(colours), "b")
     assert cells.scale == "colours"
     assert cells.numbers == [
-        (0, 1, 2), None, (6, 7, 8), (9, 10, 11), (12, 13, 14), (15, 16, 17),
-    ]  # fmt: skip
+        (0, 1, 2),
+        None,
+        (6, 7, 8),
+        (9, 10, 11),
+        (12, 13, 14),
+        (15, 16, 17),
+    ]
     with pytest.raises(ArgumentError, match="64 x 64"):
         picture_cells(np.zeros((65, 1)), "c")
 

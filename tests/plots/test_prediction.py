@@ -185,8 +185,11 @@ def test_pruning_runs_from_all_heads_to_none() -> None:
     loss = np.array([7.0, 3.0, 2.0])
     figure = pruning_curves(
         {"by ablation": (SHARES, loss), "by gradient": (SHARES, loss + 1)},
-        (SHARES, loss - 0.5, loss + 0.5), 2.0, title="Pruning", band_name="random, 20 draws",
-    )  # fmt: skip
+        (SHARES, loss - 0.5, loss + 0.5),
+        2.0,
+        title="Pruning",
+        band_name="random, 20 draws",
+    )
     low, high, level, first, second = figure.data
     assert list(figure.layout.xaxis.range) == [1.02, -0.02]
     assert list(first.x) == [1, 0.5, 0] and list(first.y) == [2, 3, 7]

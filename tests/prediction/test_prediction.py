@@ -187,9 +187,14 @@ def test_words_are_masked_by_their_number(masked):
 def roberta() -> AttentionModel:
     spoken = make("roberta_like")
     config = tf.RobertaConfig(
-        vocab_size=len(spoken), hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
-        intermediate_size=24, max_position_embeddings=60, pad_token_id=3,
-    )  # fmt: skip
+        vocab_size=len(spoken),
+        hidden_size=20,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=24,
+        max_position_embeddings=60,
+        pad_token_id=3,
+    )
     network = tf.AutoModelForMaskedLM.from_config(config, attn_implementation=IMPLEMENTATION)
     return AttentionModel(spread(network), spoken, name="roberta")
 
@@ -268,8 +273,19 @@ def test_a_head_for_pretraining_predicts_by_its_masked_part():
 # -- labels --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tiny_gpt2", "tiny_bert", "roberta_like", "llama_class",
-                                  "t5_class", "bert_class", "gpt2_like", "byt5"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiny_gpt2",
+        "tiny_bert",
+        "roberta_like",
+        "llama_class",
+        "t5_class",
+        "bert_class",
+        "gpt2_like",
+        "byt5",
+    ],
+)
 def test_labels_have_no_marks(name):
     spoken = make(name)
     special = set(spoken.all_special_ids)

@@ -35,11 +35,13 @@ def test_such_a_panic_is_no_exception(panicking):
 
 @pytest.mark.parametrize(
     "use",
-    [lambda tokenizer: encode(tokenizer, TEXT_OF_Z, max_length=9),
-     lambda tokenizer: id_of(tokenizer, TEXT_OF_Z, spaced=False),
-     lambda tokenizer: label_of(tokenizer, 2)],
+    [
+        lambda tokenizer: encode(tokenizer, TEXT_OF_Z, max_length=9),
+        lambda tokenizer: id_of(tokenizer, TEXT_OF_Z, spaced=False),
+        lambda tokenizer: label_of(tokenizer, 2),
+    ],
     ids=["encode", "id_of", "label_of"],
-)  # fmt: skip
+)
 def test_every_use_of_it_says_that_the_tokenizer_cannot_read(panicking, use):
     with pytest.raises(TextError, match=r"tokenizer cannot read .*retry-limit"):
         use(panicking)
@@ -49,8 +51,7 @@ def test_every_use_of_it_says_that_the_tokenizer_cannot_read(panicking, use):
 def test_a_model_whose_tokenizer_panics_on_one_text_reads_others(folder, tmp_path):
     path = copy(folder, tmp_path / "odd") / "tokenizer.json"
     parts = json.loads(path.read_text())
-    split = {"type": "Split", "pattern": {"Regex": ASTRAY}, "behavior": "Isolated",
-             "invert": False}  # fmt: skip
+    split = {"type": "Split", "pattern": {"Regex": ASTRAY}, "behavior": "Isolated", "invert": False}
     both = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, split]}
     path.write_text(json.dumps(parts | {"pre_tokenizer": both}))
     model = mv.load(str(Path(path.parent)))

@@ -38,19 +38,43 @@ def test_wordpiece_labels_keep_the_spelling() -> None:
 def test_byte_level_labels() -> None:
     encoded = encode(make("gpt2_like"), "the  cat\n\té 😀", max_length=50)
     assert labels(encoded) == [
-        "the", "␠", "cat", "⏎", "⇥", "é 1/2", "é 2/2", "␠", "😀 1/4", "😀 2/4", "😀 3/4", "😀 4/4",
-    ]  # fmt: skip
+        "the",
+        "␠",
+        "cat",
+        "⏎",
+        "⇥",
+        "é 1/2",
+        "é 2/2",
+        "␠",
+        "😀 1/4",
+        "😀 2/4",
+        "😀 3/4",
+        "😀 4/4",
+    ]
     assert words(encoded) == [0, 1, 1, 2, 3, 4, 4, 5, 5, 5, 5, 5]
 
 
 def test_spaces_that_roberta_trims_come_back() -> None:
     encoded = encode(make("roberta_like"), "the  cat 😀", max_length=50)
     assert labels(encoded) == [
-        "<s>", "the", "␠", "cat", "␠", "😀 1/4", "😀 2/4", "😀 3/4", "😀 4/4", "</s>",
-    ]  # fmt: skip
+        "<s>",
+        "the",
+        "␠",
+        "cat",
+        "␠",
+        "😀 1/4",
+        "😀 2/4",
+        "😀 3/4",
+        "😀 4/4",
+        "</s>",
+    ]
     assert [(token.start, token.end) for token in encoded.tokens[1:6]] == [
-        (0, 3), (3, 4), (5, 8), (8, 9), (9, 10),
-    ]  # fmt: skip
+        (0, 3),
+        (3, 4),
+        (5, 8),
+        (8, 9),
+        (9, 10),
+    ]
 
 
 def test_byte_fallback_labels() -> None:
@@ -109,8 +133,10 @@ def test_only_what_the_template_adds_is_special(name: str, typed: str, added: li
 
 def test_an_unknown_token_typed_by_name_is_not_marked_twice() -> None:
     assert content(encode(make("wordpiece"), "the [UNK] ☃", max_length=20)) == [
-        "the", "[UNK]", "☃ [UNK]",
-    ]  # fmt: skip
+        "the",
+        "[UNK]",
+        "☃ [UNK]",
+    ]
     assert content(encode(make("gpt2_like"), "<|endoftext|>", max_length=20)) == ["<|endoftext|>"]
 
 
@@ -121,8 +147,18 @@ def test_an_unknown_token_typed_by_name_is_not_marked_twice() -> None:
 def test_all_tokenizers_agree_on_words(name: str) -> None:
     text = "The walking dog's mat, and the cat ☃ sleeping."
     assert spelled(encode(make(name), text, max_length=200)) == [
-        "The", "walking", "dog's", "mat", ",", "and", "the", "cat", "☃", "sleeping", ".",
-    ]  # fmt: skip
+        "The",
+        "walking",
+        "dog's",
+        "mat",
+        ",",
+        "and",
+        "the",
+        "cat",
+        "☃",
+        "sleeping",
+        ".",
+    ]
 
 
 def spelled(encoded: Encoded) -> list[str]:
@@ -182,8 +218,18 @@ def test_slow_wordpiece(tmp_path: Path) -> None:
     tokenizer.token_type_ids_include_special_tokens = True
     encoded = encode(tokenizer, "The cats, [MASK] ☃ [SEP]", "a", max_length=30)
     assert labels(encoded) == [
-        "[CLS]", "the", "ca", "ts", ",", "[MASK]", "[UNK]", "[SEP]", "[SEP]", "a", "[SEP]",
-    ]  # fmt: skip
+        "[CLS]",
+        "the",
+        "ca",
+        "ts",
+        ",",
+        "[MASK]",
+        "[UNK]",
+        "[SEP]",
+        "[SEP]",
+        "a",
+        "[SEP]",
+    ]
     assert words(encoded) == [None, 0, 1, 1, 2, 3, 4, 5, None, 6, None]
     assert encoded.token_type_ids == [0] * 9 + [1] * 2
     assert [token.segment for token in encoded.tokens] == [0] * 9 + [1] * 2

@@ -121,11 +121,40 @@ def test_any_text(name: str, text: str) -> None:
     read(name, text)
 
 
-MIXED = st.lists(
-    st.sampled_from(["the", " ", "  ", "cat", "\n", "▁", "Ġ", "##", "[SEP]", "</s>", "é", "e\u0301",
-                     "☃", "😀", "\u200d", "\ufe0f", "'", "...", "中", "ﬁ", "\u0e33", "한"]),
-    min_size=1, max_size=12,
-).map("".join).filter(lambda text: bool(text.strip()))  # fmt: skip
+MIXED = (
+    st.lists(
+        st.sampled_from(
+            [
+                "the",
+                " ",
+                "  ",
+                "cat",
+                "\n",
+                "▁",
+                "Ġ",
+                "##",
+                "[SEP]",
+                "</s>",
+                "é",
+                "e\u0301",
+                "☃",
+                "😀",
+                "\u200d",
+                "\ufe0f",
+                "'",
+                "...",
+                "中",
+                "ﬁ",
+                "\u0e33",
+                "한",
+            ]
+        ),
+        min_size=1,
+        max_size=12,
+    )
+    .map("".join)
+    .filter(lambda text: bool(text.strip()))
+)
 
 
 @pytest.mark.parametrize("name", BUILD)

@@ -50,9 +50,11 @@ def matrices(app: AppTest) -> list[dict]:
     """The matrices of numbers on the page, as the browser gets them."""
     shown = [part.proto for part in app.get("bidi_component")]
     return [
-        matrix for proto in shown if proto.component_name == "mha_viz.number_table"
+        matrix
+        for proto in shown
+        if proto.component_name == "mha_viz.number_table"
         for matrix in json.loads(proto.json)["tables"]
-    ]  # fmt: skip
+    ]
 
 
 def written(app: AppTest, title: str) -> list[list[str]]:

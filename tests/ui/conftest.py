@@ -18,9 +18,13 @@ def bert(n_layers: int, n_heads: int) -> tf.BertConfig:
 
 def deberta() -> tf.DebertaV2Config:
     return tf.DebertaV2Config(
-        **SIZES, hidden_size=20, num_hidden_layers=2, num_attention_heads=4,
-        relative_attention=True, pos_att_type="p2c|c2p",
-    )  # fmt: skip
+        **SIZES,
+        hidden_size=20,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        relative_attention=True,
+        pos_att_type="p2c|c2p",
+    )
 
 
 @pytest.fixture(scope="session")

@@ -96,9 +96,13 @@ def answer(
     lines += [f"Origin: {origin}"] if origin else []
     if websocket:
         lines[0] = "GET /_stcore/stream HTTP/1.1"
-        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
-                  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-                  "Sec-WebSocket-Protocol: streamlit"]  # fmt: skip
+        lines += [
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Protocol: streamlit",
+        ]
     else:
         lines += ["Connection: close"]
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:

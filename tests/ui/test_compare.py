@@ -119,9 +119,16 @@ def test_pairs_that_do_not_differ_are_said_to_be_alike():
 
 def test_the_pair_has_every_number_between_two_heads(model, record):
     app = compare(
-        "difference", "changes", model=model.name, text=TEXT, section="sides",
-        layer="3", head="1", layer_b="1", head_b="6",
-    )  # fmt: skip
+        "difference",
+        "changes",
+        model=model.name,
+        text=TEXT,
+        section="sides",
+        layer="3",
+        head="1",
+        layer_b="1",
+        head_b="6",
+    )
     assert app.subheader[0].value == "L3 H1 and L1 H6"
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
@@ -162,9 +169,17 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
 
 def test_two_texts_are_aligned_by_their_edits(model, record):
     app = compare(
-        "sides", "most_changed", model=model.name, text=TEXT, section="sides", text_b=OTHER,
-        layer="1", head="2", layer_b="1", head_b="2",
-    )  # fmt: skip
+        "sides",
+        "most_changed",
+        model=model.name,
+        text=TEXT,
+        section="sides",
+        text_b=OTHER,
+        layer="1",
+        head="2",
+        layer_b="1",
+        head_b="2",
+    )
     check(app)
     other = model.trace(OTHER)
     pairs = align(record.labels, other.labels)
@@ -211,16 +226,22 @@ def test_two_models_are_compared_by_words():
 
 def test_diversity_shows_each_layer(model, record):
     app = compare(
-        "diversity", "capacity", "coverage", "head_ranks", model=model.name, text=TEXT,
+        "diversity",
+        "capacity",
+        "coverage",
+        "head_ranks",
+        model=model.name,
+        text=TEXT,
         section="diversity",
-    )  # fmt: skip
+    )
     shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
     for matrix in ("W_Q", "W_K", "W_V", "W_O"):
         expected = [mv.diversity(model, layer, matrix) for layer in range(4)]
         np.testing.assert_allclose(shown[matrix], expected, atol=1e-6)
     total = capacity(record.pattern).total.numpy()
-    np.testing.assert_allclose(table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total,
-                               atol=1e-5)  # fmt: skip
+    np.testing.assert_allclose(
+        table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total, atol=1e-5
+    )
     together = coverage(record.z, record.W_O).together.numpy()
     np.testing.assert_allclose(table(app, "heads together")["heads together"], together, rtol=1e-4)
     ranks = effective_rank(record.z, record.W_O).numpy()

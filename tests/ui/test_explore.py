@@ -88,8 +88,9 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
     assert app.subheader[0].value == "L2 H5" and not app.exception
     app.text_input(key="ask_text").input("and another one about eleven").run()
     assert traced == [
-        "an unusual sentence about seven green pelicans", "and another one about eleven"
-    ]  # fmt: skip
+        "an unusual sentence about seven green pelicans",
+        "and another one about eleven",
+    ]
 
 
 def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
@@ -219,9 +220,15 @@ def grid_order(app: AppTest) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("show", ["heatmap", "carried", "lines", "pair", "table"])
-@pytest.mark.parametrize("options", [
-    {}, {"words": "1", "no_special": "1", "no_first": "1"}, {"sort": "entropy", "scale": "log"},
-], ids=["plain", "reduced", "sorted"])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"words": "1", "no_special": "1", "no_first": "1"},
+        {"sort": "entropy", "scale": "log"},
+    ],
+    ids=["plain", "reduced", "sorted"],
+)
 def test_every_picture_with_every_option(show, options):
     app = run(text="Walking homewards, unhappily.", show=show, **options)
     assert not app.exception and not app.error

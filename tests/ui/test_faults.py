@@ -68,8 +68,11 @@ def test_every_callback_of_a_widget_is_guarded():
     unguarded = []
     for path in sorted(UI.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
-        safe = {node.name for node in ast.walk(tree)
-                if isinstance(node, ast.FunctionDef) and _is_guarded(node)}  # fmt: skip
+        safe = {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and _is_guarded(node)
+        }
         for call in ast.walk(tree):
             if not isinstance(call, ast.Call) or not _is_streamlits(call.func):
                 continue

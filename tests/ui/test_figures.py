@@ -24,9 +24,14 @@ def demo() -> None:
     def part() -> None:
         figure = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[[0, 1], [2, 3]]))
         clicked = figures.show(
-            figure, key="fig", how_to_read="Read <b>bold</b> $x$ [a](b)", clickable=True,
-            table=pd.DataFrame({"a": [1, 2]}), caption="model · text", name="my figure",
-        )  # fmt: skip
+            figure,
+            key="fig",
+            how_to_read="Read <b>bold</b> $x$ [a](b)",
+            clickable=True,
+            table=pd.DataFrame({"a": [1, 2]}),
+            caption="model · text",
+            name="my figure",
+        )
         st.text(f"clicked {clicked}")
         st.button("again")
 
@@ -112,20 +117,27 @@ def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
 @pytest.mark.parametrize(
     "sent",
     [
-        None, {}, {"selection": None}, event("x"), event({}), event({"curve_number": 0}),
-        event({"curve_number": 0, "point_index": 9}), event({"curve_number": 7, "point_index": 0}),
+        None,
+        {},
+        {"selection": None},
+        event("x"),
+        event({}),
+        event({"curve_number": 0}),
+        event({"curve_number": 0, "point_index": 9}),
+        event({"curve_number": 7, "point_index": 0}),
         event({"curve_number": -1, "point_index": -1}),
         event({"curve_number": "0", "point_index": [0]}),
         event({"curve_number": 1, "point_index": 0}),  # a trace without customdata
     ],
-)  # fmt: skip
+)
 def test_what_is_no_click_is_ignored(monkeypatch, sent):
     assert listen(monkeypatch, sent) is None
 
 
 def test_no_click_dims_a_figure_and_the_callers_stays_as_it_was():
-    made = go.Figure(go.Scatter(x=[1], y=[1], mode="markers+text", text=["a"],
-                                marker=dict(opacity=0.3)))  # fmt: skip
+    made = go.Figure(
+        go.Scatter(x=[1], y=[1], mode="markers+text", text=["a"], marker=dict(opacity=0.3))
+    )
     made.add_scatter(x=[1], y=[1], marker=dict(size=[3])).add_bar(x=[1], y=[1])
     made.add_heatmap(z=[[1]])
     before = made.to_json()

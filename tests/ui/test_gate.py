@@ -54,8 +54,15 @@ def test_a_name_that_somebody_else_chose_leads_nowhere(tmp_path):
         for name in ("127.0.0.1", "localhost", "LOCALHOST.", "[::1]"):
             assert status(port, f"{name}:{port}") == 200
             assert status(port, f"{name}:{port}", websocket=True) == 101
-        for name in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "192.0.2.7",
-                     "localhost@evil.example", "evil.example:99999999", "localhost:x"):  # fmt: skip
+        for name in (
+            "evil.example",
+            f"evil.example:{port}",
+            "127.0.0.1.evil.example",
+            "192.0.2.7",
+            "localhost@evil.example",
+            "evil.example:99999999",
+            "localhost:x",
+        ):
             assert status(port, name, websocket=True) == 403, name
             refused = answer(port, name)
             assert refused.startswith(b"HTTP/1.1 403"), name
@@ -82,8 +89,14 @@ def test_listening_beyond_this_machine_it_goes_by_addresses_and_its_own_name(
 ):
     set_option("server.address", address)
     monkeypatch.setattr(socket, "gethostname", lambda: "Lectern.uni.example")
-    ours = ["localhost:8501", "192.168.7.1:8501", "[fe80::1]:8501", "lectern", "lectern.local",
-            "LECTERN.uni.example:80"]  # fmt: skip
+    ours = [
+        "localhost:8501",
+        "192.168.7.1:8501",
+        "[fe80::1]:8501",
+        "lectern",
+        "lectern.local",
+        "LECTERN.uni.example:80",
+    ]
     ours += [address] * (address == "lab.example")
     assert {host: refusal([host], [f"http://{host}"]) for host in ours} == dict.fromkeys(ours, "")
     for host in ("evil.example", "uni.example", "lectern.evil.example", "1.2.3.4.evil.example"):

@@ -25,11 +25,27 @@ def test_a_set_comes_back_ordered_and_without_duplicates() -> None:
 @pytest.mark.parametrize(
     "off",
     [
-        None, "0.1", 7, {"0": 1}, [3], ["ab"], [[0]], [[0, 1, 2]], [[0, "1"]], [[0, 1.0]],
-        [[True, False]], [[None, 0]], [[-1, 0]], [[3, 0]], [[0, 4]], [[0, 10**30]],
-        [[0, 0]] * 13, [[[0], [1]]], [{"layer": 0, "head": 1}],
+        None,
+        "0.1",
+        7,
+        {"0": 1},
+        [3],
+        ["ab"],
+        [[0]],
+        [[0, 1, 2]],
+        [[0, "1"]],
+        [[0, 1.0]],
+        [[True, False]],
+        [[None, 0]],
+        [[-1, 0]],
+        [[3, 0]],
+        [[0, 4]],
+        [[0, 10**30]],
+        [[0, 0]] * 13,
+        [[[0], [1]]],
+        [{"layer": 0, "head": 1}],
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_no_change(off: Any) -> None:
     assert _switched(sent(off), 3, 4) is None
 

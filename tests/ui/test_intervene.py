@@ -26,14 +26,28 @@ def test_the_page_says_what_ablate_says(how):
     factor = -0.7 if how == "scale" else 0.5
     more = {"source": source} if source else {}
     app = intervene(
-        "prediction", "losses", off="0.3,1.2", how=how, factor=f"{factor}", target="play",
-        against="eat", place="10", **more,
-    )  # fmt: skip
+        "prediction",
+        "losses",
+        off="0.3,1.2",
+        how=how,
+        factor=f"{factor}",
+        target="play",
+        against="eat",
+        place="10",
+        **more,
+    )
     check(app)
     expected = ablation.ablate(
-        mv.load("tiny-gpt2"), TEXT, [(0, 3), (1, 2)], how, factor if how == "scale" else 0.0,
-        source=source, target="play", against="eat", position=10,
-    )  # fmt: skip
+        mv.load("tiny-gpt2"),
+        TEXT,
+        [(0, 3), (1, 2)],
+        how,
+        factor if how == "scale" else 0.0,
+        source=source,
+        target="play",
+        against="eat",
+        position=10,
+    )
     shown = table(app, "before", "after", "change")
     assert shown["id"].tolist() == list(expected.ids)
     assert shown["after"].tolist() == pytest.approx(expected.table()["after"].tolist(), abs=1e-6)
@@ -41,8 +55,12 @@ def test_the_page_says_what_ablate_says(how):
     rows = app.table[0].value
     assert expected.target and rows.shape[0] == 5
     numbers = " ".join(rows.to_numpy().ravel())
-    for value in (expected.after.entropy, expected.after.loss, expected.target.after,
-                  expected.logit_difference_after):  # fmt: skip
+    for value in (
+        expected.after.entropy,
+        expected.after.loss,
+        expected.target.after,
+        expected.logit_difference_after,
+    ):
         assert format_number(value) in numbers
     losses = [found.value for found in app.dataframe if "change" in found.value][-1]
     assert losses["change"].iloc[1:].tolist() == pytest.approx(expected.loss_changes[1:], abs=1e-5)
@@ -192,7 +210,9 @@ def test_two_sessions_on_one_model_do_not_mix():
     text = TEXT + " sing"
     one, two = intervene(text=text, off="0.3"), intervene(text=text, off="2.5", how="mean")
     one.run()
-    kl = [ablation.ablate(mv.load("tiny-gpt2"), text, heads, how).kl
-          for heads, how in (([(0, 3)], "zero"), ([(2, 5)], "mean"))]  # fmt: skip
+    kl = [
+        ablation.ablate(mv.load("tiny-gpt2"), text, heads, how).kl
+        for heads, how in (([(0, 3)], "zero"), ([(2, 5)], "mean"))
+    ]
     assert [app.metric[0].value for app in (one, two)] == [format_number(value) for value in kl]
     assert (off(one), off(two)) == (((0, 3),), ((2, 5),))

@@ -67,10 +67,17 @@ def test_one_token_of_one_text_has_nothing_to_be_measured_by():
     assert "One text" in said(app)
 
 
-@pytest.mark.parametrize(("more", "count"), [
-    ("", 1), ("\n \n\t\n", 1), ("A cat sat.\n\n\nA cat sat.\n A dog ran. ", 3), (MANY, 32),
-    ("the dog ran " * 1500, 2),
-], ids=["empty", "blank", "gaps and twice", "many", "long"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "count"),
+    [
+        ("", 1),
+        ("\n \n\t\n", 1),
+        ("A cat sat.\n\n\nA cat sat.\n A dog ran. ", 3),
+        (MANY, 32),
+        ("the dog ran " * 1500, 2),
+    ],
+    ids=["empty", "blank", "gaps and twice", "many", "long"],
+)
 def test_odd_texts_to_measure_over(more, count):
     app = intervene(more=more, method="gradient")
     assert ("the first 32 are measured" in said(app)) == (more == MANY)

@@ -6,10 +6,14 @@ from tests.ui.compare_app import HOSTILE, check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 
 
-@pytest.mark.parametrize(("model", "words"), [
-    ("headless", "no language-model head"), ("deberta", "cannot be changed here"),
-    ("t5", "encoder-decoder"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("headless", "no language-model head"),
+        ("deberta", "cannot be changed here"),
+        ("t5", "encoder-decoder"),
+    ],
+)
 def test_models_whose_heads_cannot_be_switched_say_why(models, model, words):
     app = intervene(model=models[model], text="the cat sat", off="0.0")
     assert not app.exception and not app.error
@@ -31,10 +35,20 @@ def test_heads_that_the_model_does_not_have_are_left_out_in_words():
     intact(app)
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("off", "garbage"), ("off", "1.2.3"), ("off", "-1.0"), ("off", "1"), ("factor", "nan"),
-    ("factor", "1e99"), ("how", "kill"), ("place", "x"), ("method", "magic"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("off", "garbage"),
+        ("off", "1.2.3"),
+        ("off", "-1.0"),
+        ("off", "1"),
+        ("factor", "nan"),
+        ("factor", "1e99"),
+        ("how", "kill"),
+        ("place", "x"),
+        ("method", "magic"),
+    ],
+)
 def test_what_makes_no_sense_in_a_link_is_said(name, value):
     app = intervene(**{"how": "scale", name: value})
     assert f"link's {name}=" in app.warning[0].value.replace("\\", "")
@@ -42,10 +56,15 @@ def test_what_makes_no_sense_in_a_link_is_said(name, value):
     intact(app)
 
 
-@pytest.mark.parametrize(("target", "words"), [
-    ("hippopotamuses", "tokens for this model"), ("two words", "tokens for this model"),
-    ("\x00", "target"), (HOSTILE, "tokens for this model"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("hippopotamuses", "tokens for this model"),
+        ("two words", "tokens for this model"),
+        ("\x00", "target"),
+        (HOSTILE, "tokens for this model"),
+    ],
+)
 def test_a_target_that_is_not_one_token_hides_nothing(target, words):
     app = intervene("prediction", off="0.3", target=target)
     assert words in app.error[0].value and len(app.error) == 1
@@ -110,9 +129,13 @@ def test_all_heads_off(model, how):
 def test_factors_that_overflow_are_said(models):
     every = ",".join(f"{layer}.{head}" for layer in range(3) for head in range(5))
     app = intervene(
-        model=models["gpt2"], text="the cat sat", off=every, how="scale", factor="-10",
+        model=models["gpt2"],
+        text="the cat sat",
+        off=every,
+        how="scale",
+        factor="-10",
         dtype="float16",
-    )  # fmt: skip
+    )
     assert not app.exception
     assert not app.error or "smaller factors" in app.error[0].value
     intact(app)

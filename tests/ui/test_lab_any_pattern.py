@@ -39,8 +39,12 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
     app.number_input(key=f"{KEY}-seed").set_value(3).run()
     assert "The narrowest head" in check(app)
     assert link(app) == {
-        "pattern": "near", "tokens": "5", "seed": "3", "width": "4", "error": "largest"
-    }  # fmt: skip
+        "pattern": "near",
+        "tokens": "5",
+        "seed": "3",
+        "width": "4",
+        "error": "largest",
+    }
 
 
 def test_a_stopped_fit_leaves_nothing_behind(monkeypatch):

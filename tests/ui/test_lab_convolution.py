@@ -66,8 +66,18 @@ def test_every_size_comes_whole(size, colour, alpha):
 
 
 def test_what_a_link_says_in_vain_is_told():
-    bad = dict(picture="cat", side="33", colour="red", size="2", alpha="99", border="torus",
-               row="-1", column="x", preset="<b>", sharpen3="1,2")  # fmt: skip
+    bad = dict(
+        picture="cat",
+        side="33",
+        colour="red",
+        size="2",
+        alpha="99",
+        border="torus",
+        row="-1",
+        column="x",
+        preset="<b>",
+        sharpen3="1,2",
+    )
     app = lab(KEY, **bad)
     text = check(app)
     assert len(app.warning) == len(bad) and all(name in text for name in bad)

@@ -52,8 +52,12 @@ def test_the_film_is_scrubbed_and_curves_are_chosen(trained, film):
         check(trained)
     assert len(table(trained, "step", "loss")) == len(film.steps)
     assert link(trained) == {
-        "steps": "200", "heads": "2", "rate": "0.01", "moment": "0.5", "aspect": "loss",
-    }  # fmt: skip
+        "steps": "200",
+        "heads": "2",
+        "rate": "0.01",
+        "moment": "0.5",
+        "aspect": "loss",
+    }
 
 
 def test_a_head_that_does_not_form_is_told():

@@ -68,8 +68,11 @@ def test_other_families(monkeypatch, family, part):
     model = build(family)
     takes_for_any(monkeypatch, model)
     text = check(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part))
-    gaps = table(lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part),
-                 "token", "difference from the model")  # fmt: skip
+    gaps = table(
+        lab(KEY, "lengths", text="the cat sat on a mat", pair="a cat ran", part=part),
+        "token",
+        "difference from the model",
+    )
     assert gaps["difference from the model"].max() < 1e-4
     # llama here: 6 heads and d_model 30; t5: 5 heads do not divide 23
     assert ("have no slices of their own" in text) == (family == "t5")

@@ -27,16 +27,31 @@ def explore(**params: str) -> AppTest:
 
 # -- texts -----------------------------------------------------------------------------------------
 
-TEXTS = {"one": "a", "two": "a cat", "equal": "the the the the", "hostile": HOSTILE,
-         "long": "the cat " * 700}  # fmt: skip
+TEXTS = {
+    "one": "a",
+    "two": "a cat",
+    "equal": "the the the the",
+    "hostile": HOSTILE,
+    "long": "the cat " * 700,
+}
 
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
 @pytest.mark.parametrize("section", SECTIONS)
 def test_any_text_in_every_section(model, section, text):
-    app = compare("by_layer", "twins", "map", "alike", "changes", "coverage", "flow",
-                  model=model, section=section, text=TEXTS[text])  # fmt: skip
+    app = compare(
+        "by_layer",
+        "twins",
+        "map",
+        "alike",
+        "changes",
+        "coverage",
+        "flow",
+        model=model,
+        section=section,
+        text=TEXTS[text],
+    )
     check(app)
     assert bool(app.warning) == (text == "long")
     if text == "long":
@@ -86,8 +101,15 @@ def test_the_card_of_any_text(model, text):
 
 @pytest.mark.parametrize("other", ["a", "zebra xylophone", "the " * 300, HOSTILE])
 def test_texts_of_different_lengths_and_nothing_in_common(other):
-    app = compare("sides", "changes", "most_changed", model="tiny-gpt2", section="sides",
-                  text="the cat sat on the mat", text_b=other)  # fmt: skip
+    app = compare(
+        "sides",
+        "changes",
+        "most_changed",
+        model="tiny-gpt2",
+        section="sides",
+        text="the cat sat on the mat",
+        text_b=other,
+    )
     check(app)
     if other == "zebra xylophone":
         assert "no token in common" in app.info[0].value
@@ -132,8 +154,13 @@ def test_a_head_that_attends_to_nothing(silent_head, section):
 
 @pytest.mark.parametrize("measure", views.MEASURES)
 def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
-    app = compare("twins", section="twins", measure=measure, order="cluster",
-                  text="a silent head in every measure")  # fmt: skip
+    app = compare(
+        "twins",
+        section="twins",
+        measure=measure,
+        order="cluster",
+        text="a silent head in every measure",
+    )
     check(app)
     matrix = table(app, "Head", "L0 H0").set_index("Head")
     lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()

@@ -57,8 +57,11 @@ def test_what_draws_nothing_computes_what_it_says(name: str, tmp_path: Path) -> 
     (tmp_path / TESTS / "from_python.json").write_text(json.dumps(_from_python()))
     done = subprocess.run(
         [NODE, "--test", str(tmp_path / TESTS / name)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     ran = re.search(r"^\W*(?:# |ℹ )?pass (\d+)$", done.stdout, re.MULTILINE)
     assert ran and int(ran[1]) > 0, done.stdout

@@ -41,10 +41,14 @@ def test_grid_round_trip() -> None:
     fact = np.arange(6.0).reshape(LAYERS, HEADS)
     fact[0, 1] = np.nan
     payload = grid_payload(
-        pattern, labels(QUERIES, "q"), labels(KEYS, "k"), facts={"entropy": fact},
-        exact_url="/media/x.bin", query_special=[True] + [False] * 4,
+        pattern,
+        labels(QUERIES, "q"),
+        labels(KEYS, "k"),
+        facts={"entropy": fact},
+        exact_url="/media/x.bin",
+        query_special=[True] + [False] * 4,
         key_segments=[0] * 3 + [1] * 4,
-    )  # fmt: skip
+    )
     header, codes = grid_unpack(payload)
     assert codes.shape == pattern.shape and codes.dtype == np.uint8
     assert (codes == np.rint(255 * np.sqrt(pattern))).all()
@@ -79,9 +83,11 @@ def test_code_error_is_bounded() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(
-    queries=st.integers(1, 23), keys=st.integers(1, 23), size=st.integers(1, 9),
+    queries=st.integers(1, 23),
+    keys=st.integers(1, 23),
+    size=st.integers(1, 9),
     seed=st.integers(0, 9),
-)  # fmt: skip
+)
 def test_pooling_is_the_maximum_of_each_block(
     queries: int, keys: int, size: int, seed: int
 ) -> None:

@@ -27,13 +27,19 @@ def draw(scene: Scene) -> None:
         return
     with st.container(horizontal=True, gap="medium"):
         state.bound(
-            "outputs", st.segmented_control, "Likeness of outputs", list(views.OUTPUTS),
+            "outputs",
+            st.segmented_control,
+            "Likeness of outputs",
+            list(views.OUTPUTS),
             format_func=OUTPUT_NAMES.__getitem__,
-        )  # fmt: skip
+        )
         state.bound(
-            "space", st.segmented_control, "Likeness of parameters, as colour",
-            list(views.SPACES), wrap=True,
-        )  # fmt: skip
+            "space",
+            st.segmented_control,
+            "Likeness of parameters, as colour",
+            list(views.SPACES),
+            wrap=True,
+        )
     outputs, space = state.current().outputs, state.current().space
     table = reporting.remembered(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
@@ -54,12 +60,14 @@ def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
     """A row for each pair of heads, whichever is chosen."""
     i, j = _indices(scene)
     names = np.array(words.names(scene))
-    table = pd.DataFrame({
-        "Head": names[i],
-        "Other": names[j],
-        "Look alike": 1 - reporting.likeness(scene, "hellinger")[i, j],
-        "Do alike": reporting.likeness(scene, outputs)[i, j],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "Head": names[i],
+            "Other": names[j],
+            "Look alike": 1 - reporting.likeness(scene, "hellinger")[i, j],
+            "Do alike": reporting.likeness(scene, outputs)[i, j],
+        }
+    )
     matrix = reporting.parameter_likeness(state.current(), space)
     return table if matrix is None else table.assign(**{f"|cos| {space}": np.abs(matrix[i, j])})
 
@@ -72,22 +80,30 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> No
     space = state.current().space
     weights = table.get(f"|cos| {space}")
     figure = pair_scatter(
-        table["Look alike"].to_numpy(), table["Do alike"].to_numpy(),
-        np.stack(_indices(scene), axis=1), words.names(scene),
-        x_title="look alike: 1 − Hellinger distance", y_title=f"do alike: {OUTPUT_NAMES[outputs]}",
+        table["Look alike"].to_numpy(),
+        table["Do alike"].to_numpy(),
+        np.stack(_indices(scene), axis=1),
+        words.names(scene),
+        x_title="look alike: 1 − Hellinger distance",
+        y_title=f"do alike: {OUTPUT_NAMES[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"|cos| of {space}",
-        corners=None if level else CORNERS, n_heads=scene.record.n_heads,
-        selected=_selected(scene), dark=look.dark(),
-    )  # fmt: skip
+        corners=None if level else CORNERS,
+        n_heads=scene.record.n_heads,
+        selected=_selected(scene),
+        dark=look.dark(),
+    )
     figures.show(
-        figure, key="alike", name="Pairs of heads that look alike or do alike",
-        on_click=lambda clicked: words.choose_pair(clicked, scene), table=table,
+        figure,
+        key="alike",
+        name="Pairs of heads that look alike or do alike",
+        on_click=lambda clicked: words.choose_pair(clicked, scene),
+        table=table,
         caption=words.settings(scene, OUTPUT_NAMES[outputs]),
         how_to_read="Each dot is a pair of heads. Bottom right: they look at the same tokens and "
         "write different things. Top left: they write the same and look elsewhere. Click one to "
         "see both. One text is a small sample of what two heads may share.",
-    )  # fmt: skip
+    )
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:

@@ -43,12 +43,16 @@ def _parameters(scene: Scene) -> None:
         st.info("One head a layer has no other to differ from: diversity is not defined.")
         return
     _show(
-        scene, "diversity", lines | _chance(scene), "Diversity D of heads", "",
+        scene,
+        "diversity",
+        lines | _chance(scene),
+        "Diversity D of heads",
+        "",
         "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
         "Independent random matrices of this size are nearly so, too: a line at theirs says that "
         "heads have no more in common than chance, a dip that they share weights. It does not "
         "depend on the text.",
-    )  # fmt: skip
+    )
 
 
 def _chance(scene: Scene) -> dict[str, np.ndarray]:
@@ -87,11 +91,15 @@ def _capacity(scene: Scene) -> None:
         "the heads’ mean pattern": found.pooled,
     }
     _show(
-        scene, "capacity", _arrays(lines), "Information about the query", "nats",
+        scene,
+        "capacity",
+        _arrays(lines),
+        "Information about the query",
+        "nats",
         "How much the keys looked at tell about which token is looking. The sum over heads counts "
         "what several say alike once for each; together they hold at least what the best holds "
         "and at most the smaller of the sum and ln n.",
-    )  # fmt: skip
+    )
 
 
 def _coverage(scene: Scene) -> None:
@@ -99,12 +107,16 @@ def _coverage(scene: Scene) -> None:
     found = coverage(record.kept("z"), record.W_O)
     lines = {"heads together": found.together, "sum of single heads": found.apart}
     _show(
-        scene, "coverage", _arrays(lines), "Effective rank of what heads write", "",
+        scene,
+        "coverage",
+        _arrays(lines),
+        "Effective rank of what heads write",
+        "",
         "How many directions the heads of a layer write into together, beside the sum of what "
         "each uses by itself. The nearer the two, the less they tread on each other’s ground. "
         "A head cannot write into more directions than there are tokens, so short texts give small "
         "numbers.",
-    )  # fmt: skip
+    )
 
 
 def _head_ranks(scene: Scene) -> None:
@@ -114,24 +126,30 @@ def _head_ranks(scene: Scene) -> None:
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
     figures.show(
         by_layer(ranks, title, "", dark=look.dark(), selected=(view.layer, view.head)),
-        key="head_ranks", name=title, on_click=words.choose,
-        table=words.head_values(scene, {title: ranks}), caption=words.settings(scene, title),
+        key="head_ranks",
+        name=title,
+        on_click=words.choose,
+        table=words.head_values(scene, {title: ranks}),
+        caption=words.settings(scene, title),
         how_to_read="Each dot is a head, the line the mean of its layer. A head writes into at "
         f"most {words.count(most, 'direction')} here: no more than it is wide, and no "
         "more than there are tokens. A low rank says that it writes much the same for every token, "
         "not that it matters little.",
-    )  # fmt: skip
+    )
 
 
 def _show(
     scene: Scene, key: str, lines: dict[str, np.ndarray], title: str, unit: str, how_to_read: str
-) -> None:  # fmt: skip
+) -> None:
     table = pd.DataFrame(lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
-        layer_lines(lines, title, unit, dark=look.dark()), key=key, name=title,
-        table=table.reset_index(names="Layer"), caption=words.settings(scene, title),
+        layer_lines(lines, title, unit, dark=look.dark()),
+        key=key,
+        name=title,
+        table=table.reset_index(names="Layer"),
+        caption=words.settings(scene, title),
         how_to_read=how_to_read,
-    )  # fmt: skip
+    )
 
 
 def _statements(scene: Scene) -> None:
@@ -147,9 +165,11 @@ def _statements(scene: Scene) -> None:
         f"at most {CLOSE:.0%}."
     )
     exports.table_file(
-        table, key="statements", name="Textbook statements, measured",
+        table,
+        key="statements",
+        name="Textbook statements, measured",
         caption=words.settings(scene, "outputs without the bias b_O"),
-    )  # fmt: skip
+    )
 
 
 def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:

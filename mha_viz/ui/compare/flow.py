@@ -37,17 +37,24 @@ def draw(scene: Scene) -> None:
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
-            rollout, record.labels, record.key_labels, scale=view.scale, dark=look.dark(),
-            title=f"Rollout from the input to layer {upto}", **look.square(620),
+            rollout,
+            record.labels,
+            record.key_labels,
+            scale=view.scale,
+            dark=look.dark(),
+            title=f"Rollout from the input to layer {upto}",
+            **look.square(620),
         ),
-        key="rollout", name="Attention rollout",
+        key="rollout",
+        name="Attention rollout",
         caption=words.settings(scene, f"up to L{upto}"),
-        table=pd.DataFrame(rollout, columns=_numbered(record.key_labels),
-                           index=_numbered(record.labels)).reset_index(names="token"),
+        table=pd.DataFrame(
+            rollout, columns=_numbered(record.key_labels), index=_numbered(record.labels)
+        ).reset_index(names="token"),
         how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
         "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
         "guess at where information may have come from, not a record of it.",
-    )  # fmt: skip
+    )
     _flow(scene, rollout, upto)
 
 
@@ -57,9 +64,14 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     labels, places, chosen = record.labels, list(range(len(record.tokens))), state.current().query
     query = chosen if chosen in places else places[-1]
     state.bound(
-        "query", st.selectbox, "Into which token", places, width=260,
-        format_func=lambda i: f"{i} · {labels[i]}", displayed=query,
-    )  # fmt: skip
+        "query",
+        st.selectbox,
+        "Into which token",
+        places,
+        width=260,
+        format_func=lambda i: f"{i} · {labels[i]}",
+        displayed=query,
+    )
     lines = {"rollout": rollout[query]}
     try:
         found = attention_flow(record.pattern[: upto + 1], query).numpy()
@@ -67,13 +79,14 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     except ArgumentError as error:
         st.info(f"Attention flow is left out: {error}")
     figures.show(
-        token_bars(lines, record.labels, "share", dark=look.dark()), key="flow",
+        token_bars(lines, record.labels, "share", dark=look.dark()),
+        key="flow",
         name="Into one token",
         table=pd.DataFrame({"Token": _numbered(record.labels), **lines}),
         caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{upto}"),
         how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
         "stand beside the rollout (Abnar & Zuidema 2020).",
-    )  # fmt: skip
+    )
 
 
 def _numbered(labels: tuple[str, ...]) -> list[str]:

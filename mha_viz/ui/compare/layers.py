@@ -28,25 +28,35 @@ def draw(scene: Scene) -> None:
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
-            "metric", st.selectbox, "Metric", list(report.scores), width=280,
+            "metric",
+            st.selectbox,
+            "Metric",
+            list(report.scores),
+            width=280,
             format_func=lambda key: METRICS[key].title,
-        )  # fmt: skip
+        )
         reporting.offer_random(state.current())
     view = state.current()
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
     figure = by_layer(
-        values, metric.title, words.unit_of(view.metric), dark=look.dark(),
+        values,
+        metric.title,
+        words.unit_of(view.metric),
+        dark=look.dark(),
         selected=(view.layer, view.head),
         baselines=words.baseline_values(report.baselines.get(view.metric)),
-    )  # fmt: skip
+    )
     figures.show(
-        figure, key="by_layer", name=f"{metric.title} by layer", on_click=words.choose,
+        figure,
+        key="by_layer",
+        name=f"{metric.title} by layer",
+        on_click=words.choose,
         table=words.head_values(scene, {metric.title: values}),
         caption=words.settings(scene, metric.title, *_measured_on(view.metric)),
         how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
         + _dashed(view.metric),
-    )  # fmt: skip
+    )
     one_head(scene, report)
     _kinds(scene, report)
 
@@ -71,8 +81,9 @@ def _extremes(values: np.ndarray) -> str:
     """Which layers have most and least of it, as a sentence."""
     if len(values) < 2 or not np.isfinite(values).any():
         return ""
-    means = np.array([row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan
-                      for row in values])  # fmt: skip
+    means = np.array(
+        [row[np.isfinite(row)].mean() if np.isfinite(row).any() else np.nan for row in values]
+    )
     low, high = int(np.nanargmin(means)), int(np.nanargmax(means))
     if means[low] == means[high]:
         return f"The same on average in every layer ({format_number(means[low])})."
@@ -106,7 +117,12 @@ def _kinds(scene: Scene, report: Report) -> None:
         "what a head does on this text, not what it is for." + f" {words.INDUCTION}" * induction
     )
     exports.table_file(
-        table.reset_index(names="Label"), key="kinds", name="Kinds of heads by layer",
-        caption=words.settings(scene, "heads of each layer with that label",
-                               *_measured_on("induction" if induction else "")),
-    )  # fmt: skip
+        table.reset_index(names="Label"),
+        key="kinds",
+        name="Kinds of heads by layer",
+        caption=words.settings(
+            scene,
+            "heads of each layer with that label",
+            *_measured_on("induction" if induction else ""),
+        ),
+    )

@@ -83,14 +83,20 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
     with left:
         figures.show(
             difference_heatmap(
-                one, two, record.labels, record.key_labels, names=names, dark=look.dark(),
+                one,
+                two,
+                record.labels,
+                record.key_labels,
+                names=names,
+                dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
             ),
-            key="difference", name="Difference of two heads",
+            key="difference",
+            name="Difference of two heads",
             table=_by_tokens(two - one, record),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
-        )  # fmt: skip
+        )
     with right:
         st.table(_between(scene, a, b).set_index(""), width="stretch")
     changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
@@ -119,11 +125,13 @@ def changes(
         columns=["Metric", *names, "Difference"],
     )
     figures.show(
-        metric_change(rows, names=names, dark=look.dark()), key="changes",
-        name="Metrics of two heads", table=table,
+        metric_change(rows, names=names, dark=look.dark()),
+        key="changes",
+        name="Metrics of two heads",
+        table=table,
         caption=words.settings(scene, f"{names[0]} and {names[1]}"),
         how_to_read="Each row has a scale of its own; the numbers are at its ends.",
-    )  # fmt: skip
+    )
 
 
 def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
@@ -131,14 +139,21 @@ def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name
     weights, scale = record.head(*place).numpy().copy(), state.current().scale
     figures.show(
         head_heatmap(
-            weights, record.labels, record.key_labels, title=name, scale=scale, dark=look.dark(),
+            weights,
+            record.labels,
+            record.key_labels,
+            title=name,
+            scale=scale,
+            dark=look.dark(),
             **look.square(460),
         ),
-        key=f"heatmap_{key}", name=f"Attention weights of {name}",
-        table=_by_tokens(weights, record), caption=f"{caption} · {name} · colours: {scale}",
+        key=f"heatmap_{key}",
+        name=f"Attention weights of {name}",
+        table=_by_tokens(weights, record),
+        caption=f"{caption} · {name} · colours: {scale}",
         how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
         "sums to 1.",
-    )  # fmt: skip
+    )
 
 
 def _by_tokens(matrix: np.ndarray, record: AttentionRecord) -> pd.DataFrame:

@@ -61,9 +61,12 @@ def draw(first: Scene) -> None:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
     runs = reporting.remembered(
-        first, "sides", second.key, make=lambda: _align(first, second),
+        first,
+        "sides",
+        second.key,
+        make=lambda: _align(first, second),
         size=2 * scene.size(first.record),
-    )  # fmt: skip
+    )
     _draw(first, runs)
 
 
@@ -135,29 +138,39 @@ def _difference(
     right = aligned(runs.b.head(*places[1]), [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     figure = difference_heatmap(
-        left, right, labels, labels, names=names, title=f"{names[1]} minus {names[0]}",
+        left,
+        right,
+        labels,
+        labels,
+        names=names,
+        title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
-    )  # fmt: skip
+    )
     numbered = [f"{i}:{label}" for i, label in enumerate(labels)]
     table = pd.DataFrame(right - left, columns=numbered, index=numbered)
     figures.show(
-        figure, key="sides", name="Difference of both sides",
-        table=table.reset_index(names="query"), caption=_settings(first, runs),
+        figure,
+        key="sides",
+        name="Difference of both sides",
+        table=table.reset_index(names="query"),
+        caption=_settings(first, runs),
         how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
         "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
         "hatched. Weights sum to 1 over all keys of a text, so a longer text has smaller weights: "
         "compare where they lie before how large they are.",
-    )  # fmt: skip
+    )
 
 
 def _most_changed(first: Scene, runs: _Runs) -> None:
     st.markdown("**Which heads changed most**")
     a, b, change = runs.a, runs.b, runs.change
     if change is None:
-        st.info(plain(
-            f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
-            "counterpart in the other. Choose any two above."
-        ))  # fmt: skip
+        st.info(
+            plain(
+                f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
+                "counterpart in the other. Choose any two above."
+            )
+        )
         return
     if not np.isfinite(change).any():
         st.info("The two texts have no token in common, so that no row can be compared.")
@@ -165,16 +178,19 @@ def _most_changed(first: Scene, runs: _Runs) -> None:
     view = state.current()
     note = (
         " The two models were trained apart: head numbers agree by chance only."
-        if a.model != b.model else ""
-    )  # fmt: skip
+        if a.model != b.model
+        else ""
+    )
     figures.show(
         head_changes(change, selected=(view.layer, view.head), dark=look.dark()),
-        key="most_changed", name="Which heads changed most", on_click=words.choose_on_both_sides,
+        key="most_changed",
+        name="Which heads changed most",
+        on_click=words.choose_on_both_sides,
         table=words.head_values(first, {"Change": change}).sort_values("Change", ascending=False),
         caption=_settings(first, runs),
         how_to_read="Share of a row’s weight that lies elsewhere in the other text (total "
         f"variation), averaged over the tokens that both have. Click a head to see it.{note}",
-    )  # fmt: skip
+    )
 
 
 def _size(record: AttentionRecord) -> str:

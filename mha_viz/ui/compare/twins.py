@@ -49,9 +49,12 @@ def draw(scene: Scene) -> None:
     _controls(scene)
     view = state.current()
     found = reporting.remembered(
-        scene, "twins", view.measure, view.order,
+        scene,
+        "twins",
+        view.measure,
+        view.order,
         make=lambda: _compare(scene, view.measure, view.order),
-    )  # fmt: skip
+    )
     if found is None:
         st.info(_why_not(scene, view.measure))
         if scene.head_count > 1:
@@ -89,13 +92,20 @@ def _controls(scene: Scene) -> None:
         state.change(measure=known[0])
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         state.bound(
-            "measure", st.selectbox, "Measure", known, width=260,
+            "measure",
+            st.selectbox,
+            "Measure",
+            known,
+            width=260,
             format_func=lambda key: METRICS[key].title,
-        )  # fmt: skip
+        )
         state.bound(
-            "order", st.segmented_control, "Order", list(views.ORDERS),
+            "order",
+            st.segmented_control,
+            "Order",
+            list(views.ORDERS),
             format_func={"layer": "By layer", "cluster": "By likeness"}.__getitem__,
-        )  # fmt: skip
+        )
         state.bound(
             "clusters", st.slider, "Clusters", min_value=1, max_value=views.MAX_CLUSTERS, width=200
         )
@@ -105,28 +115,42 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
     view = state.current()
     metric, names = METRICS[view.measure], words.names(scene)
     figure = similarity_matrix(
-        found.matrix, names, found.clustering, n_heads=scene.record.n_heads, title=metric.title,
-        unit=words.unit_of(view.measure), limits=_span(view.measure),
-        diverging=view.measure == "correlation", clusters=view.clusters,
-        selected=(view.layer, view.head), pair=chosen_places(scene), dark=look.dark(),
-    )  # fmt: skip
+        found.matrix,
+        names,
+        found.clustering,
+        n_heads=scene.record.n_heads,
+        title=metric.title,
+        unit=words.unit_of(view.measure),
+        limits=_span(view.measure),
+        diverging=view.measure == "correlation",
+        clusters=view.clusters,
+        selected=(view.layer, view.head),
+        pair=chosen_places(scene),
+        dark=look.dark(),
+    )
     figures.show(
-        figure, key="twins", name=f"{metric.title} of heads",
+        figure,
+        key="twins",
+        name=f"{metric.title} of heads",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
         f"below. {NOT_TO_CONCLUDE[view.measure]}",
-    )  # fmt: skip
+    )
 
 
 def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     view = state.current()
     figure = head_map(
-        found.places, words.names(scene), scene.record.n_heads, explained=found.explained,
-        clusters=groups if view.order == "cluster" else None, selected=(view.layer, view.head),
+        found.places,
+        words.names(scene),
+        scene.record.n_heads,
+        explained=found.explained,
+        clusters=groups if view.order == "cluster" else None,
+        selected=(view.layer, view.head),
         dark=look.dark(),
-    )  # fmt: skip
+    )
     kept = (
         f"Two dimensions keep {found.explained:.0%} of the distances’ spread."
         if np.isfinite(found.explained)
@@ -134,13 +158,15 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     )
     x, y = found.places.T
     figures.show(
-        figure, key="map", name=f"Map of heads by {METRICS[view.measure].title}",
+        figure,
+        key="map",
+        name=f"Map of heads by {METRICS[view.measure].title}",
         on_click=words.choose,
         table=pd.DataFrame({"Head": words.names(scene), "x": x, "y": y}),
         caption=words.settings(scene, METRICS[view.measure].title, "classical MDS"),
         how_to_read=f"Heads that are near each other are alike. {kept} The axes mean nothing. "
         "Click a head to choose it.",
-    )  # fmt: skip
+    )
 
 
 def _twins(scene: Scene, found: pd.DataFrame) -> None:
@@ -162,8 +188,10 @@ def _twins(scene: Scene, found: pd.DataFrame) -> None:
 
 def _clusters(scene: Scene, groups: np.ndarray) -> None:
     names = np.array(words.names(scene))
-    rows = [(str(k + 1), int((groups == k).sum()), ", ".join(names[groups == k]))
-            for k in np.unique(groups[groups >= 0])]  # fmt: skip
+    rows = [
+        (str(k + 1), int((groups == k).sum()), ", ".join(names[groups == k]))
+        for k in np.unique(groups[groups >= 0])
+    ]
     found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
     st.caption(

@@ -33,15 +33,17 @@ def card(scene: Scene) -> None:
         {key: values.numpy() for key, values in report.scores.items()},
         {key: METRICS[key].title for key in report.scores},
         {key: words.unit_of(key) for key in report.scores},
-        place, dark=look.dark(),
-        baselines={
-            key: words.baseline_values(report.baselines.get(key)) for key in report.scores
-        },
-    )  # fmt: skip
+        place,
+        dark=look.dark(),
+        baselines={key: words.baseline_values(report.baselines.get(key)) for key in report.scores},
+    )
     st.plotly_chart(
-        figure, theme=None, key="card", config={"displayModeBar": False},
+        figure,
+        theme=None,
+        key="card",
+        config={"displayModeBar": False},
         alt="Every metric of this head among those of all heads; the table has the numbers.",
-    )  # fmt: skip
+    )
     st.caption(
         "Each row is a metric on a scale of its own: small dots are all heads, the large one is "
         "this head, ticks are heads that have learned nothing. Far from the crowd is unusual; far "
@@ -51,10 +53,14 @@ def card(scene: Scene) -> None:
     )
     name = head_name(*place)
     figures.numbers_and_files(
-        lambda: figure, key="card", table=_numbers(report, place), name=f"Card of {name}",
+        lambda: figure,
+        key="card",
+        table=_numbers(report, place),
+        name=f"Card of {name}",
         caption=words.settings(scene, name, "on all tokens"),
-        title="In numbers and words", draw=lambda: _in_words(report, place),
-    )  # fmt: skip
+        title="In numbers and words",
+        draw=lambda: _in_words(report, place),
+    )
     reporting.offer_random(view)
 
 
@@ -73,12 +79,14 @@ def _in_words(report: Report, place: tuple[int, int]) -> None:
     """A table narrow enough to be seen whole, and below it what each number means."""
     table = _numbers(report, place, format_number).fillna("")
     st.dataframe(
-        table.drop(columns=MEANING), hide_index=True, width="stretch",
+        table.drop(columns=MEANING),
+        hide_index=True,
+        width="stretch",
         column_config={
             name: st.column_config.Column(width=width, pinned=name == "Metric")
             for name, width in _WIDTHS.items()
         },
-    )  # fmt: skip
+    )
     st.caption("Further right: heads that have learned nothing. What each number means:")
     rows = table[["Metric", "This head", MEANING]].map(plain).to_numpy().tolist()
     st.caption("\n".join(f"- **{metric}**: {value}. {text}" for metric, value, text in rows))
@@ -98,20 +106,27 @@ def _numbers(
         rank = int((known > mine).sum()) + 1 if bool(mine.isfinite()) else None
         unit = words.unit_of(key)
         baseline = words.baseline_values(report.baselines.get(key))
-        rows.append({
-            "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
-            "This head": write(mine),
-            "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
-            "Rank": "" if rank is None else f"{rank} of {len(known)}",
-            **{name: write(baseline[name]) if name in baseline else ""
-               for name in words.BASELINE_NAMES.values()},
-            MEANING: METRICS[key].meaning,
-        })  # fmt: skip
+        rows.append(
+            {
+                "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),
+                "This head": write(mine),
+                "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
+                "Rank": "" if rank is None else f"{rank} of {len(known)}",
+                **{
+                    name: write(baseline[name]) if name in baseline else ""
+                    for name in words.BASELINE_NAMES.values()
+                },
+                MEANING: METRICS[key].meaning,
+            }
+        )
     if report.induction is not None:
         low, high = (format_number(b[place]) for b in (report.induction.low, report.induction.high))
-        rows.append({
-            "Metric": "Induction, 95 % interval", "This head": f"{low} to {high}",
-            MEANING: f"Over {report.induction.n_seeds} random texts of "
-            f"{report.induction.period} tokens said twice.",
-        })  # fmt: skip
+        rows.append(
+            {
+                "Metric": "Induction, 95 % interval",
+                "This head": f"{low} to {high}",
+                MEANING: f"Over {report.induction.n_seeds} random texts of "
+                f"{report.induction.period} tokens said twice.",
+            }
+        )
     return pd.DataFrame(rows)

@@ -126,19 +126,26 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
     key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
     payload = memory.cache().get(key, lambda: _explored(scene, record, view, url), len)
     head_grid(
-        payload, selected=(view.layer, view.head), order=order, scale=view.scale,
-        fact=METRICS[view.sort].title if view.sort else None, key="grid",
+        payload,
+        selected=(view.layer, view.head),
+        order=order,
+        scale=view.scale,
+        fact=METRICS[view.sort].title if view.sort else None,
+        key="grid",
         on_select=words.choose,
-    )  # fmt: skip
+    )
     number = st.column_config.NumberColumn(format="%.4f")
     folded.table(
-        "All heads as a table", "heads-table", lambda: facts_table(scene, view), hide_index=True,
+        "All heads as a table",
+        "heads-table",
+        lambda: facts_table(scene, view),
+        hide_index=True,
         placeholder=words.UNDEFINED,
         column_config={
             "Head": st.column_config.Column(pinned=True),
             **{METRICS[key].title: number for key in _facts_with(scene, view)},
         },
-    )  # fmt: skip
+    )
 
 
 def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:
@@ -172,9 +179,10 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
     if part == "cross":
         return {}
     probed = reporting.remembered(
-        scene, "induction",
+        scene,
+        "induction",
         make=lambda: memory.induction(view.model, view.device, view.dtype, part, False),
-    )  # fmt: skip
+    )
     return {} if probed is None else {view.sort: probed.mean.numpy()}
 
 
@@ -224,13 +232,17 @@ def grid_bytes(
         url: where the browser finds the exact weights.
     """
     return grid_payload(
-        record.pattern.numpy(), record.labels, record.key_labels, facts=facts, exact_url=url,
+        record.pattern.numpy(),
+        record.labels,
+        record.key_labels,
+        facts=facts,
+        exact_url=url,
         query_special=[t.is_special for t in record.tokens],
         key_special=[t.is_special for t in record.key_tokens],
         query_segments=[t.segment for t in record.tokens],
         key_segments=[t.segment for t in record.key_tokens],
         title=f"{record.model} on “{record.text[:80]}”",
-    )  # fmt: skip
+    )
 
 
 def _facts(scene: Scene, record: AttentionRecord) -> None:

@@ -25,15 +25,22 @@ TOP_PAIRS = 40
 def _heatmap(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     figure = head_heatmap(
-        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        title=head_name(view.layer, view.head), scale=view.scale, dark=look.dark(),
+        record.head(view.layer, view.head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=head_name(view.layer, view.head),
+        scale=view.scale,
+        dark=look.dark(),
         **look.square(620),
-    )  # fmt: skip
+    )
     name = exports.file_name(scene)
     st.plotly_chart(
-        figure, theme=None, key="heatmap", alt=in_words(record),
+        figure,
+        theme=None,
+        key="heatmap",
+        alt=in_words(record),
         config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": name}},
-    )  # fmt: skip
+    )
     st.caption(
         "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
         "says where the head looks, not whether that matters for the prediction."
@@ -54,13 +61,21 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     total = carried.sum(-1, keepdim=True)
     shares = torch.where(total > 0, carried / total.clamp_min(1e-30), 0.0)
     figure = head_heatmap(
-        shares.numpy(), whole.labels, whole.key_labels, scale=view.scale, dark=look.dark(),
-        title=f"{head_name(layer, head)}: weight × length of the value", **look.square(620),
-    )  # fmt: skip
+        shares.numpy(),
+        whole.labels,
+        whole.key_labels,
+        scale=view.scale,
+        dark=look.dark(),
+        title=f"{head_name(layer, head)}: weight × length of the value",
+        **look.square(620),
+    )
     st.plotly_chart(
-        figure, theme=None, key="carried", config={"displaylogo": False},
+        figure,
+        theme=None,
+        key="carried",
+        config={"displaylogo": False},
         alt=f"Shares of what {head_name(layer, head)} carries to each token.",
-    )  # fmt: skip
+    )
     st.caption(
         "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
         "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
@@ -73,19 +88,28 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
     chosen = view.heads or ((view.layer, view.head),)
     every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
     state.control(
-        "ask_heads", st.multiselect, "Heads drawn together", every, value=list(chosen),
+        "ask_heads",
+        st.multiselect,
+        "Heads drawn together",
+        every,
+        value=list(chosen),
         take=lambda heads: state.change(heads=tuple(heads)),
-        max_selections=views.MAX_HEADS, format_func=lambda head: head_name(*head),
-    )  # fmt: skip
+        max_selections=views.MAX_HEADS,
+        format_func=lambda head: head_name(*head),
+    )
     index = ([i for i, _ in chosen], [j for _, j in chosen])
     payload = lines_payload(
-        record.pattern[index].numpy(), names_of(chosen), record.labels, record.key_labels,
+        record.pattern[index].numpy(),
+        names_of(chosen),
+        record.labels,
+        record.key_labels,
         is_special=[t.is_special for t in record.tokens],
         key_is_special=[t.is_special for t in record.key_tokens],
         segments=[t.segment for t in record.tokens],
         key_segments=[t.segment for t in record.key_tokens],
-        threshold=state.current().mass, title=f"{record.model} on “{record.text[:80]}”",
-    )  # fmt: skip
+        threshold=state.current().mass,
+        title=f"{record.model} on “{record.text[:80]}”",
+    )
     event = token_lines(payload, key="lines")
     if event.share is not None:
         state.change(mass=event.share)
@@ -105,9 +129,13 @@ def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tu
     def find(tokens: tuple[object, ...], token: object) -> int:
         start = (token.start, token.segment, token.is_special, token.word)  # type: ignore[attr-defined]
         return next(
-            (i for i, t in enumerate(tokens)
-             if t is token or (t.start, t.segment, t.is_special, t.word) == start), -1,  # type: ignore[attr-defined]
-        )  # fmt: skip
+            (
+                i
+                for i, t in enumerate(tokens)
+                if t is token or (t.start, t.segment, t.is_special, t.word) == start
+            ),
+            -1,  # type: ignore[attr-defined]
+        )
 
     return (
         find(whole.tokens, record.tokens[query]),
@@ -124,13 +152,17 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     state.change(query=query, key=key)
     columns = st.columns(2)
     for column, name, labels in (
-        (columns[0], "query", whole.labels), (columns[1], "key", whole.key_labels)
-    ):  # fmt: skip
+        (columns[0], "query", whole.labels),
+        (columns[1], "key", whole.key_labels),
+    ):
         with column:
             state.bound(
-                name, st.selectbox, "Looks (query)" if name == "query" else "Looked at (key)",
-                list(range(len(labels))), format_func=lambda i, x=labels: f"{i} · {x[i]}",
-            )  # fmt: skip
+                name,
+                st.selectbox,
+                "Looks (query)" if name == "query" else "Looked at (key)",
+                list(range(len(labels))),
+                format_func=lambda i, x=labels: f"{i} · {x[i]}",
+            )
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
@@ -138,9 +170,14 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     k = whole.key[view.layer, view.head, key].numpy()
     weight = float(pattern[query, key])
     figure = score_products(
-        q, k, scale=whole.scale[view.layer], weight=weight, dark=look.dark(),
-        query_label=whole.labels[query], key_label=whole.key_labels[key],
-    )  # fmt: skip
+        q,
+        k,
+        scale=whole.scale[view.layer],
+        weight=weight,
+        dark=look.dark(),
+        query_label=whole.labels[query],
+        key_label=whole.key_labels[key],
+    )
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
     st.plotly_chart(figure, theme=None, key="pair", alt=alt, config={"displaylogo": False})
     product = float(q.astype(np.float64) @ k)
@@ -172,10 +209,12 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 def _table(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     st.dataframe(
-        strongest_pairs(record, view.layer, view.head, TOP_PAIRS), hide_index=True,
-        column_config={"Weight": st.column_config.ProgressColumn(
-            format="%.4f", min_value=0.0, max_value=1.0)},
-    )  # fmt: skip
+        strongest_pairs(record, view.layer, view.head, TOP_PAIRS),
+        hide_index=True,
+        column_config={
+            "Weight": st.column_config.ProgressColumn(format="%.4f", min_value=0.0, max_value=1.0)
+        },
+    )
     lone = f"The {_first(record)} sees only itself: its weight is 1 in every head. "
     st.caption(
         f"The {TOP_PAIRS} largest weights of this head. {lone * _lone(record)}The export has all "

@@ -109,17 +109,29 @@ def _place(scene: Scene, masks: list[int] | None) -> None:
         state.change(place=-1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
-            "place", st.selectbox, "Prediction after" if masks is None else "Prediction at", places,
-            width=230, format_func=lambda i: first if i < 0 else f"{i} · {labels[i]}",
-        )  # fmt: skip
+            "place",
+            st.selectbox,
+            "Prediction after" if masks is None else "Prediction at",
+            places,
+            width=230,
+            format_func=lambda i: first if i < 0 else f"{i} · {labels[i]}",
+        )
         state.bound(
-            "target", st.text_input, "Follow this token", width=200, placeholder="(the likeliest)",
+            "target",
+            st.text_input,
+            "Follow this token",
+            width=200,
+            placeholder="(the likeliest)",
             max_chars=100,
-        )  # fmt: skip
+        )
         state.bound(
-            "against", st.text_input, "against this one", width=200, placeholder="(none)",
+            "against",
+            st.text_input,
+            "against this one",
+            width=200,
+            placeholder="(none)",
             max_chars=100,
-        )  # fmt: skip
+        )
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
@@ -132,15 +144,20 @@ def _bars(scene: Scene, found: Ablation) -> None:
     target = found.target
     figures.show(
         before_after(
-            table["token"].tolist(), table["before"].to_numpy(), table["after"].to_numpy(),
-            names=("all heads", "changed"), dark=look.dark(),
+            table["token"].tolist(),
+            table["before"].to_numpy(),
+            table["after"].to_numpy(),
+            names=("all heads", "changed"),
+            dark=look.dark(),
             target=ids.index(target.id) if target is not None and target.id in ids else None,
         ),
-        key="prediction", name="Prediction before and after", table=table,
+        key="prediction",
+        name="Prediction before and after",
+        table=table,
         caption=words.settings(scene, described(state.current())),
         how_to_read="Probability of the likeliest tokens with all heads as they are, and with the "
         "chosen ones changed. The rest of the vocabulary shares what is left.",
-    )  # fmt: skip
+    )
 
 
 def _numbers(found: Ablation) -> None:
@@ -157,10 +174,13 @@ def _numbers(found: Ablation) -> None:
         name = f"logit of “{found.target.text}” less “{found.against.text}”"
         rows.append((name, found.logit_difference_before, found.logit_difference_after))
     table = pd.DataFrame(
-        [(plain(name), format_number(a), format_number(b), format_number(b - a))
-         for name, a, b in rows if a is not None and b is not None],
+        [
+            (plain(name), format_number(a), format_number(b), format_number(b - a))
+            for name, a, b in rows
+            if a is not None and b is not None
+        ],
         columns=["", "All heads", "Changed", "Change"],
-    )  # fmt: skip
+    )
     st.metric("KL divergence (nats)", format_number(found.kl), border=True)
     st.table(table.set_index(""), width="stretch")
     mean = f" Mean over {found.averaged}." if found.averaged else ""
@@ -176,14 +196,20 @@ def _losses(scene: Scene, found: Ablation) -> None:
         return
     figures.show(
         token_strip(
-            [t.text for t in found.before.tokens], changes, "Change in loss", "nats",
+            [t.text for t in found.before.tokens],
+            changes,
+            "Change in loss",
+            "nats",
             dark=look.dark(),
         ),
-        key="losses", name="Change in the loss of each token", table=found.loss_table(),
-        caption=words.settings(scene, described(state.current())), on_click=_look_before,
+        key="losses",
+        name="Change in the loss of each token",
+        table=found.loss_table(),
+        caption=words.settings(scene, described(state.current())),
+        on_click=_look_before,
         how_to_read="How much worse or better each token is predicted from those before it. Click "
         "one to see the prediction of it.",
-    )  # fmt: skip
+    )
 
 
 def _look_before(position: object) -> None:

@@ -41,9 +41,13 @@ def offer(scene: Scene, model: AttentionModel) -> None:
     )
     st.session_state.ask_mask = None
     st.pills(
-        "Word to be guessed", list(labels), key="ask_mask", on_change=mask,
-        format_func=labels.__getitem__, label_visibility="collapsed",
-    )  # fmt: skip
+        "Word to be guessed",
+        list(labels),
+        key="ask_mask",
+        on_change=mask,
+        format_func=labels.__getitem__,
+        label_visibility="collapsed",
+    )
 
 
 def _words(scene: Scene) -> dict[int, str]:

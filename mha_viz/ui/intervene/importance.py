@@ -58,10 +58,15 @@ def draw(scene: Scene) -> None:
         st.subheader("Which heads matter", anchor=False)
         _texts(scene)
         state.bound(
-            "method", st.segmented_control, "Method", list(views.METHODS),
-            format_func={"ablation": "Each head off, one at a time",
-                         "gradient": "Gradient of the loss"}.__getitem__,
-        )  # fmt: skip
+            "method",
+            st.segmented_control,
+            "Method",
+            list(views.METHODS),
+            format_func={
+                "ablation": "Each head off, one at a time",
+                "gradient": "Gradient of the loss",
+            }.__getitem__,
+        )
         with continue_on_error():
             _measure(scene)
         found = known(scene, state.current().method)
@@ -74,11 +79,16 @@ def _texts(scene: Scene) -> None:
     with st.expander("Measured over this sentence and these texts (one a line)"):
         kept = st.session_state.get("more_texts")
         state.control(
-            "ask_more", st.text_area, "Texts", label_visibility="collapsed", height=180,
+            "ask_more",
+            st.text_area,
+            "Texts",
+            label_visibility="collapsed",
+            height=180,
             value="\n".join(default_texts()) if kept is None else kept,
             take=lambda typed: st.session_state.update(more_texts=typed),
-            max_chars=20_000, help=f"At most {MAX_TEXTS}.",
-        )  # fmt: skip
+            max_chars=20_000,
+            help=f"At most {MAX_TEXTS}.",
+        )
     count = len(_all_texts(scene))
     if count > MAX_TEXTS:
         st.info(f"{count} texts: the first {MAX_TEXTS} are measured, this sentence among them.")
@@ -90,8 +100,9 @@ def _measure(scene: Scene) -> None:
     if known(scene, view.method) is None:
         st.caption(
             f"{len(chosen)} texts. An interval over them shows how far they agree."
-            if len(chosen) > 1 else "One text: there will be no interval. Add some above."
-        )  # fmt: skip
+            if len(chosen) > 1
+            else "One text: there will be no interval. Add some above."
+        )
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
     model = memory.model(view.model, view.device, view.dtype)
@@ -123,17 +134,23 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     several = found.n_texts > 1
     figures.show(
         importance_map(
-            found.mean.numpy(), f"{METHOD_NAMES[found.method]}", UNIT,
+            found.mean.numpy(),
+            f"{METHOD_NAMES[found.method]}",
+            UNIT,
             low=found.low.numpy() if several else None,
             high=found.high.numpy() if several else None,
-            selected=(view.layer, view.head), dark=look.dark(),
+            selected=(view.layer, view.head),
+            dark=look.dark(),
         ),
-        key="importance", name=METHOD_NAMES[found.method].capitalize(), on_click=words.choose,
-        table=found.table(), caption=words.settings(scene, f"{found.n_texts} texts"),
+        key="importance",
+        name=METHOD_NAMES[found.method].capitalize(),
+        on_click=words.choose,
+        table=found.table(),
+        caption=words.settings(scene, f"{found.n_texts} texts"),
         how_to_read="By ablation: how much the loss rises with the head off; below 0 the model "
         "predicts these texts better without it. By gradient: how steeply the loss answers to "
         "turning the head down a little. Hover shows the 95 % interval over texts.",
-    )  # fmt: skip
+    )
     for note in found.notes:
         st.caption(plain(note))
     both = [known(scene, method) for method in views.METHODS]
@@ -149,27 +166,39 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
     held = st.session_state.get("chosen_beside")
     chosen = held if held in choices else REDUNDANCY
     state.control(
-        "ask_beside", st.selectbox, "Importance beside", choices, width=320, value=chosen,
+        "ask_beside",
+        st.selectbox,
+        "Importance beside",
+        choices,
+        width=320,
+        value=chosen,
         take=lambda key: st.session_state.update(chosen_beside=key),
-        format_func=lambda k: "Redundancy: CKA with the nearest twin" if k == REDUNDANCY
-        else METRICS[k].title,
-    )  # fmt: skip
+        format_func=lambda k: (
+            "Redundancy: CKA with the nearest twin" if k == REDUNDANCY else METRICS[k].title
+        ),
+    )
     values = _redundancy(scene) if chosen == REDUNDANCY else report.scores[chosen].numpy()
     title = "CKA with the nearest twin" if chosen == REDUNDANCY else METRICS[chosen].title
     importance = found.mean.numpy()
     view = state.current()
     figures.show(
         head_scatter(
-            values, importance, title, f"{METHOD_NAMES[found.method]} ({UNIT})",
-            selected=(view.layer, view.head), dark=look.dark(),
+            values,
+            importance,
+            title,
+            f"{METHOD_NAMES[found.method]} ({UNIT})",
+            selected=(view.layer, view.head),
+            dark=look.dark(),
         ),
-        key="beside", name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
+        key="beside",
+        name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
         table=words.head_values(scene, {title: values, "Importance": importance}),
-        caption=words.settings(scene, f"{found.n_texts} texts"), on_click=words.choose,
+        caption=words.settings(scene, f"{found.n_texts} texts"),
+        on_click=words.choose,
         how_to_read="Each dot is a head. If redundant heads were unimportant, dots would fall from "
         "the left to the right. The score is of this text, importance over all texts; a rank "
         "correlation over few heads may arise by chance.",
-    )  # fmt: skip
+    )
 
 
 def _redundancy(scene: Scene) -> np.ndarray:
@@ -177,6 +206,9 @@ def _redundancy(scene: Scene) -> np.ndarray:
     matrix = reporting.likeness(scene, "cka").copy()
     np.fill_diagonal(matrix, np.nan)
     with np.errstate(invalid="ignore"):
-        best = np.where(np.isnan(matrix).all(axis=1), np.nan, np.nanmax(
-            np.where(np.isnan(matrix), -1.0, matrix), axis=1))  # fmt: skip
+        best = np.where(
+            np.isnan(matrix).all(axis=1),
+            np.nan,
+            np.nanmax(np.where(np.isnan(matrix), -1.0, matrix), axis=1),
+        )
     return best.reshape(scene.record.n_layers, scene.record.n_heads)

@@ -100,21 +100,28 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
     random = curves["random"]
     lines = {
         ORDERS[order]: (curve.share_left.numpy(), curve.loss.numpy())
-        for order, curve in curves.items() if order != "random"
-    }  # fmt: skip
+        for order, curve in curves.items()
+        if order != "random"
+    }
     band = (random.share_left.numpy(), random.lowest.numpy(), random.highest.numpy())
     tables = [curve.table().assign(order=order) for order, curve in curves.items()]
     figures.show(
         pruning_curves(
-            lines, band, float(random.loss[0]), title="Loss while heads are taken away",
-            band_name=f"at random ({N_SEEDS} orders)", dark=look.dark(),
+            lines,
+            band,
+            float(random.loss[0]),
+            title="Loss while heads are taken away",
+            band_name=f"at random ({N_SEEDS} orders)",
+            dark=look.dark(),
         ),
-        key="pruning", name="Pruning curves", table=pd.concat(tables, ignore_index=True),
+        key="pruning",
+        name="Pruning curves",
+        table=pd.concat(tables, ignore_index=True),
         caption=words.settings(scene, f"{random.n_texts} texts"),
         how_to_read="From left to right fewer heads are left. A curve below the band takes heads "
         "away better than chance. The order was found on the same texts that the loss is of, "
         "which flatters it; nothing is trained again in between.",
-    )  # fmt: skip
+    )
 
 
 def _draws(scene: Scene, found: Robustness) -> None:
@@ -125,12 +132,14 @@ def _draws(scene: Scene, found: Robustness) -> None:
         change_distribution(
             changes, "Change in loss with one random head off", UNIT, heads=heads, dark=look.dark()
         ),
-        key="draws", name="One random head off", on_click=words.choose,
+        key="draws",
+        name="One random head off",
+        on_click=words.choose,
         table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
         caption=words.settings(scene, f"{len(heads)} draws"),
         how_to_read=f"Each stroke is a head; {numbers['unharmed']:.0%} change the loss by less "
         f"than {found.tolerance:g} {UNIT}.",
-    )  # fmt: skip
+    )
     extra = format_number(numbers["extra"])
     st.markdown(
         "**“If one head fails, others compensate.”** If so, two heads off together cost more than "

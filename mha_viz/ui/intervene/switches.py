@@ -54,11 +54,14 @@ def draw(scene: Scene) -> None:
     view = state.current()
     values = importance.known(scene, view.method)
     changed = head_switches(
-        scene.record.n_layers, scene.record.n_heads, off=view.off,
+        scene.record.n_layers,
+        scene.record.n_heads,
+        off=view.off,
         value=None if values is None else values.mean.numpy(),
         value_name=importance.METHOD_NAMES[view.method],
-        selected=(view.layer, view.head), key="switches",
-    )  # fmt: skip
+        selected=(view.layer, view.head),
+        key="switches",
+    )
     if changed is not None and changed != view.off:
         put(changed)
     with above:  # drawn last: there is something to undo as soon as a switch has moved
@@ -89,29 +92,43 @@ def _fit(scene: Scene) -> None:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
         missing = ", ".join(head_name(*head) for head in sorted(set(off) - known)[:8])
-        st.info(plain(
-            f"{record.model} has layers 0–{record.n_layers - 1} and heads 0–{record.n_heads - 1}: "
-            f"heads that it does not have were left out ({missing})."
-        ))  # fmt: skip
+        st.info(
+            plain(
+                f"{record.model} has layers 0–{record.n_layers - 1} and heads "
+                f"0–{record.n_heads - 1}: heads that it does not have were left out ({missing})."
+            )
+        )
 
 
 def _how() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
-            "how", st.selectbox, "What is done to them", list(views.HOWS), width=240,
+            "how",
+            st.selectbox,
+            "What is done to them",
+            list(views.HOWS),
+            width=240,
             format_func=HOW_NAMES.__getitem__,
-        )  # fmt: skip
+        )
         how = state.current().how
         if how == "scale":
             state.bound(
-                "factor", st.number_input, "Factor", min_value=-10.0, max_value=10.0, step=0.1,
+                "factor",
+                st.number_input,
+                "Factor",
+                min_value=-10.0,
+                max_value=10.0,
+                step=0.1,
                 width=120,
-            )  # fmt: skip
+            )
         if how.startswith("patch"):
             state.bound(
-                "source", st.text_input, "Taken from", placeholder="a text with as many tokens",
+                "source",
+                st.text_input,
+                "Taken from",
+                placeholder="a text with as many tokens",
                 width=380,
-            )  # fmt: skip
+            )
     st.caption(HOW_HELP[state.current().how])
 
 
@@ -128,17 +145,34 @@ def _presets(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.session_state.ask_preset = None
         st.selectbox(
-            "Switch off", list(found), index=None, key="ask_preset", on_change=take, width=280,
+            "Switch off",
+            list(found),
+            index=None,
+            key="ask_preset",
+            on_change=take,
+            width=280,
             placeholder="a group of heads",
-        )  # fmt: skip
+        )
         framed = "The framed head, whose twins and layer are among the groups."
-        state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format,
-                    help=framed)  # fmt: skip
+        state.bound(
+            "layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format, help=framed
+        )
         state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
-        st.button("Undo", icon=":material/undo:", on_click=_undo,
-                  disabled=not st.session_state.get("past"), key="undo")  # fmt: skip
-        st.button("All on", icon=":material/restart_alt:", on_click=put, args=((),),
-                  disabled=not state.current().off, key="all_on")  # fmt: skip
+        st.button(
+            "Undo",
+            icon=":material/undo:",
+            on_click=_undo,
+            disabled=not st.session_state.get("past"),
+            key="undo",
+        )
+        st.button(
+            "All on",
+            icon=":material/restart_alt:",
+            on_click=put,
+            args=((),),
+            disabled=not state.current().off,
+            key="all_on",
+        )
 
 
 def presets(scene: Scene, view: View) -> dict[str, Heads]:
@@ -147,9 +181,11 @@ def presets(scene: Scene, view: View) -> dict[str, Heads]:
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
         held = tuple(
-            (i, j) for i, row in enumerate(labels) for j, found in enumerate(row)
+            (i, j)
+            for i, row in enumerate(labels)
+            for j, found in enumerate(row)
             if any(one.label.key == key for one in found)
-        )  # fmt: skip
+        )
         if held:
             groups[f"all {title} ({len(held)})"] = held
     groups |= _twin_group(scene, view)

@@ -42,13 +42,17 @@ def draw(choices: Choices) -> None:
         r"\operatorname{KL}(\text{painted}_q \,\Vert\, A_q) \end{gathered}",
     )
     frame.predict(
-        choices, "diagonal", "12 tokens, and each shall look only at itself. That matrix has rank "
-        "12. Which width d_k comes as near to it as you like?", ["1", "2", "11", "12"], 1,
+        choices,
+        "diagonal",
+        "12 tokens, and each shall look only at itself. That matrix has rank "
+        "12. Which width d_k comes as near to it as you like?",
+        ["1", "2", "11", "12"],
+        1,
         "Put the 12 keys on a circle and let each query point at its own: large queries make it as "
         "sure as you like. The rank of the pattern is not the rank of the scores. In one dimension "
         "a row’s scores are one number times the keys, so only the largest and the smallest key "
         "can win.",
-    )  # fmt: skip
+    )
     rows, seed = painted(choices)
     found = _trained(rows, seed)
     if found is not None:
@@ -66,9 +70,11 @@ def _trained(rows: Rows, seed: int) -> Fit | None:
     fits: dict[tuple[Rows, int], Fit] = st.session_state.setdefault(FITS, {})
     n = len(rows)
     pressed = st.button(
-        f"Fit heads of width 1 to {n}", type="primary", icon=":material/play_arrow:",
+        f"Fit heads of width 1 to {n}",
+        type="primary",
+        icon=":material/play_arrow:",
         key="any-pattern-fit",
-    )  # fmt: skip
+    )
     if pressed and (rows, seed) not in fits:
         bar, stop = st.progress(0.0, "Training …"), st.empty()
         stop.button("Stop", key="any-pattern-stop")
@@ -99,28 +105,42 @@ def _errors(choices: Choices, found: Fit) -> None:
     n = len(found.kl)
     good = [d_k for d_k, kl in enumerate(found.kl.tolist(), 1) if kl < NEAR]
     st.markdown(
-        f"The narrowest head that comes within {NEAR} nats has **d_k = {good[0]}**." if good
+        f"The narrowest head that comes within {NEAR} nats has **d_k = {good[0]}**."
+        if good
         else f"No head comes within {NEAR} nats of it."
-    )  # fmt: skip
+    )
     error = choices.bound(
-        "error", st.segmented_control, "Error", list(ERRORS), default="kl",
-        read=among(tuple(ERRORS)), format_func=lambda key: ERRORS[key][0], wrap=True,
-    )  # fmt: skip
+        "error",
+        st.segmented_control,
+        "Error",
+        list(ERRORS),
+        default="kl",
+        read=among(tuple(ERRORS)),
+        format_func=lambda key: ERRORS[key][0],
+        wrap=True,
+    )
     (title, unit), widths = ERRORS[error], list(range(1, n + 1))
     lines = {"trained": (widths, _seen(getattr(found, error)))}
     if error == "kl":
         lines["singular vectors, not trained"] = (widths, _seen(found.singular_kl))
     figures.show(
         curves(
-            lines, title=f"{title} from the painted pattern", x_title="d_k", y_title=unit,
-            y_axis="log", more=dict(yaxis=dict(dtick=1)), dark=look.dark(),
+            lines,
+            title=f"{title} from the painted pattern",
+            x_title="d_k",
+            y_title=unit,
+            y_axis="log",
+            more=dict(yaxis=dict(dtick=1)),
+            dark=look.dark(),
         ),
-        key=choices.key("errors"), name=f"{title} over d_k", caption="Trained from several starts",
+        key=choices.key("errors"),
+        name=f"{title} over d_k",
+        caption="Trained from several starts",
         table=_table(found),
         how_to_read="Every head drawn was found, so a pattern costs this width at most; training "
         "does not prove that no narrower head can do it. Differences below 1e-7 are rounding and "
         "are drawn there.",
-    )  # fmt: skip
+    )
 
 
 def _seen(values: object, least: float = 1e-7) -> np.ndarray:
@@ -130,12 +150,17 @@ def _seen(values: object, least: float = 1e-7) -> np.ndarray:
 
 def _table(found: Fit) -> pd.DataFrame:
     left_over = any_pattern.singular(found.target).left_over
-    return pd.DataFrame({
-        "d_k": range(1, len(found.kl) + 1), "KL": found.kl.numpy(),
-        "Jensen-Shannon": found.jensen_shannon.numpy(), "largest difference": found.largest.numpy(),
-        "KL, singular vectors": found.singular_kl.numpy(),
-        "scores off": found.off.numpy(), "scores off, at least": left_over.numpy(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "d_k": range(1, len(found.kl) + 1),
+            "KL": found.kl.numpy(),
+            "Jensen-Shannon": found.jensen_shannon.numpy(),
+            "largest difference": found.largest.numpy(),
+            "KL, singular vectors": found.singular_kl.numpy(),
+            "scores off": found.off.numpy(),
+            "scores off, at least": left_over.numpy(),
+        }
+    )
 
 
 def _one_width(choices: Choices, found: Fit) -> None:
@@ -155,8 +180,15 @@ def _one_width(choices: Choices, found: Fit) -> None:
             (f"made with d_k = {d_k}", made, weights),
             ("difference", made - found.target, {"limits": (-apart, apart)}),
         ):
-            frame.matrix(f"any-pattern-{title[:4]}", values, title, rows=names, columns=names,
-                         cell=cell, **options)  # fmt: skip
+            frame.matrix(
+                f"any-pattern-{title[:4]}",
+                values,
+                title,
+                rows=names,
+                columns=names,
+                cell=cell,
+                **options,
+            )
     st.markdown(
         f"KL **{format_number(found.kl[d_k - 1])}** nats, Jensen-Shannon "
         f"**{format_number(found.jensen_shannon[d_k - 1])}** nats, largest difference "
@@ -174,9 +206,15 @@ def _largest_score(found: Fit, d_k: int) -> str:
 
 def _slider(choices: Choices, name: str, label: str, value: int, most: int, least: int) -> None:
     state.control(
-        choices.key(f"{name}-{most}"), st.slider, label, least, most, value=value,
-        take=lambda chosen: choices.set(name, chosen), width=260,
-    )  # fmt: skip
+        choices.key(f"{name}-{most}"),
+        st.slider,
+        label,
+        least,
+        most,
+        value=value,
+        take=lambda chosen: choices.set(name, chosen),
+        width=260,
+    )
 
 
 # -- rank ------------------------------------------------------------------------------------------
@@ -195,34 +233,43 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
         r"W_Q W_K^\top \rVert_F = \textstyle\sqrt{\sum_{i > d_k} \sigma_i(S)^2} \end{gathered}",
     )
     frame.predict(
-        choices, "random", "8 tokens, weights drawn at random, none of them 0. Which width makes "
-        "this pattern exactly?", ["4", "7", "8"], 1,
+        choices,
+        "random",
+        "8 tokens, weights drawn at random, none of them 0. Which width makes "
+        "this pattern exactly?",
+        ["4", "7", "8"],
+        1,
         "n − 1: the centred logarithms have rank 7, since every row sums to 0. A width below n "
         "is the low-rank bottleneck of Bhojanapalli et al. 2020: some patterns are out of reach.",
-    )  # fmt: skip
+    )
     target = any_pattern_digits.pattern_of(rows)
     exact = any_pattern.exact_width(target)
     st.markdown(
         f"The painted pattern has no zeros: **d_k = {exact}** is the least that makes it exactly."
-        if exact is not None else
-        "The painted pattern has zeros: **no** width makes it exactly, since no finite score gives "
-        "a weight of 0; the question is how wide a head must be to come near. Below, zeros stand "
+        if exact is not None
+        else "The painted pattern has zeros: **no** width makes it exactly, since no finite score "
+        "gives a weight of 0; the question is how wide a head must be to come near. Below, zeros stand "
         f"as {any_pattern.FLOOR:g} in S."
-    )  # fmt: skip
+    )
     widths, bound = list(range(1, n + 1)), any_pattern.singular(target).left_over
     lines = {"least of any head (Eckart and Young)": (widths, _seen(bound, 1e-3))}
     if found is not None:
         lines["trained head"] = (widths, _seen(found.off, 1e-3))
     figures.show(
         curves(
-            lines, title="How far scores are from S", x_title="d_k",
-            y_title="Frobenius norm of the difference", y_axis="log",
-            more=dict(yaxis=dict(dtick=1)), dark=look.dark(),
+            lines,
+            title="How far scores are from S",
+            x_title="d_k",
+            y_title="Frobenius norm of the difference",
+            y_axis="log",
+            more=dict(yaxis=dict(dtick=1)),
+            dark=look.dark(),
         ),
-        key=choices.key("rank"), name="Scores and rank",
+        key=choices.key("rank"),
+        name="Scores and rank",
         table=pd.DataFrame({"d_k": widths} | {name: line[1] for name, line in lines.items()}),
         caption=f"Digits: {' '.join(rows)}",
         how_to_read="The lower line is a bound on scores, not on weights: no head of that width "
         "comes nearer to S. A head can stay far from S and still make the pattern, where weights "
         "are near 0 and scores may be as low as they like. Norms below 0.001 are drawn there.",
-    )  # fmt: skip
+    )

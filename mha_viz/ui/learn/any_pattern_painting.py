@@ -15,10 +15,16 @@ from mha_viz.ui.widgets.messages import plain
 
 OWN = "own"
 NAMES = {
-    "diagonal": "Itself", "previous": "The token before", "next": "The token after",
-    "first": "The first token", "block": "Blocks of three", "checkerboard": "Checkerboard",
-    "near": "Near tokens (no zeros)", "random": "At random (no zeros)", OWN: "Painted",
-}  # fmt: skip
+    "diagonal": "Itself",
+    "previous": "The token before",
+    "next": "The token after",
+    "first": "The first token",
+    "block": "Blocks of three",
+    "checkerboard": "Checkerboard",
+    "near": "Near tokens (no zeros)",
+    "random": "At random (no zeros)",
+    OWN: "Painted",
+}
 Rows = tuple[str, ...]
 
 
@@ -26,26 +32,50 @@ def painted(choices: Choices) -> tuple[Rows, int]:
     """The controls and the grid; the pattern as rows of digits, and the seed."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = choices.bound(
-            "pattern", st.selectbox, "Where tokens look", list(NAMES), default="diagonal",
-            read=among(tuple(NAMES)), format_func=NAMES.__getitem__, width=220,
-        )  # fmt: skip
+            "pattern",
+            st.selectbox,
+            "Where tokens look",
+            list(NAMES),
+            default="diagonal",
+            read=among(tuple(NAMES)),
+            format_func=NAMES.__getitem__,
+            width=220,
+        )
         n = choices.bound(
-            "tokens", st.select_slider, "Tokens n", any_pattern_digits.SIZES, default=8,
-            read=among(any_pattern_digits.SIZES), width=180,
-        )  # fmt: skip
+            "tokens",
+            st.select_slider,
+            "Tokens n",
+            any_pattern_digits.SIZES,
+            default=8,
+            read=among(any_pattern_digits.SIZES),
+            width=180,
+        )
         seed = choices.bound(
-            "seed", st.number_input, "Seed", 0, 9_999, default=0, read=views.whole(0, 9_999),
-            step=1, width=120, help="Of the random starts, and of the random pattern.",
-        )  # fmt: skip
+            "seed",
+            st.number_input,
+            "Seed",
+            0,
+            9_999,
+            default=0,
+            read=views.whole(0, 9_999),
+            step=1,
+            width=120,
+            help="Of the random starts, and of the random pattern.",
+        )
     rows = _rows(choices, name, n, seed)
     left, right = st.columns([3, 2], gap="medium")
     with right:
         brush = choices.bound(
-            "brush", st.select_slider, "A click paints", tuple(range(10)), default=9,
-            read=among(tuple(range(10))), width=220,
+            "brush",
+            st.select_slider,
+            "A click paints",
+            tuple(range(10)),
+            default=9,
+            read=among(tuple(range(10))),
+            width=220,
             help="Digits are weights before each row is divided by its sum. A second click "
             "takes the weight away.",
-        )  # fmt: skip
+        )
         _typed(choices, rows, n)
     with left:
         _grid(choices, rows, brush)
@@ -64,8 +94,9 @@ def _rows(choices: Choices, name: str, n: int, seed: int) -> Rows:
             raise ArgumentError(f"there must be {n} rows, got {len(rows)}.")
         any_pattern_digits.pattern_of(rows)
     except ArgumentError as error:
-        st.warning(f"This is no pattern: {plain(str(error))} Each token looks at itself until "
-                   "it is one.")  # fmt: skip
+        st.warning(
+            f"This is no pattern: {plain(str(error))} Each token looks at itself until it is one."
+        )
         return any_pattern_digits.preset("diagonal", n)
     return rows
 
@@ -88,10 +119,14 @@ def _own(choices: Choices, rows: Rows, n: int) -> None:
 def _typed(choices: Choices, rows: Rows, n: int) -> None:
     """The same pattern to be typed: for the keyboard."""
     state.control(
-        choices.key(f"typed-{n}"), st.text_area,
-        "Or type it: a row for each query, a digit for each key", height=30 + 25 * n,
-        max_chars=400, value="\n".join(rows), take=lambda raw: _own(choices, _split(raw), n),
-    )  # fmt: skip
+        choices.key(f"typed-{n}"),
+        st.text_area,
+        "Or type it: a row for each query, a digit for each key",
+        height=30 + 25 * n,
+        max_chars=400,
+        value="\n".join(rows),
+        take=lambda raw: _own(choices, _split(raw), n),
+    )
 
 
 def _grid(choices: Choices, rows: Rows, brush: int) -> None:
@@ -104,9 +139,16 @@ def _grid(choices: Choices, rows: Rows, brush: int) -> None:
 
     names = [str(i) for i in range(n)]
     frame.matrix(
-        choices.key("painted"), target, "Painted", rows=names, columns=names, shape="query × key",
-        diverging=False, limits=(0.0, 1.0), on_click=paint,
-    )  # fmt: skip
+        choices.key("painted"),
+        target,
+        "Painted",
+        rows=names,
+        columns=names,
+        shape="query × key",
+        diverging=False,
+        limits=(0.0, 1.0),
+        on_click=paint,
+    )
     empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
     st.caption(
         "Rows are queries, columns keys. Click a cell to paint it, or go there with the arrow keys "

@@ -31,53 +31,64 @@ class Lab:
 
 LABS = (
     Lab(
-        "soft-lookup", "Attention as soft lookup",
+        "soft-lookup",
+        "Attention as soft lookup",
         "Every number of softmax(QKᵀ/√d)V on a few tokens, and why scores are divided by √d.",
     ),
     Lab(
-        "own-reflection", "Without weights, attention looks at itself",
+        "own-reflection",
+        "Without weights, attention looks at itself",
         "What Q = K = V = X does, when it does not, and what W_Q and W_K set free.",
     ),
     Lab(
-        "two-places", "One head cannot look at two places",
+        "two-places",
+        "One head cannot look at two places",
         "Two small heads against one large one, and why still more heads can hurt.",
     ),
     Lab(
-        "step-by-step", "Step by step through a real head",
+        "step-by-step",
+        "Step by step through a real head",
         "Project, compute, concatenate, project: on your sentence, beside the model’s own output.",
         uses_text=True,
     ),
     Lab(
-        "value-output", "Why W_V and W_O?",
+        "value-output",
+        "Why W_V and W_O?",
         "Two matrices or one: the same output, another bill; and the parts that make up the whole.",
         uses_text=True,
     ),
     Lab(
-        "convolution", "Heads that are a convolution",
+        "convolution",
+        "Heads that are a convolution",
         "k × k heads with relative positions do what a k × k kernel does, to the last digits.",
     ),
     Lab(
-        "any-pattern", "Paint a pattern, fit a head",
+        "any-pattern",
+        "Paint a pattern, fit a head",
         "Which patterns a head of width d_k can make, and what its rank forbids.",
     ),
     Lab(
-        "cost", "What attention costs",
+        "cost",
+        "What attention costs",
         "Operations, memory and key-value caches: calculated, and measured on this machine.",
         uses_text=True,
     ),
     Lab(
-        "how-heads-learn", "How heads learn",
+        "how-heads-learn",
+        "How heads learn",
         "A tiny model learns induction while you watch its gradients, weights and patterns.",
     ),
     Lab(
-        "statements", "Textbook statements, measured",
+        "statements",
+        "Textbook statements, measured",
         "What textbooks say about heads, beside what this model does with your sentence.",
         uses_text=True,
     ),
     Lab(
-        "find-the-head", "Find the head",
+        "find-the-head",
+        "Find the head",
         "A game: find the head that does what is asked, with hints and a score.",
         uses_text=True,
     ),
-)  # fmt: skip
+)
 BY_KEY = {lab.key: lab for lab in LABS}

@@ -71,13 +71,16 @@ def _statement(choices: Choices) -> None:
         "heads do. The part c_p is the same for all keys, so softmax drops it."
     )
     frame.predict(
-        choices, "alpha", "α = 4. Next to its pixel, a head still sees others. How much of its "
+        choices,
+        "alpha",
+        "α = 4. Next to its pixel, a head still sees others. How much of its "
         "weight misses the pixel it is meant for?",
-        ["about 7 %", "about 25 %", "less than 0.01 %"], 0,
+        ["about 7 %", "about 25 %", "less than 0.01 %"],
+        0,
         "The four neighbours are at distance 1, and each gets e⁻⁴ of the weight: "
         f"{leak(4.0):.1%} in all. At α = 20 it is "
         f"{format_number(leak(20.0))}, less than float32 can take away from 1.",
-    )  # fmt: skip
+    )
 
 
 def _difference(chosen: Chosen, exact: Anything, ours: Anything) -> None:
@@ -111,24 +114,36 @@ def _both(
     st.subheader("The same twice", anchor=False)
     made, dark = _named(chosen), look.dark()
     panels = {
-        "Picture": chosen.picture, "Conv2d": exact, made: ours,
+        "Picture": chosen.picture,
+        "Conv2d": exact,
+        made: ours,
         "Difference" + (f" × {factor:,.0f}" if factor > 1 else ""): difference * factor,
-    }  # fmt: skip
+    }
     zero = {"Conv2d": 0.5, made: 0.5} if signed else {}
     side = 160 if look.phone() else 210
     number_tables(
-        [picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
-         for title, values in panels.items()],
-        dark=dark, key=choices.key("pictures"), across=2, on_click=choose,
-    )  # fmt: skip
+        [
+            picture_cells(values, title, zero=zero.get(title, 0.0), marked=pixel, side=side)
+            for title, values in panels.items()
+        ],
+        dark=dark,
+        key=choices.key("pictures"),
+        across=2,
+        on_click=choose,
+    )
     figures.explain(
         lambda: pictures(panels, zero=zero, marked=pixel, columns=2, side=210, dark=dark),
-        key=choices.key("both"), name="Convolution and heads",
-        table=_pixels(chosen.picture, exact, ours), caption=chosen.about,
-        how_to_read=("Middle grey is 0, brighter is positive. " if signed else
-                     "Numbers below 0 are drawn as 0, above 1 as 1. ")
+        key=choices.key("both"),
+        name="Convolution and heads",
+        table=_pixels(chosen.picture, exact, ours),
+        caption=chosen.about,
+        how_to_read=(
+            "Middle grey is 0, brighter is positive. "
+            if signed
+            else "Numbers below 0 are drawn as 0, above 1 as 1. "
+        )
         + "Hover tells the number. Click a pixel to see what its heads look at.",
-    )  # fmt: skip
+    )
 
 
 def _verdict(chosen: Chosen, largest: float) -> str:
@@ -163,28 +178,44 @@ def _one_pixel(
     radius, dark = max(2, chosen.size // 2 + 1), look.dark()
     room = (look.ROOM if look.phone() else 420) // chosen.size - 8
     number_tables(
-        tile_cells(found.pattern, pixel, notes, radius=radius,
-                   cell=min(28.0, room / (2 * radius + 1))),
-        dark=dark, key=choices.key("tiles-drawn"), across=chosen.size,
-    )  # fmt: skip
+        tile_cells(
+            found.pattern, pixel, notes, radius=radius, cell=min(28.0, room / (2 * radius + 1))
+        ),
+        dark=dark,
+        key=choices.key("tiles-drawn"),
+        across=chosen.size,
+    )
     figures.explain(
         lambda: head_tiles(
-            found.pattern, pixel, where, notes, radius=radius,
-            side={1: 180, 3: 320}.get(chosen.size, 400), dark=dark,
+            found.pattern,
+            pixel,
+            where,
+            notes,
+            radius=radius,
+            side={1: 180, 3: 320}.get(chosen.size, 400),
+            dark=dark,
         ),
-        key=choices.key("tiles"), name=f"Heads at row {pixel[0]}, column {pixel[1]}",
-        table=_heads_table(found, where, pixel), caption=chosen.about,
+        key=choices.key("tiles"),
+        name=f"Heads at row {pixel[0]}, column {pixel[1]}",
+        table=_heads_table(found, where, pixel),
+        caption=chosen.about,
         how_to_read="A tile for each head, at its place of the kernel: its weights around the "
         "framed pixel, on a square-root scale from 0 to 1; hover tells them. Grey lies outside of "
         "the picture. A tile without colour is a head that may see nothing, and adds 0.",
-    )  # fmt: skip
+    )
 
 
 def _place(choices: Choices, name: str, value: int, most: int) -> None:
     state.control(
-        choices.key(f"{name}-slider-{most}"), st.slider, f"Pixel’s {name}", 0, most - 1,
-        value=value, take=lambda chosen: choices.set(name, chosen), width=180,
-    )  # fmt: skip
+        choices.key(f"{name}-slider-{most}"),
+        st.slider,
+        f"Pixel’s {name}",
+        0,
+        most - 1,
+        value=value,
+        take=lambda chosen: choices.set(name, chosen),
+        width=180,
+    )
 
 
 def _heads_table(
@@ -195,13 +226,17 @@ def _heads_table(
         pattern = found.pattern[head]
         at = pixel[0] + down, pixel[1] + right
         inside = 0 <= at[0] < pattern.shape[0] and 0 <= at[1] < pattern.shape[1]
-        lines.append({
-            "head": head, "rows down": down, "columns right": right,
-            "weight on its pixel": float(pattern[at]) if inside else 0.0,
-            "all its weights": float(pattern.sum()),
-            "sees (first channel)": float(found.z[head, 0]),
-            "adds (first channel)": float(found.parts[head, 0]),
-        })  # fmt: skip
+        lines.append(
+            {
+                "head": head,
+                "rows down": down,
+                "columns right": right,
+                "weight on its pixel": float(pattern[at]) if inside else 0.0,
+                "all its weights": float(pattern.sum()),
+                "sees (first channel)": float(found.z[head, 0]),
+                "adds (first channel)": float(found.parts[head, 0]),
+            }
+        )
     return pd.DataFrame(lines)
 
 

@@ -19,12 +19,21 @@ from mha_viz.ui.widgets.messages import plain
 
 YOURS = "yours"
 PICTURES = {
-    "house": "A house", "rings": "Rings", "dot": "One white pixel", YOURS: "A picture of yours",
-}  # fmt: skip
+    "house": "A house",
+    "rings": "Rings",
+    "dot": "One white pixel",
+    YOURS: "A picture of yours",
+}
 KERNELS = {
-    "identity": "Identity", "blur": "Blur", "sharpen": "Sharpen", "edge": "Edges",
-    "emboss": "Emboss", "grey": "To grey", "swap": "Swap red and blue", "brighten": "Brighten",
-}  # fmt: skip
+    "identity": "Identity",
+    "blur": "Blur",
+    "sharpen": "Sharpen",
+    "edge": "Edges",
+    "emboss": "Emboss",
+    "grey": "To grey",
+    "swap": "Swap red and blue",
+    "brighten": "Brighten",
+}
 BORDERS = {"zeros": "Zeros", "nearest": "The nearest pixel"}
 MOST = 99.0  # a kernel's largest number
 
@@ -51,28 +60,54 @@ def chosen(choices: Choices) -> Chosen:
     """The controls, and what they say."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = choices.bound(
-            "picture", st.selectbox, "Picture", list(PICTURES), default="house",
-            read=among(tuple(PICTURES)), format_func=PICTURES.__getitem__, width=190,
-        )  # fmt: skip
+            "picture",
+            st.selectbox,
+            "Picture",
+            list(PICTURES),
+            default="house",
+            read=among(tuple(PICTURES)),
+            format_func=PICTURES.__getitem__,
+            width=190,
+        )
         side = choices.bound(
-            "side", st.select_slider, "Pixels a side", convolution.SIDES, default=24,
-            read=among(convolution.SIDES), width=140,
-        )  # fmt: skip
+            "side",
+            st.select_slider,
+            "Pixels a side",
+            convolution.SIDES,
+            default=24,
+            read=among(convolution.SIDES),
+            width=140,
+        )
         colour = choices.bound(
-            "colour", st.segmented_control, "Colours", [False, True], default=False,
-            read=among([False, True]), format_func=lambda on: "RGB" if on else "Grey",
-        )  # fmt: skip
+            "colour",
+            st.segmented_control,
+            "Colours",
+            [False, True],
+            default=False,
+            read=among([False, True]),
+            format_func=lambda on: "RGB" if on else "Grey",
+        )
         size = choices.bound(
-            "size", st.segmented_control, "Kernel", list(convolution.SIZES), default=3,
-            read=among(convolution.SIZES), format_func=lambda k: f"{k} × {k}",
-        )  # fmt: skip
+            "size",
+            st.segmented_control,
+            "Kernel",
+            list(convolution.SIZES),
+            default=3,
+            read=among(convolution.SIZES),
+            format_func=lambda k: f"{k} × {k}",
+        )
     picture, about = _picture(name, side, colour)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         written, preset = _kernel(choices, size, colour)
         border = choices.bound(
-            "border", st.segmented_control, "Outside the picture", list(BORDERS), default="zeros",
-            read=among(tuple(BORDERS)), format_func=BORDERS.__getitem__,
-        )  # fmt: skip
+            "border",
+            st.segmented_control,
+            "Outside the picture",
+            list(BORDERS),
+            default="zeros",
+            read=among(tuple(BORDERS)),
+            format_func=BORDERS.__getitem__,
+        )
     kernel = convolution_inputs.full_kernel(written, size, picture.shape[-1])
     about += f"; {preset}, {size} x {size}; outside: {border}"
     return Chosen(picture, written, size, kernel, border, about)
@@ -81,9 +116,16 @@ def chosen(choices: Choices) -> Chosen:
 def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
     """The same, with heads as sharp as the user wants them."""
     alpha = choices.bound(
-        "alpha", st.slider, "Sharpness α", 0.0, convolution.MAX_ALPHA, default=SHARP, step=0.5,
-        read=views.real(0.0, convolution.MAX_ALPHA), width=260,
-    )  # fmt: skip
+        "alpha",
+        st.slider,
+        "Sharpness α",
+        0.0,
+        convolution.MAX_ALPHA,
+        default=SHARP,
+        step=0.5,
+        read=views.real(0.0, convolution.MAX_ALPHA),
+        width=260,
+    )
     return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
 
 
@@ -94,11 +136,15 @@ def _picture(name: str, side: int, colour: bool) -> tuple[Anything, str]:
         picture = convolution_inputs.picture(name, side, colour)
         return picture, f"{PICTURES[name]}, {side} x {side}, {kind}"
     file = st.file_uploader(
-        "PNG or JPEG, at most 4 megapixels", type=["png", "jpg", "jpeg"], key="convolution-file",
-    )  # fmt: skip
+        "PNG or JPEG, at most 4 megapixels",
+        type=["png", "jpg", "jpeg"],
+        key="convolution-file",
+    )
     if file is None:
-        st.info("Choose a file. It stays on this server’s memory and is in no link. Until then: "
-                "the house.")  # fmt: skip
+        st.info(
+            "Choose a file. It stays on this server’s memory and is in no link. Until then: "
+            "the house."
+        )
         return _picture("house", side, colour)
     picture, (rows, columns) = convolution_inputs.read_picture(file.getvalue(), side, colour)
     small = f"{picture.shape[0]} x {picture.shape[1]}"
@@ -118,13 +164,20 @@ def _kernel(choices: Choices, size: int, colour: bool) -> tuple[Any, str]:
     else:
         options, name, default = list(convolution_inputs.PRESETS), "preset", "sharpen"
     preset = choices.bound(
-        name, st.selectbox, "Start from", options, default=default, read=among(tuple(options)),
-        format_func=KERNELS.__getitem__, width=190,
-    )  # fmt: skip
+        name,
+        st.selectbox,
+        "Start from",
+        options,
+        default=default,
+        read=among(tuple(options)),
+        format_func=KERNELS.__getitem__,
+        width=190,
+    )
     begin = (
-        convolution_inputs.tint_numbers(preset, colour) if size == 1
+        convolution_inputs.tint_numbers(preset, colour)
+        if size == 1
         else convolution_inputs.kernel_numbers(preset, size)
-    )  # fmt: skip
+    )
     slot = f"{preset}{size}{'rgb' if colour and size == 1 else ''}"
     return _edited(choices, slot, begin), KERNELS[preset]
 
@@ -134,19 +187,25 @@ def _edited(choices: Choices, slot: str, begin: tuple[tuple[float, ...], ...]) -
     n = len(begin)
     held = choices.get(slot, begin, numbers(n, n, -MOST, MOST))
     base = choices.fixed(f"{slot}-base", held)  # an editor keeps its edits of the same numbers
-    names = ["red", "green", "blue"] if n == 3 and slot.endswith("rgb") else [
-        str(i - n // 2) for i in range(n)
-    ]  # fmt: skip
+    names = (
+        ["red", "green", "blue"]
+        if n == 3 and slot.endswith("rgb")
+        else [str(i - n // 2) for i in range(n)]
+    )
     with st.container(width=70 + 68 * n):
         edited = st.data_editor(
-            pd.DataFrame(base, index=names, columns=names), num_rows="fixed",
-            key=choices.editor_key(f"{slot}-editor"), width="stretch",
+            pd.DataFrame(base, index=names, columns=names),
+            num_rows="fixed",
+            key=choices.editor_key(f"{slot}-editor"),
+            width="stretch",
             column_config={
                 "_index": st.column_config.TextColumn("kernel", disabled=True),
-                **{name: st.column_config.NumberColumn(min_value=-MOST, max_value=MOST)
-                   for name in names},
+                **{
+                    name: st.column_config.NumberColumn(min_value=-MOST, max_value=MOST)
+                    for name in names
+                },
             },
-        )  # fmt: skip
+        )
     filled = edited.astype(float).fillna(0.0).clip(-MOST, MOST).to_numpy()
     written = tuple(tuple(row) for row in filled.tolist())
     choices.keep(slot, written)

@@ -33,20 +33,27 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
     rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
     measured = [error or float("nan") for error in found.error]  # no logarithm of 0
     figure = curves(
-        {"measured": (alphas, measured), "bound": (alphas, found.bound),
-         "rounding in float32": (alphas, [rounding] * len(alphas))},
-        title="Largest difference from Conv2d", x_title="α", y_title="difference",
-        y_axis="log", dark=look.dark(),
-    )  # fmt: skip
+        {
+            "measured": (alphas, measured),
+            "bound": (alphas, found.bound),
+            "rounding in float32": (alphas, [rounding] * len(alphas)),
+        },
+        title="Largest difference from Conv2d",
+        x_title="α",
+        y_title="difference",
+        y_axis="log",
+        dark=look.dark(),
+    )
     figures.show(
         figure,
-        key=choices.key("sharpness"), name="Sharpness of the heads",
+        key=choices.key("sharpness"),
+        name="Sharpness of the heads",
         table=pd.DataFrame({"alpha": alphas, "measured": found.error, "bound": found.bound}),
         caption=chosen.about,
         how_to_read="Measured on the middle of the picture, 16 x 16 pixels at most. Each step of α "
         "divides the error by e until float32 ends it. Exactly 0 cannot be drawn on this axis and "
         "leaves a gap.",
-    )  # fmt: skip
+    )
 
 
 @frame.part
@@ -57,20 +64,27 @@ def border(choices: Choices, chosen: Chosen) -> None:
         "somewhere.",
     )
     frame.predict(
-        choices, "border", "A head looks for a pixel that lies outside of the picture, and nothing "
+        choices,
+        "border",
+        "A head looks for a pixel that lies outside of the picture, and nothing "
         "is masked. Where does its weight go?",
-        ["Nowhere: it gives zeros", "To the nearest pixel that is there",
-         "To the opposite side, as on a torus"], 1,
+        [
+            "Nowhere: it gives zeros",
+            "To the nearest pixel that is there",
+            "To the opposite side, as on a torus",
+        ],
+        1,
         "The score is highest where the distance to the wanted place is smallest, and rows sum "
         "to 1: the heads repeat the border (padding_mode='replicate' in torch). For zeros, a mask "
         "forbids such a head every key; a row that may see nothing gives zeros in our attention.",
-    )  # fmt: skip
+    )
     gaps = _border_gaps(*chosen.key[:3])
     ours = {"zeros": "masked heads", "nearest": "no mask"}
     lines = [
         f"| {ours[own]} | {format_number(gaps[own, 'zeros'])} | "
-        f"{format_number(gaps[own, 'nearest'])} |" for own in ours
-    ]  # fmt: skip
+        f"{format_number(gaps[own, 'nearest'])} |"
+        for own in ours
+    ]
     st.markdown(
         "Largest difference on the middle of the picture (16 × 16 pixels at most) at α = 20:\n\n"
         "| heads | Conv2d with zeros | Conv2d with the nearest pixel |\n|---|---|---|\n"
@@ -86,12 +100,15 @@ def one_head(choices: Choices, chosen: Chosen) -> None:
         "its own pixel, and W_V W_O only mixes its colours.",
     )
     frame.predict(
-        choices, "shuffle", "All pixels of the picture are shuffled, and only their colours move. "
+        choices,
+        "shuffle",
+        "All pixels of the picture are shuffled, and only their colours move. "
         "Which heads give the same output, shuffled the same way?",
-        ["One head (1 × 1)", "Nine heads (3 × 3)", "Both"], 0,
+        ["One head (1 × 1)", "Nine heads (3 × 3)", "Both"],
+        0,
         "A 1 × 1 kernel knows no neighbours, so it does not matter who they are. Choose 1 × 1 "
         "above: no pixel of the output depends on another one.",
-    )  # fmt: skip
+    )
     alone, many = _shuffle_gaps(chosen.picture.numpy())
     st.markdown(
         "Measured on the middle of this picture: shuffling before or after one head differs by "

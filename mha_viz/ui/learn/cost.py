@@ -64,10 +64,10 @@ def _calculator(choices: Choices) -> Sizes | None:
             else ""
         )
     )
-    st.dataframe(_operations(sizes, cost), hide_index=True, width="content",
-                 key=choices.key("bill"))  # fmt: skip
-    st.dataframe(_memory(sizes, cost), hide_index=True, width="content",
-                 key=choices.key("memory"))  # fmt: skip
+    st.dataframe(
+        _operations(sizes, cost), hide_index=True, width="content", key=choices.key("bill")
+    )
+    st.dataframe(_memory(sizes, cost), hide_index=True, width="content", key=choices.key("memory"))
     even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
     st.caption(
         f"Without shared key heads both parts are equal at n = 2 m = {even:,} tokens; below, the "
@@ -81,18 +81,33 @@ def _sizes(choices: Choices) -> Sizes | None:
     asked: dict[str, int] = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, label, default in (
-            ("n", "Tokens n", 512), ("d_model", "d_model", 768), ("n_heads", "Heads h", 12),
-            ("n_kv_heads", "Key heads", 0), ("n_layers", "Layers", 12),
-        ):  # fmt: skip
+            ("n", "Tokens n", 512),
+            ("d_model", "d_model", 768),
+            ("n_heads", "Heads h", 12),
+            ("n_kv_heads", "Key heads", 0),
+            ("n_layers", "Layers", 12),
+        ):
             asked[name] = choices.bound(
-                name, st.number_input, label, 0, 99_999_999, default=default, width=125,
+                name,
+                st.number_input,
+                label,
+                0,
+                99_999_999,
+                default=default,
+                width=125,
                 read=views.whole(0, 99_999_999),
                 help="0: as many as heads." if name == "n_kv_heads" else None,
-            )  # fmt: skip
+            )
         asked["bytes_each"] = choices.bound(
-            "bytes", st.selectbox, "Bytes per number", list(BYTES), default=4,
-            read=among(tuple(BYTES)), format_func=BYTES.__getitem__, width=190,
-        )  # fmt: skip
+            "bytes",
+            st.selectbox,
+            "Bytes per number",
+            list(BYTES),
+            default=4,
+            read=among(tuple(BYTES)),
+            format_func=BYTES.__getitem__,
+            width=190,
+        )
     try:
         return Sizes(**asked)
     except MhaVizError as error:
@@ -102,27 +117,35 @@ def _sizes(choices: Choices) -> Sizes | None:
 
 def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     parts = (
-        ("W_Q, W_K, W_V, W_O", cost.projections), ("Q Kᵀ", cost.scores),
-        ("weights × V", cost.mixing), ("together", cost.layer),
-    )  # fmt: skip
-    return pd.DataFrame({
-        "Operations": [name for name, _ in parts],
-        "one head": [short(count / sizes.n_heads) for _, count in parts],
-        "one layer": [short(count) for _, count in parts],
-        f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for _, count in parts],
-    })  # fmt: skip
+        ("W_Q, W_K, W_V, W_O", cost.projections),
+        ("Q Kᵀ", cost.scores),
+        ("weights × V", cost.mixing),
+        ("together", cost.layer),
+    )
+    return pd.DataFrame(
+        {
+            "Operations": [name for name, _ in parts],
+            "one head": [short(count / sizes.n_heads) for _, count in parts],
+            "one layer": [short(count) for _, count in parts],
+            f"{sizes.n_layers} layers": [short(sizes.n_layers * count) for _, count in parts],
+        }
+    )
 
 
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     parts = (
-        ("attention weights, all kept", cost.pattern), ("Q, K, V and z", cost.activations),
-        ("key-value cache", cost.cache), ("the four matrices", cost.parameters * sizes.bytes_each),
-    )  # fmt: skip
-    return pd.DataFrame({
-        "Memory": [name for name, _ in parts],
-        "one layer": [of_bytes(count / sizes.n_layers) for _, count in parts],
-        f"{sizes.n_layers} layers": [of_bytes(count) for _, count in parts],
-    })  # fmt: skip
+        ("attention weights, all kept", cost.pattern),
+        ("Q, K, V and z", cost.activations),
+        ("key-value cache", cost.cache),
+        ("the four matrices", cost.parameters * sizes.bytes_each),
+    )
+    return pd.DataFrame(
+        {
+            "Memory": [name for name, _ in parts],
+            "one layer": [of_bytes(count / sizes.n_layers) for _, count in parts],
+            f"{sizes.n_layers} layers": [of_bytes(count) for _, count in parts],
+        }
+    )
 
 
 def _divisors(whole: int, most: int = 64) -> list[int]:
@@ -137,35 +160,48 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
         "softmax: h n² of them.",
     )
     frame.predict(
-        choices, "heads", f"d_model stays {sizes.d_model:,}. One head, or as many as you like: "
+        choices,
+        "heads",
+        f"d_model stays {sizes.d_model:,}. One head, or as many as you like: "
         "which takes more products of numbers?",
-        ["One head", "Many heads", "The same"], 2,
+        ["One head", "Many heads", "The same"],
+        2,
         "In h · 2 n² (m / h) the h cancels. So “multi-head attention costs as much as one head of "
         "full width” is right for the products, and wrong for memory and softmax.",
-    )  # fmt: skip
+    )
     counts = _divisors(sizes.d_model)
-    made = [costs(Sizes(sizes.n, sizes.d_model, h, 0, sizes.n_layers, sizes.bytes_each))
-            for h in counts]  # fmt: skip
+    made = [
+        costs(Sizes(sizes.n, sizes.d_model, h, 0, sizes.n_layers, sizes.bytes_each)) for h in counts
+    ]
     figures.show(
         curves(
             {
                 "operations": (counts, [c.layer / made[0].layer for c in made]),
                 "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
             },
-            title="Against one head of full width", x_title="heads h", y_title="times as much",
-            x_axis="log", y_axis="log", dark=look.dark(), height=300,
+            title="Against one head of full width",
+            x_title="heads h",
+            y_title="times as much",
+            x_axis="log",
+            y_axis="log",
+            dark=look.dark(),
+            height=300,
             more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
         ),
-        key=choices.key("by-heads"), name="Cost by number of heads",
-        table=pd.DataFrame({
-            "heads": counts, "d_k": [sizes.d_model // h for h in counts],
-            "operations of a layer": [c.layer for c in made],
-            "bytes of all attention weights": [c.pattern for c in made],
-        }),
+        key=choices.key("by-heads"),
+        name="Cost by number of heads",
+        table=pd.DataFrame(
+            {
+                "heads": counts,
+                "d_k": [sizes.d_model // h for h in counts],
+                "operations of a layer": [c.layer for c in made],
+                "bytes of all attention weights": [c.pattern for c in made],
+            }
+        ),
         caption=f"Calculated: n = {sizes.n}, d_model = {sizes.d_model}, no shared key heads",
         how_to_read="A level line: no matter how many heads. Drawn are the numbers of heads up to "
         "64 that divide d_model.",
-    )  # fmt: skip
+    )
 
 
 def _caches(choices: Choices, sizes: Sizes) -> None:
@@ -183,21 +219,33 @@ def _caches(choices: Choices, sizes: Sizes) -> None:
     lines = {}
     for kv in sorted(chosen, reverse=True):
         name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
-        size = [costs(Sizes(n, sizes.d_model, sizes.n_heads, kv, sizes.n_layers,
-                            sizes.bytes_each)).cache for n in LONG]  # fmt: skip
+        size = [
+            costs(
+                Sizes(n, sizes.d_model, sizes.n_heads, kv, sizes.n_layers, sizes.bytes_each)
+            ).cache
+            for n in LONG
+        ]
         lines[f"{name}: {kv}"] = (list(LONG), size)
     figures.show(
         curves(
-            lines, title="Key-value cache", x_title="tokens n", y_title="bytes", x_axis="log",
-            y_axis="log", dark=look.dark(), height=320, more=dict(xaxis=ticks(LONG[::2])),
+            lines,
+            title="Key-value cache",
+            x_title="tokens n",
+            y_title="bytes",
+            x_axis="log",
+            y_axis="log",
+            dark=look.dark(),
+            height=320,
+            more=dict(xaxis=ticks(LONG[::2])),
         ),
-        key=choices.key("caches"), name="Key-value cache",
+        key=choices.key("caches"),
+        name="Key-value cache",
         table=pd.DataFrame({"n": list(LONG), **{k: v for k, (_, v) in lines.items()}}),
         caption=f"Calculated: d_model = {sizes.d_model}, {sizes.n_heads} heads, {sizes.n_layers} "
         f"layers, {sizes.bytes_each} bytes a number",
         how_to_read="One line for each number of key and value heads. They run side by side: "
         "sharing saves the same factor at every length.",
-    )  # fmt: skip
+    )
 
 
 # -- models of today -------------------------------------------------------------------------------
@@ -210,32 +258,43 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
         f"model, counted from its weights. Your sentence has {n_tokens} tokens here.",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        n = choices.bound("at", st.select_slider, "At n tokens", LONG, default=512,
-                          read=among(LONG), width=320)  # fmt: skip
+        n = choices.bound(
+            "at", st.select_slider, "At n tokens", LONG, default=512, read=among(LONG), width=320
+        )
         size = choices.bound(
-            "at_bytes", st.selectbox, "Bytes per number ", list(BYTES), default=2,
-            read=among(tuple(BYTES)), format_func=BYTES.__getitem__, width=190,
-        )  # fmt: skip
+            "at_bytes",
+            st.selectbox,
+            "Bytes per number ",
+            list(BYTES),
+            default=2,
+            read=among(tuple(BYTES)),
+            format_func=BYTES.__getitem__,
+            width=190,
+        )
     found = rows(n, size, model)
     st.dataframe(
-        pd.DataFrame({
-            "Model": [row.name for row in found],
-            "Layers": [row.n_layers for row in found],
-            "d_model": [row.d_model for row in found],
-            "Heads": [row.n_heads for row in found],
-            "d_k": [row.d_head for row in found],
-            "In attention": [
-                words.UNDEFINED if row.attention is None
-                else f"{short(row.attention)} ({row.attention / row.parameters:.0%})"
-                for row in found
-            ],
-            "Parameters": [short(row.parameters) for row in found],
-            f"Weights at {n:,}": [of_bytes(row.pattern) for row in found],
-            f"KV cache at {n:,}": [of_bytes(row.cache) for row in found],
-            "Sizes from": [row.source for row in found],
-        }),
-        hide_index=True, key=choices.key("models"),
-    )  # fmt: skip
+        pd.DataFrame(
+            {
+                "Model": [row.name for row in found],
+                "Layers": [row.n_layers for row in found],
+                "d_model": [row.d_model for row in found],
+                "Heads": [row.n_heads for row in found],
+                "d_k": [row.d_head for row in found],
+                "In attention": [
+                    words.UNDEFINED
+                    if row.attention is None
+                    else f"{short(row.attention)} ({row.attention / row.parameters:.0%})"
+                    for row in found
+                ],
+                "Parameters": [short(row.parameters) for row in found],
+                f"Weights at {n:,}": [of_bytes(row.pattern) for row in found],
+                f"KV cache at {n:,}": [of_bytes(row.cache) for row in found],
+                "Sizes from": [row.source for row in found],
+            }
+        ),
+        hide_index=True,
+        key=choices.key("models"),
+    )
     limits = ", ".join(f"{given.name} {given.n_ctx:,}" for given in PUBLISHED)
     st.caption(
         "Weights: all attention weights, if those of every layer and head were kept. The KV cache "

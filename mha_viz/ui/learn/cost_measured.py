@@ -41,11 +41,15 @@ def draw(choices: Choices) -> None:
         "them at once. What the numbers are makes no difference.",
     )
     frame.predict(
-        choices, "long", "A long text is made twice as long. How much longer does Q Kᵀ, softmax "
-        "and weights × V take?", ["Twice as long", "About four times", "About eight times"], 1,
+        choices,
+        "long",
+        "A long text is made twice as long. How much longer does Q Kᵀ, softmax "
+        "and weights × V take?",
+        ["Twice as long", "About four times", "About eight times"],
+        1,
         "Every token is compared with every other one: n². The projections only double. Measure it "
         "below; short texts grow more slowly, because every call takes a while to begin.",
-    )  # fmt: skip
+    )
     key = _settings(choices)
     held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
     if key not in held:
@@ -63,15 +67,31 @@ def draw(choices: Choices) -> None:
 def _settings(choices: Choices) -> Key:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         width, heads, longest = (
-            choices.bound(name, st.select_slider, label, options, default=default,
-                          read=among(options), width=190)
+            choices.bound(
+                name,
+                st.select_slider,
+                label,
+                options,
+                default=default,
+                read=among(options),
+                width=190,
+            )
             for name, label, options, default in (
-                ("time_width", "d_model ", WIDTHS, 256), ("time_heads", "Heads", HEADS, 8),
+                ("time_width", "d_model ", WIDTHS, 256),
+                ("time_heads", "Heads", HEADS, 8),
                 ("longest", "Longest text", LONGEST, 2048),
             )
-        )  # fmt: skip
-        seed = choices.bound("seed", st.number_input, "Seed", 0, 9_999, default=0,
-                             read=views.whole(0, 9_999), width=110)  # fmt: skip
+        )
+        seed = choices.bound(
+            "seed",
+            st.number_input,
+            "Seed",
+            0,
+            9_999,
+            default=0,
+            read=views.whole(0, 9_999),
+            width=110,
+        )
     return width, heads, longest, seed
 
 
@@ -112,33 +132,41 @@ def _by_length(choices: Choices, key: Key, found: Measured) -> None:
         "take at that speed; what lies above them is memory traffic, softmax, and how long a call "
         "takes to begin. How steeply time grows, as a power of n:"
     )
-    st.dataframe(_powers(found, least), hide_index=True, width="content",
-                 key=choices.key("powers"))  # fmt: skip
+    st.dataframe(_powers(found, least), hide_index=True, width="content", key=choices.key("powers"))
     lines = {NAMES[way]: (found.places, found.seconds[way]) for way in NAMES}
     lines |= {f"count: {NAMES[way]}": (found.places, expected[way]) for way in expected}
     figure = curves(
-        lines, title="One layer, by length of the text", x_title="tokens n", y_title="seconds",
-        x_axis="log", y_axis="log", dark=look.dark(), height=420,
+        lines,
+        title="One layer, by length of the text",
+        x_title="tokens n",
+        y_title="seconds",
+        x_axis="log",
+        y_axis="log",
+        dark=look.dark(),
+        height=420,
         note=f"measured: d_model = {width}, {heads} heads; shaded: down to the fastest run",
         bands={NAMES[way]: (found.fastest[way], found.seconds[way]) for way in NAMES},
         more=dict(xaxis=ticks(found.places), yaxis=dict(dtick=1)),
-    )  # fmt: skip
+    )
     figures.show(
         figure,
-        key=choices.key("lengths"), name="Time by length of the text",
-        table=pd.DataFrame({
-            "n": found.places,
-            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in NAMES},
-            **{f"fastest, {NAMES[way]}": found.fastest[way] for way in NAMES},
-            **{f"count, {NAMES[way]} (seconds)": expected[way] for way in expected},
-            "bytes of the weights, measured": found.pattern,
-            "bytes, calculated": [c.pattern for c in counted],
-        }),
+        key=choices.key("lengths"),
+        name="Time by length of the text",
+        table=pd.DataFrame(
+            {
+                "n": found.places,
+                **{f"seconds, {NAMES[way]}": found.seconds[way] for way in NAMES},
+                **{f"fastest, {NAMES[way]}": found.fastest[way] for way in NAMES},
+                **{f"count, {NAMES[way]} (seconds)": expected[way] for way in expected},
+                "bytes of the weights, measured": found.pattern,
+                "bytes, calculated": [c.pattern for c in counted],
+            }
+        ),
         caption=f"Measured medians · d_model {width}, {heads} heads, float32, {found.threads} "
         f"threads, {short(found.speed)} products a second",
         how_to_read="On these axes a power of n is a straight line: twice as steep for n² as for "
         "n. Other work on this machine makes lines rough.",
-    )  # fmt: skip
+    )
     st.caption(
         f"The weights of {found.places[-1]:,} tokens are {of_bytes(found.pattern[-1])}, as "
         f"calculated ({of_bytes(counted[-1].pattern)}); where they are many, some heads are done "
@@ -147,12 +175,18 @@ def _by_length(choices: Choices, key: Key, found: Measured) -> None:
 
 
 def _powers(found: Measured, least: int) -> pd.DataFrame:
-    return pd.DataFrame({
-        f"From n = {least:,} on": list(NAMES.values()),
-        "median runs": [f"{exponent(found.places, found.seconds[w], least):.2f}" for w in NAMES],
-        "fastest runs": [f"{exponent(found.places, found.fastest[w], least):.2f}" for w in NAMES],
-        "the count says": ["1", "2", "2"],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            f"From n = {least:,} on": list(NAMES.values()),
+            "median runs": [
+                f"{exponent(found.places, found.seconds[w], least):.2f}" for w in NAMES
+            ],
+            "fastest runs": [
+                f"{exponent(found.places, found.fastest[w], least):.2f}" for w in NAMES
+            ],
+            "the count says": ["1", "2", "2"],
+        }
+    )
 
 
 def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
@@ -168,19 +202,30 @@ def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
     )
     figures.show(
         curves(
-            ways, title="More heads at the same d_model", x_title="heads h", y_title="seconds",
-            x_axis="log", y_axis="log", dark=look.dark(), height=320,
+            ways,
+            title="More heads at the same d_model",
+            x_title="heads h",
+            y_title="seconds",
+            x_axis="log",
+            y_axis="log",
+            dark=look.dark(),
+            height=320,
             note=f"measured: n = {AT}, d_model = {width}; shaded: down to the fastest run",
-            bands={NAMES[way]: (found.fastest[way], found.seconds[way])
-                   for way in ("weights", "fused")},
+            bands={
+                NAMES[way]: (found.fastest[way], found.seconds[way]) for way in ("weights", "fused")
+            },
             more=dict(xaxis=ticks(found.places)),
         ),
-        key=choices.key("time-by-heads"), name="Time by number of heads",
-        table=pd.DataFrame({
-            "heads": found.places, "d_k": [width // h for h in found.places],
-            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in ("weights", "fused")},
-            "bytes of the weights": found.pattern,
-        }),
+        key=choices.key("time-by-heads"),
+        name="Time by number of heads",
+        table=pd.DataFrame(
+            {
+                "heads": found.places,
+                "d_k": [width // h for h in found.places],
+                **{f"seconds, {NAMES[way]}": found.seconds[way] for way in ("weights", "fused")},
+                "bytes of the weights": found.pattern,
+            }
+        ),
         caption=f"Measured medians · n {AT}, d_model {width}, float32, {found.threads} threads",
         how_to_read="If only products counted, the lines would be level.",
-    )  # fmt: skip
+    )

@@ -75,13 +75,15 @@ def _predict(choices: Choices, scene: Scene) -> None:
     count = sum(any(f.label.key in fixed for f in held) for row in labels for held in row)
     share = count / scene.head_count
     frame.predict(
-        choices, "places", "How many heads give at least half of their weight to one fixed place: "
+        choices,
+        "places",
+        "How many heads give at least half of their weight to one fixed place: "
         "the token before, the token after, themselves or the first token?",
         ["Hardly any: under a tenth", "Some: a tenth to a half", "Most of them"],
         0 if share < 0.1 else 1 if share <= 0.5 else 2,
         f"On this text {count} of {scene.head_count} heads do, and do so more than heads that have "
         "learned nothing.",
-    )  # fmt: skip
+    )
 
 
 @st.fragment
@@ -172,12 +174,23 @@ def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int)
         game.hints[task.key] = min(game.hints.get(task.key, 0) + 1, len(all_hints))
 
     with st.container(horizontal=True):
-        st.button(f"Answer: {names(answer)}", type="primary", key=choices.key("answer"),
-                  on_click=take, args=(answer,), disabled=answer not in board.values)  # fmt: skip
+        st.button(
+            f"Answer: {names(answer)}",
+            type="primary",
+            key=choices.key("answer"),
+            on_click=take,
+            args=(answer,),
+            disabled=answer not in board.values,
+        )
         if task.may_be_nobody:
             st.button("No head does", key=choices.key("nobody"), on_click=take, args=((),))
-        st.button(f"Hint (−{HINT_COST})", icon=":material/lightbulb:", key=choices.key("hint"),
-                  on_click=hint, disabled=used == len(all_hints))  # fmt: skip
+        st.button(
+            f"Hint (−{HINT_COST})",
+            icon=":material/lightbulb:",
+            key=choices.key("hint"),
+            on_click=hint,
+            disabled=used == len(all_hints),
+        )
     if answer not in board.values:
         st.caption("Choose two different heads." if n == 2 else "This head has no such score.")
     for number, text in enumerate(all_hints[:used], 1):
@@ -196,9 +209,16 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
             head[axis] = number
             chosen[slot] = (head[0], head[1])
 
-        state.control(key, st.selectbox, f"{label}{which}", list(range(size)), width=95,
-                      value=chosen[slot][axis], take=take,
-                      format_func=f"{letter}{{}}".format)  # fmt: skip
+        state.control(
+            key,
+            st.selectbox,
+            f"{label}{which}",
+            list(range(size)),
+            width=95,
+            value=chosen[slot][axis],
+            take=take,
+            format_func=f"{letter}{{}}".format,
+        )
 
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
@@ -207,14 +227,22 @@ def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) ->
     columns = st.columns(2) if len(titled) > 1 else [st.container()]
     for place, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
         figure = head_heatmap(
-            record.head(*head).numpy(), record.labels, record.key_labels, title=title,
-            scale="sqrt", dark=look.dark(), **look.square(360),
-        )  # fmt: skip
+            record.head(*head).numpy(),
+            record.labels,
+            record.key_labels,
+            title=title,
+            scale="sqrt",
+            dark=look.dark(),
+            **look.square(360),
+        )
         with column:
             st.plotly_chart(
-                figure, theme=None, key=choices.key(f"picture-{place}"),
-                config={"displayModeBar": False}, alt=f"Attention weights of {title}.",
-            )  # fmt: skip
+                figure,
+                theme=None,
+                key=choices.key(f"picture-{place}"),
+                config={"displayModeBar": False},
+                alt=f"Attention weights of {title}.",
+            )
 
 
 # -- after it --------------------------------------------------------------------------------------
@@ -269,24 +297,44 @@ def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
 
     with st.container(horizontal=True):
         if len(keys) > 1:
-            st.button("Task before", icon=":material/arrow_back:", key=choices.key("back"),
-                      on_click=go, args=(-1,))  # fmt: skip
-            st.button("Next task", icon=":material/arrow_forward:", key=choices.key("next"),
-                      on_click=go, args=(1,))  # fmt: skip
-        st.button("Start anew", icon=":material/restart_alt:", key=choices.key("restart"),
-                  on_click=restart, disabled=not (game.answers or game.hints))  # fmt: skip
+            st.button(
+                "Task before",
+                icon=":material/arrow_back:",
+                key=choices.key("back"),
+                on_click=go,
+                args=(-1,),
+            )
+            st.button(
+                "Next task",
+                icon=":material/arrow_forward:",
+                key=choices.key("next"),
+                on_click=go,
+                args=(1,),
+            )
+        st.button(
+            "Start anew",
+            icon=":material/restart_alt:",
+            key=choices.key("restart"),
+            on_click=restart,
+            disabled=not (game.answers or game.hints),
+        )
 
 
 def _total(game: Game, found: dict[str, Board]) -> None:
     scores = _scores(game, found)
     st.subheader(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
     rows = [
-        (BY_KEY[key].title, names(game.answers[key]),
-         names(found[key].best) if found[key].passing else "no head",
-         game.hints.get(key, 0), scores[key])
+        (
+            BY_KEY[key].title,
+            names(game.answers[key]),
+            names(found[key].best) if found[key].passing else "no head",
+            game.hints.get(key, 0),
+            scores[key],
+        )
         for key in found
-    ]  # fmt: skip
+    ]
     st.dataframe(
         pd.DataFrame(rows, columns=["Task", "Your answer", "Right", "Hints", "Points"]),
-        hide_index=True, width="stretch",
-    )  # fmt: skip
+        hide_index=True,
+        width="stretch",
+    )

@@ -67,14 +67,28 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
             picked = [task.key for task in TASKS if task.key in named]
             choices.set("tasks", "" if picked in ([], usual) else ",".join(picked))
 
-        state.control(choices.key("tasks"), st.multiselect, "Tasks", list(BY_KEY), value=chosen,
-                      take=take, format_func=lambda name: BY_KEY[name].title)  # fmt: skip
+        state.control(
+            choices.key("tasks"),
+            st.multiselect,
+            "Tasks",
+            list(BY_KEY),
+            value=chosen,
+            take=take,
+            format_func=lambda name: BY_KEY[name].title,
+        )
         seed = choices.bound(
-            "seed", st.number_input, "Seed", default=0, read=views.whole(0, 9_999), min_value=0,
-            max_value=9_999, step=1, width=160,
+            "seed",
+            st.number_input,
+            "Seed",
+            default=0,
+            read=views.whole(0, 9_999),
+            min_value=0,
+            max_value=9_999,
+            step=1,
+            width=160,
             help="0 keeps the order of the tasks; any other number shuffles it, for everybody "
             "with this link alike, and draws other candidates for hints.",
-        )  # fmt: skip
+        )
         asked_now = choices.get("tasks", "", _read_tasks)
         link = _link(asked_now, seed)
         st.markdown("The link to hand out. Answers are never in it:")
@@ -123,8 +137,10 @@ def _missing(scene: Scene, task: Task) -> str:
 def notes(scene: Scene, task: Task) -> list[str]:
     """What to know before looking for it."""
     if task.key == "induction" and "duplicate_token" not in scene.facts:
-        return ["This sentence repeats nothing, so you can hardly see it here: take the example "
-                "“A phrase said twice”."]  # fmt: skip
+        return [
+            "This sentence repeats nothing, so you can hardly see it here: take the example "
+            "“A phrase said twice”."
+        ]
     return []
 
 
@@ -192,8 +208,12 @@ def _measure(scene: Scene) -> None:
         "Some of these tasks are about the prediction: every head is switched off once."
         + " Only the first sentence is predicted." * bool(scene.record.text_pair)
     )
-    if not st.button("Switch every head off", icon=":material/play_arrow:",
-                     key="find-the-head-measure", type="primary"):  # fmt: skip
+    if not st.button(
+        "Switch every head off",
+        icon=":material/play_arrow:",
+        key="find-the-head-measure",
+        type="primary",
+    ):
         return
     bar, stop = st.progress(0.0, "Measuring …"), st.empty()
     stop.button("Stop", key="find-the-head-stop")
@@ -228,11 +248,14 @@ def downloads(scene: Scene, asked: Exercise, found: dict[str, Board]) -> None:
     with asked.place, st.container(horizontal=True):
         for label, answers in (("Sheet for pupils", False), ("Answers for teachers", True)):
             st.download_button(
-                label, partial(sheet, scene, asked.link, found, answers),
-                f"find-the-head_{file}{'_answers' * answers}.html", "text/html",
-                key=f"find-the-head-sheet-{answers:d}", on_click="ignore",
+                label,
+                partial(sheet, scene, asked.link, found, answers),
+                f"find-the-head_{file}{'_answers' * answers}.html",
+                "text/html",
+                key=f"find-the-head-sheet-{answers:d}",
+                on_click="ignore",
                 icon=":material/print:",
-            )  # fmt: skip
+            )
 
 
 def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> str:
@@ -249,15 +272,22 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
         about.append(f"Link: {link}")
     tasks = [
         SheetTask(
-            one.task.title, one.task.ask, one.task.rule, _lines(one) if answers else (),
+            one.task.title,
+            one.task.ask,
+            one.task.rule,
+            _lines(one) if answers else (),
             _picture(scene, one) if answers else None,
         )
         for one in found.values()
-    ]  # fmt: skip
+    ]
     return worksheet(
-        "Find the head: answers" if answers else "Find the head", about, tasks,
-        tokens=record.key_labels, grid=grid_image(record.pattern.numpy()), answers=answers,
-    )  # fmt: skip
+        "Find the head: answers" if answers else "Find the head",
+        about,
+        tasks,
+        tokens=record.key_labels,
+        grid=grid_image(record.pattern.numpy()),
+        answers=answers,
+    )
 
 
 def _lines(one: Board) -> tuple[str, ...]:
@@ -275,6 +305,9 @@ def _lines(one: Board) -> tuple[str, ...]:
 def _picture(scene: Scene, one: Board) -> bytes:
     record, head = scene.record, one.best[0]
     return head_image(
-        record.head(*head).numpy(), record.labels, record.key_labels, title=names((head,)),
+        record.head(*head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=names((head,)),
         caption=words.settings(scene),
-    )  # fmt: skip
+    )

@@ -38,8 +38,12 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 def sidebar() -> None:
     """The switch that a teacher needs in front of a class."""
     with st.sidebar:
-        st.toggle("Projector", key="projector", persist_state="session",
-                  help="Larger type, to be read from the last row.")  # fmt: skip
+        st.toggle(
+            "Projector",
+            key="projector",
+            persist_state="session",
+            help="Larger type, to be read from the last row.",
+        )
     look.projector(bool(st.session_state.projector))
 
 
@@ -86,8 +90,14 @@ def predict(
     with st.container(border=True):
         st.markdown(f":material/psychology_alt: **Predict before you run.** {question}")
         key = choices.key(f"predict-{name}")
-        chosen = st.radio("Your prediction", options, index=None, key=key, persist_state="session",
-                          label_visibility="collapsed")  # fmt: skip
+        chosen = st.radio(
+            "Your prediction",
+            options,
+            index=None,
+            key=key,
+            persist_state="session",
+            label_visibility="collapsed",
+        )
         open_key = f"{key}-open"
 
         @guarded
@@ -95,8 +105,9 @@ def predict(
             st.session_state[open_key] = not st.session_state.get(open_key, False)
 
         is_open = st.session_state.get(open_key, False)
-        st.button("Hide the answer" if is_open else "Show the answer", key=f"{key}-button",
-                  on_click=turn)  # fmt: skip
+        st.button(
+            "Hide the answer" if is_open else "Show the answer", key=f"{key}-button", on_click=turn
+        )
         if is_open:
             verdict = "" if chosen is None else "Yes. " if chosen == options[right] else "No. "
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
@@ -167,13 +178,15 @@ def editor(
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=0.1)
     with st.container(width=90 + 74 * len(columns)):
         edited = st.data_editor(
-            pd.DataFrame(base, index=list(rows), columns=list(columns)), num_rows="fixed",
-            key=choices.editor_key(f"{name}-editor"), width="stretch",
+            pd.DataFrame(base, index=list(rows), columns=list(columns)),
+            num_rows="fixed",
+            key=choices.editor_key(f"{name}-editor"),
+            width="stretch",
             column_config={
                 "_index": st.column_config.TextColumn(title, disabled=True),
                 **dict.fromkeys(columns, number),
             },
-        )  # fmt: skip
+        )
     filled = edited.astype(float).fillna(0.0).clip(-most, most).to_numpy()
     written = tuple(tuple(row) for row in filled.tolist())
     choices.keep(name, written)

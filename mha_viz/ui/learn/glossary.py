@@ -22,10 +22,12 @@ from mha_viz.ui.widgets.messages import plain
 SEARCH = "glossary-search"
 MAX_SEARCH = 60
 QUANTITIES = {
-    "head": "Quantities of a head", "pair": "Quantities of two heads, from a text",
-    "parameters": "Quantities of two heads, from their weights", "layer": "Quantities of a layer",
+    "head": "Quantities of a head",
+    "pair": "Quantities of two heads, from a text",
+    "parameters": "Quantities of two heads, from their weights",
+    "layer": "Quantities of a layer",
     "flow": "Quantities of all layers together",
-}  # fmt: skip
+}
 _SEEN = {  # quantities that are not where others of their kind are
     "value_weighted": Place("Explore", "explore", (("show", "carried"),)),
     "cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_Q"))),
@@ -68,9 +70,14 @@ def _search() -> str:
     if SEARCH not in st.session_state:
         st.session_state[SEARCH] = st.query_params.get("find", "")[:MAX_SEARCH]
     text = st.text_input(
-        "Search", key=SEARCH, max_chars=MAX_SEARCH, placeholder="entropy, d_head, W_O …",
-        icon=":material/search:", width=360, persist_state="session",
-    )  # fmt: skip
+        "Search",
+        key=SEARCH,
+        max_chars=MAX_SEARCH,
+        placeholder="entropy, d_head, W_O …",
+        icon=":material/search:",
+        width=360,
+        persist_state="session",
+    )
     if text.strip():
         st.query_params["find"] = text.strip()
     elif "find" in st.query_params:

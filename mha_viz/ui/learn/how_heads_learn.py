@@ -44,9 +44,11 @@ def draw(choices: Choices) -> None:
     n_heads, n_steps, lr, seed = _task(choices)
     choices.publish()  # training may take a while, and the link is true before it
     found = trained(
-        choices, (n_heads, n_steps, lr, seed), n_steps,
+        choices,
+        (n_heads, n_steps, lr, seed),
+        n_steps,
         lambda on_step: lab.film(n_heads, n_steps, lr, seed, on_step),
-    )  # fmt: skip
+    )
     if found is None:
         return
     settings = f"{n_heads} heads in each layer, rate {lr:g}, {n_steps} steps, seed {seed}"
@@ -67,28 +69,50 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
         r"\text{over the second copy, period } p \end{gathered}",
     )
     frame.predict(
-        choices, "layer", "In which layer will the head form that finds the same token before and "
+        choices,
+        "layer",
+        "In which layer will the head form that finds the same token before and "
         "looks at what came after it?",
-        ["In the first", "In the second", "In either, by chance"], 1,
+        ["In the first", "In the second", "In either, by chance"],
+        1,
         "A key must say which token came **before** it, and in the first layer each key knows "
         "itself only. The first layer passes that on, the second makes use of it.",
-    )  # fmt: skip
+    )
     frame.predict(
-        choices, "sudden", "How will its induction score rise?",
-        ["Evenly, from the first step to the last", "Hardly at all for a while, then fast"], 1,
+        choices,
+        "sudden",
+        "How will its induction score rise?",
+        ["Evenly, from the first step to the last", "Hardly at all for a while, then fast"],
+        1,
         "Neither layer’s part is of use without the other’s, so gradients stay smaller until both "
         "are there. With the settings to begin with, the score is below 0.15 after a quarter of "
         "the steps, and above 0.5 after half of them.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_heads = choices.bound("heads", st.select_slider, "Heads in each layer", lab.HEADS,
-                                default=4, read=among(lab.HEADS), width=170)  # fmt: skip
-        lr = choices.bound("rate", st.select_slider, "Learning rate", RATES, default=0.003,
-                           read=among(RATES), width=170)  # fmt: skip
-        n_steps = choices.bound("steps", st.select_slider, "Steps", STEPS, default=400,
-                                read=among(STEPS), width=170)  # fmt: skip
-        seed = choices.bound("seed", st.select_slider, "Seed", SEEDS, default=0,
-                             read=among(SEEDS), width=150)  # fmt: skip
+        n_heads = choices.bound(
+            "heads",
+            st.select_slider,
+            "Heads in each layer",
+            lab.HEADS,
+            default=4,
+            read=among(lab.HEADS),
+            width=170,
+        )
+        lr = choices.bound(
+            "rate",
+            st.select_slider,
+            "Learning rate",
+            RATES,
+            default=0.003,
+            read=among(RATES),
+            width=170,
+        )
+        n_steps = choices.bound(
+            "steps", st.select_slider, "Steps", STEPS, default=400, read=among(STEPS), width=170
+        )
+        seed = choices.bound(
+            "seed", st.select_slider, "Seed", SEEDS, default=0, read=among(SEEDS), width=150
+        )
     return n_heads, n_steps, lr, seed
 
 
@@ -122,17 +146,29 @@ def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     with messages.stop_on_error():
         st.subheader("The film", anchor=False)
         moment = choices.bound(
-            "moment", st.slider, "Scrub through it: 0 is the start, 1 the end", 0.0, 1.0,
-            default=FULL, step=0.025, read=views.real(0.0, 1.0),
-        )  # fmt: skip
+            "moment",
+            st.slider,
+            "Scrub through it: 0 is the start, 1 the end",
+            0.0,
+            1.0,
+            default=FULL,
+            step=0.025,
+            read=views.real(0.0, 1.0),
+        )
         last = len(found.snapshots) - 1
         frame_number = round(moment * last)
         step = found.snapshots[frame_number]
         _heads(choices, found, frame_number, settings)
         aspect = choices.bound(
-            "aspect", st.segmented_control, "Over the steps", list(CURVES), default="induction",
-            read=among(tuple(CURVES)), format_func=lambda key: CURVES[key][0], wrap=True,
-        )  # fmt: skip
+            "aspect",
+            st.segmented_control,
+            "Over the steps",
+            list(CURVES),
+            default="induction",
+            read=among(tuple(CURVES)),
+            format_func=lambda key: CURVES[key][0],
+            wrap=True,
+        )
         _curves(choices, found, aspect, step, settings)
         choices.publish()
 
@@ -142,22 +178,29 @@ def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> Non
     layers, heads, n, _ = patterns.shape
     figures.show(
         head_tiles(
-            patterns, title=f"All heads at step {step}", marked=[found.best_head],
+            patterns,
+            title=f"All heads at step {step}",
+            marked=[found.best_head],
             note="one unseen text, period 16; framed: best induction head at the end",
             dark=look.dark(),
         ),
-        key=choices.key("heads-film"), name=f"Patterns at step {step}",
+        key=choices.key("heads-film"),
+        name=f"Patterns at step {step}",
         table=pd.DataFrame(
-            [(head_name(i, j), q, k, float(patterns[i, j, q, k]))
-             for i in range(layers) for j in range(heads) for q in range(n)
-             for k in [int(patterns[i, j, q].argmax())]],
+            [
+                (head_name(i, j), q, k, float(patterns[i, j, q, k]))
+                for i in range(layers)
+                for j in range(heads)
+                for q in range(n)
+                for k in [int(patterns[i, j, q].argmax())]
+            ],
             columns=["head", "query", "key with the largest weight", "weight"],
         ),
         caption=f"Step {step}; {settings}",
         how_to_read="Rows are queries, columns keys; the more colour, the more weight. An "
         f"induction head draws a line {lab.PERIODS[1] - 1} places beside the diagonal, in the "
         "lower half; a previous-token head one just below the diagonal.",
-    )  # fmt: skip
+    )
 
 
 def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings: str) -> None:
@@ -171,21 +214,28 @@ def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings:
     figures.show(
         curves(
             {name: (found.steps, line) for name, line in series.items()},
-            title=title, x_title="training step", y_title=unit, moments=moments, note=settings,
+            title=title,
+            x_title="training step",
+            y_title=unit,
+            moments=moments,
+            note=settings,
             levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else None,
             y_axis="log" if aspect in ("gradient", "update") else "linear",
-            height=300 + 12 * len(series), dark=look.dark(),
+            height=300 + 12 * len(series),
+            dark=look.dark(),
             more=dict(
                 xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
                 margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
             ),
         ),
-        key=choices.key("curves"), name=title,
-        table=pd.DataFrame({"step": found.steps, **series}), caption=settings,
+        key=choices.key("curves"),
+        name=title,
+        table=pd.DataFrame({"step": found.steps, **series}),
+        caption=settings,
         how_to_read="The other dotted line, “now”, is the step shown above. “Formed”: the first "
         f"measured step at which a head’s induction score is {lab.FORMED} or more, on 8 texts "
         "never trained on.",
-    )  # fmt: skip
+    )
 
 
 def _series(values: Any) -> dict[str, list[float]]:
@@ -195,8 +245,9 @@ def _series(values: Any) -> dict[str, list[float]]:
     layers, heads = values[0].shape
     return {
         head_name(i, j): [float(now[i, j]) for now in values]
-        for i in range(layers) for j in range(heads)
-    }  # fmt: skip
+        for i in range(layers)
+        for j in range(heads)
+    }
 
 
 # -- the rate of gradients -----------------------------------------------------------------------
@@ -220,12 +271,16 @@ def _rate(choices: Choices, found: lab.Film, settings: str) -> None:
     after = lab.rate(found.steps, found.gradient, found.formed) if found.formed else None
     if after is not None:
         parts.append((f"From step {found.formed} on, when the head has formed", after))
-    st.markdown("\n".join(
-        f"- {name}: α = **{fit.exponent:.2f}**, R² = {fit.straight:.2f}. 1/√t "
-        f"**{'holds' if fit.holds else 'does not hold'} here**." for name, fit in parts
-    ))  # fmt: skip
-    fitted = [(t, y) for t, y in zip(found.steps, found.gradient, strict=True)
-              if t >= lab.FIRST_FITTED]  # fmt: skip
+    st.markdown(
+        "\n".join(
+            f"- {name}: α = **{fit.exponent:.2f}**, R² = {fit.straight:.2f}. 1/√t "
+            f"**{'holds' if fit.holds else 'does not hold'} here**."
+            for name, fit in parts
+        )
+    )
+    fitted = [
+        (t, y) for t, y in zip(found.steps, found.gradient, strict=True) if t >= lab.FIRST_FITTED
+    ]
     t = [float(step) for step, _ in fitted]
     lines = {
         "gradient norm": [y for _, y in fitted],
@@ -235,13 +290,20 @@ def _rate(choices: Choices, found: lab.Film, settings: str) -> None:
     figures.show(
         curves(
             {name: (t, line) for name, line in lines.items()},
-            title="Norm of the gradient", x_title="training step", y_title="‖∇L‖", x_axis="log",
-            y_axis="log", note=settings, dark=look.dark(),
+            title="Norm of the gradient",
+            x_title="training step",
+            y_title="‖∇L‖",
+            x_axis="log",
+            y_axis="log",
+            note=settings,
+            dark=look.dark(),
             moments={"formed": float(found.formed)} if found.formed else None,
         ),
-        key=choices.key("rate-figure"), name="Norm of the gradient",
-        table=pd.DataFrame({"step": t, **lines}), caption=settings,
+        key=choices.key("rate-figure"),
+        name="Norm of the gradient",
+        table=pd.DataFrame({"step": t, **lines}),
+        caption=settings,
         how_to_read="Both axes are logarithmic: a power of t is a straight line. It “holds” where "
         f"α is within {lab.NEAR} of 0.5 and R² is {lab.STRAIGHT} at least. The gradient is of one "
         "batch of 32 texts, and noisy.",
-    )  # fmt: skip
+    )

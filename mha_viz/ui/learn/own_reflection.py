@@ -59,12 +59,15 @@ def _statement(choices: Choices) -> None:
         r"x \cdot y = |x|\,|y| \cos\angle(x, y) \end{gathered}",
     )
     frame.predict(
-        choices, "equal", "All tokens have the same length. Can one of them give another token "
+        choices,
+        "equal",
+        "All tokens have the same length. Can one of them give another token "
         "more weight than itself?",
-        ["Yes, one with a similar direction", "No, at most as much", "Only in many dimensions"], 1,
+        ["Yes, one with a similar direction", "No, at most as much", "Only in many dimensions"],
+        1,
         "cos is 1 at most, so x·y ≤ |x| |y| = |x|². The weights are equal only where both tokens "
         "are the same. Switch “Equal lengths” on and try.",
-    )  # fmt: skip
+    )
 
 
 @frame.part
@@ -75,16 +78,26 @@ def _reflection(choices: Choices) -> None:
             "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=180
         )
         chosen = choices.bound(
-            "token", st.selectbox, "Look from", WORDS[: SIZES[-1]], default=WORDS[1],
-            read=among(WORDS[: SIZES[-1]]), width=140,
-        )  # fmt: skip
+            "token",
+            st.selectbox,
+            "Look from",
+            WORDS[: SIZES[-1]],
+            default=WORDS[1],
+            read=among(WORDS[: SIZES[-1]]),
+            width=140,
+        )
         equal = choices.bound("equal", st.toggle, "Equal lengths", default=False, read=switch)
     typed = torch.tensor(
         frame.editor(
-            choices, f"x{n}", lab.START[:n], WORDS[:n], ("first", "second"), title="Tokens X",
+            choices,
+            f"x{n}",
+            lab.START[:n],
+            WORDS[:n],
+            ("first", "second"),
+            title="Tokens X",
             most=LARGEST,
         )
-    )  # fmt: skip
+    )
     tokens = _made_equal(typed) if equal else typed
     found = lab.reflection(tokens)
     _matrices(found)
@@ -108,10 +121,20 @@ def _matrices(found: lab.Reflection) -> None:
     words, shape = WORDS[: len(found.pattern)], "query × key"
     best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
     with st.container(horizontal=True):
-        frame.matrix("own-reflection-dots", found.dots, "X Xᵀ", rows=words, columns=words,
-                     shape=shape)  # fmt: skip
-        frame.matrix("own-reflection-pattern", found.pattern, "weights", rows=words, columns=words,
-                     shape=shape, diverging=False, limits=(0.0, 1.0), marked=best)  # fmt: skip
+        frame.matrix(
+            "own-reflection-dots", found.dots, "X Xᵀ", rows=words, columns=words, shape=shape
+        )
+        frame.matrix(
+            "own-reflection-pattern",
+            found.pattern,
+            "weights",
+            rows=words,
+            columns=words,
+            shape=shape,
+            diverging=False,
+            limits=(0.0, 1.0),
+            marked=best,
+        )
 
 
 def _sentence(found: lab.Reflection) -> str:
@@ -125,7 +148,7 @@ def _sentence(found: lab.Reflection) -> str:
         f"{format_number(one.cosine)} = {format_number(one.other_length * one.cosine)}, "
         f"but |{WORDS[one.token]}| = {format_number(one.length)}."
         for one in found.beaten
-    ]  # fmt: skip
+    ]
     return "\n".join([f"The diagonal does not win in {len(found.beaten)} of {n} rows:\n", *lines])
 
 
@@ -135,21 +158,30 @@ def _seen_from(
     words = WORDS[: len(tokens)]
     figures.show(
         arrows(
-            tokens, words, title=f"Seen from {words[chosen]}", chosen=chosen, circle=equal,
+            tokens,
+            words,
+            title=f"Seen from {words[chosen]}",
+            chosen=chosen,
+            circle=equal,
             dark=look.dark(),
         ),
-        key=choices.key("arrows"), name="Tokens as arrows",
-        table=pd.DataFrame({
-            "token": words, "first": tokens[:, 0], "second": tokens[:, 1],
-            "length": tokens.norm(dim=-1),
-            f"score from {words[chosen]}": found.dots[chosen],
-            f"weight from {words[chosen]}": found.pattern[chosen],
-        }),
+        key=choices.key("arrows"),
+        name="Tokens as arrows",
+        table=pd.DataFrame(
+            {
+                "token": words,
+                "first": tokens[:, 0],
+                "second": tokens[:, 1],
+                "length": tokens.norm(dim=-1),
+                f"score from {words[chosen]}": found.dots[chosen],
+                f"weight from {words[chosen]}": found.pattern[chosen],
+            }
+        ),
         caption="Q = K = V = X" + (", lengths made equal" if equal else ""),
         how_to_read=f"A token whose tip lies beyond the dotted line gets more weight from "
         f"{words[chosen]} than {words[chosen]} itself. The framed cells above are the largest of "
         "their rows.",
-    )  # fmt: skip
+    )
 
 
 @frame.part
@@ -164,22 +196,28 @@ def _random(choices: Choices) -> None:
     shares = _shares()
     names = {
         "Gaussian": "normal entries, as drawn",
-        **{f"{spread:g}": f"lengths spread by {spread:g}" if spread else "equal lengths"
-           for spread in lab.SPREADS},
-    }  # fmt: skip
+        **{
+            f"{spread:g}": f"lengths spread by {spread:g}" if spread else "equal lengths"
+            for spread in lab.SPREADS
+        },
+    }
     widths = list(lab.WIDTHS)
     figures.show(
         curves(
             {name: (widths, shares[key]) for key, name in names.items()},
-            title="Rows that look elsewhere most", x_title="width d of the tokens",
-            y_title="share of rows", x_axis="log", dark=look.dark(),
+            title="Rows that look elsewhere most",
+            x_title="width d of the tokens",
+            y_title="share of rows",
+            x_axis="log",
+            dark=look.dark(),
         ),
-        key=choices.key("random"), name="Rows that look elsewhere most",
+        key=choices.key("random"),
+        name="Rows that look elsewhere most",
         table=pd.DataFrame({"d": widths} | {n: shares[key] for key, n in names.items()}),
         caption="16 random tokens, 64 texts, seed 0; spread: standard deviation of ln |x|",
         how_to_read="“Spread” is the standard deviation of ln |x|: at 1, one token in three is "
         "more than 2.7 times longer or shorter than usual. Equal lengths stay at 0 in any width.",
-    )  # fmt: skip
+    )
 
 
 @st.cache_data(max_entries=1, show_spinner=False)
@@ -201,21 +239,37 @@ def _pointwise(choices: Choices) -> None:
         r"A = I \;\Rightarrow\; A\,X W_V = \operatorname{conv}_{1}(X;\, W_V)",
     )
     frame.predict(
-        choices, "mixing", "Each token sees itself only. How much can one token learn about "
-        "another in this layer?",
-        ["Nothing", "A little, through W_V", "As much as before"], 0,
+        choices,
+        "mixing",
+        "Each token sees itself only. How much can one token learn about another in this layer?",
+        ["Nothing", "A little, through W_V", "As much as before"],
+        0,
         "W_V acts on each token alone. All exchange between tokens goes through the pattern.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         masked = choices.bound("masked", st.toggle, "Mask all others", default=False, read=switch)
         temperature = choices.bound(
-            "temperature", st.select_slider, "Temperature T", TEMPERATURES, default=0.3,
-            read=among(TEMPERATURES), width=240, disabled=masked,
-        )  # fmt: skip
-        n = choices.bound("places", st.select_slider, "Places", SIZES, default=5,
-                          read=among(SIZES), width=160)  # fmt: skip
-        draw = choices.bound("tokenseed", st.select_slider, "Seed of the tokens", SEEDS, default=0,
-                             read=among(SEEDS), width=180)  # fmt: skip
+            "temperature",
+            st.select_slider,
+            "Temperature T",
+            TEMPERATURES,
+            default=0.3,
+            read=among(TEMPERATURES),
+            width=240,
+            disabled=masked,
+        )
+        n = choices.bound(
+            "places", st.select_slider, "Places", SIZES, default=5, read=among(SIZES), width=160
+        )
+        draw = choices.bound(
+            "tokenseed",
+            st.select_slider,
+            "Seed of the tokens",
+            SEEDS,
+            default=0,
+            read=among(SEEDS),
+            width=180,
+        )
     tokens, W_V = lab.equal_tokens(n, seed=draw), lab.value_weights(seed=draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
     _side_by_side(found)
@@ -224,16 +278,21 @@ def _pointwise(choices: Choices) -> None:
     figures.show(
         curves(
             {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
-            moments={} if masked else {"T": temperature}, title="Largest difference",
-            x_title="temperature T", y_title="largest |difference|", x_axis="log", dark=look.dark(),
+            moments={} if masked else {"T": temperature},
+            title="Largest difference",
+            x_title="temperature T",
+            y_title="largest |difference|",
+            x_axis="log",
+            dark=look.dark(),
         ),
-        key=choices.key("difference"), name="Attention and 1 × 1 convolution",
+        key=choices.key("difference"),
+        name="Attention and 1 × 1 convolution",
         table=pd.DataFrame({"T": lab.TEMPERATURES, "largest difference": by_temperature}),
         caption=f"{n} tokens of length 1 and width 4, W_V 4 × 3, seed {draw}",
         how_to_read="The colder, the nearer attention comes to the convolution; tokens with "
         "similar directions take longest. With the mask the difference is "
         f"{format_number(mask)}: rounding at most.",
-    )  # fmt: skip
+    )
     choices.publish()
 
 
@@ -241,12 +300,25 @@ def _side_by_side(found: lab.Pointwise) -> None:
     words = WORDS[: len(found.pattern)]
     largest = max(float(found.convolution.abs().max()), 1e-6)
     with st.container(horizontal=True):
-        frame.matrix("own-reflection-identity", found.pattern, "weights A", rows=words,
-                     columns=words, shape="query × key", diverging=False,
-                     limits=(0.0, 1.0))  # fmt: skip
+        frame.matrix(
+            "own-reflection-identity",
+            found.pattern,
+            "weights A",
+            rows=words,
+            columns=words,
+            shape="query × key",
+            diverging=False,
+            limits=(0.0, 1.0),
+        )
         for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
-            frame.matrix(f"own-reflection-{title}", output, title, rows=words,
-                         shape="token × d_v", limits=(-largest, largest))  # fmt: skip
+            frame.matrix(
+                f"own-reflection-{title}",
+                output,
+                title,
+                rows=words,
+                shape="token × d_v",
+                limits=(-largest, largest),
+            )
     st.markdown(f"The largest difference between the two outputs is **{found.difference:.2g}**.")
 
 

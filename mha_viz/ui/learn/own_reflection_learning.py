@@ -32,36 +32,54 @@ def learning(choices: Choices) -> None:
         r"\end{gathered}",
     )
     frame.predict(
-        choices, "positions", "Switch the positions off and train as long: how much weight will "
+        choices,
+        "positions",
+        "Switch the positions off and train as long: how much weight will "
         "the left of 8 tokens get?",
-        ["As much, only later", "About 1/7", "None"], 1,
+        ["As much, only later", "About 1/7", "None"],
+        1,
         "Tokens are random, so nothing tells one place from another. All that can be learned is "
         "not to look at oneself: 1/7 for each of the others, and a loss near ln 7. Try it.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_steps = choices.bound("steps", st.select_slider, "Steps", STEPS, default=300,
-                                read=among(STEPS), width=220)  # fmt: skip
-        seed = choices.bound("seed", st.select_slider, "Seed", SEEDS, default=0,
-                             read=among(SEEDS), width=160)  # fmt: skip
+        n_steps = choices.bound(
+            "steps", st.select_slider, "Steps", STEPS, default=300, read=among(STEPS), width=220
+        )
+        seed = choices.bound(
+            "seed", st.select_slider, "Seed", SEEDS, default=0, read=among(SEEDS), width=160
+        )
         positions = choices.bound("positions", st.toggle, "Positions", default=True, read=switch)
     choices.publish()  # training may take a while, and the link is true before it
     settings = (n_steps, seed, positions)
     found = trained(
-        choices, settings, n_steps,
+        choices,
+        settings,
+        n_steps,
         lambda on_step: learn_left(8, n_steps, seed, positions, on_step),
-    )  # fmt: skip
+    )
     if found is not None:
-        _learned(choices, found, f"{n_steps} steps, seed {seed}, "
-                 + ("with positions" if positions else "without positions"))  # fmt: skip
+        _learned(
+            choices,
+            found,
+            f"{n_steps} steps, seed {seed}, "
+            + ("with positions" if positions else "without positions"),
+        )
 
 
 def _learned(choices: Choices, found: Learned, settings: str) -> None:
     words = [str(place) for place in range(len(found.before))]
     with st.container(horizontal=True):
         for title, pattern in (("before", found.before), ("after", found.after)):
-            frame.matrix(f"own-reflection-{title}", pattern, title, rows=words, columns=words,
-                         shape="query × key, unseen text", diverging=False,
-                         limits=(0.0, 1.0))  # fmt: skip
+            frame.matrix(
+                f"own-reflection-{title}",
+                pattern,
+                title,
+                rows=words,
+                columns=words,
+                shape="query × key, unseen text",
+                diverging=False,
+                limits=(0.0, 1.0),
+            )
     first, last, n = found.previous[0], found.previous[-1], len(words)
     st.markdown(
         f"On 64 texts that it never trained on, the left neighbour’s weight (the metric "
@@ -70,16 +88,23 @@ def _learned(choices: Choices, found: Learned, settings: str) -> None:
     )
     figures.show(
         curves(
-            {"loss (nats)": (found.steps, found.losses),
-             "weight of the left neighbour": (found.steps, found.previous)},
-            title="Learning to look left", x_title="gradient steps", y_title="nats, or weight",
-            levels={f"ln {n - 1}": math.log(n - 1)}, note=settings, dark=look.dark(),
+            {
+                "loss (nats)": (found.steps, found.losses),
+                "weight of the left neighbour": (found.steps, found.previous),
+            },
+            title="Learning to look left",
+            x_title="gradient steps",
+            y_title="nats, or weight",
+            levels={f"ln {n - 1}": math.log(n - 1)},
+            note=settings,
+            dark=look.dark(),
         ),
-        key=choices.key("learning"), name="Learning to look left",
+        key=choices.key("learning"),
+        name="Learning to look left",
         table=pd.DataFrame(
             {"step": found.steps, "loss": found.losses, "previous token": found.previous}
         ),
         caption=f"d = {D_MODEL}, {n} tokens, one head, {settings}",
         how_to_read=f"The loss begins high, where each token sees itself. ln {n - 1} is the loss "
         "where all other tokens weigh the same; at 0 a head looks at its left neighbour only.",
-    )  # fmt: skip
+    )

@@ -41,24 +41,42 @@ def _lookup(choices: Choices) -> None:
         r"\text{output} = \operatorname{softmax}\!\Big(\frac{Q K^\top}{T\sqrt{d_k}}\Big)\, V",
     )
     frame.predict(
-        choices, "temperature", "The temperature T goes towards 0. What does each row become?",
-        ["Equal weights for all keys", "Weight 1 for the key with the largest score",
-         "The values themselves"], 1,
+        choices,
+        "temperature",
+        "The temperature T goes towards 0. What does each row become?",
+        [
+            "Equal weights for all keys",
+            "Weight 1 for the key with the largest score",
+            "The values themselves",
+        ],
+        1,
         "Scores are divided by T, so differences grow without bound and softmax gives everything "
         "to the largest: a hard lookup. For large T all weights become 1/n.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         n = choices.bound(
             "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=200
         )
         d_k = choices.bound(
-            "width", st.select_slider, "Width d_k", WIDTHS, default=3, read=among(WIDTHS),
+            "width",
+            st.select_slider,
+            "Width d_k",
+            WIDTHS,
+            default=3,
+            read=among(WIDTHS),
             width=200,
-        )  # fmt: skip
+        )
         temperature = choices.bound(
-            "temperature", st.slider, "Temperature T", 0.05, 5.0, default=1.0, step=0.05,
-            read=views.real(0.05, 5.0), width=200,
-        )  # fmt: skip
+            "temperature",
+            st.slider,
+            "Temperature T",
+            0.05,
+            5.0,
+            default=1.0,
+            step=0.05,
+            read=views.real(0.05, 5.0),
+            width=200,
+        )
     query, key, value = example(n, d_k)
     with st.container(horizontal=True):
         query = _edited(choices, "q", "Queries Q", query)
@@ -72,9 +90,14 @@ def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anythin
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
     typed = frame.editor(
-        choices, f"{name}{rows}x{columns}", begin, WORDS[:rows], [str(i) for i in range(columns)],
-        title=title, most=99.0,
-    )  # fmt: skip
+        choices,
+        f"{name}{rows}x{columns}",
+        begin,
+        WORDS[:rows],
+        [str(i) for i in range(columns)],
+        title=title,
+        most=99.0,
+    )
     return torch.tensor(typed)
 
 
@@ -93,8 +116,9 @@ def _pipeline(found: Lookup, n: int) -> None:
             ),
             ("weights × V", found.output, ("0", "1"), {"shape": "query × d_v"}),
         ):
-            frame.matrix(f"soft-lookup-{title}", values, title, rows=words, columns=columns,
-                         **options)  # fmt: skip
+            frame.matrix(
+                f"soft-lookup-{title}", values, title, rows=words, columns=columns, **options
+            )
     best = found.pattern.max(-1)
     row = int(best.values.argmax())
     st.markdown(
@@ -115,16 +139,25 @@ def _square_root(choices: Choices) -> None:
         r"\operatorname{Var}\!\Big(\frac{q \cdot k}{\sqrt{d_k}}\Big) = 1",
     )
     frame.predict(
-        choices, "root", "At d_k = 64, without the division: how much weight does the largest of "
+        choices,
+        "root",
+        "At d_k = 64, without the division: how much weight does the largest of "
         "16 keys get on average?",
-        ["about 1/16", "about a quarter", "more than 80 %"], 2,
+        ["about 1/16", "about a quarter", "more than 80 %"],
+        2,
         "Scores then have a standard deviation of 8: the largest is far above the second. Divided "
         "by √64 they have 1, and the largest of 16 weights is about a quarter.",
-    )  # fmt: skip
+    )
     aspect = choices.bound(
-        "aspect", st.segmented_control, "What is measured", list(ASPECTS), default="confidence",
-        read=among(tuple(ASPECTS)), format_func=lambda key: ASPECTS[key][0], wrap=True,
-    )  # fmt: skip
+        "aspect",
+        st.segmented_control,
+        "What is measured",
+        list(ASPECTS),
+        default="confidence",
+        read=among(tuple(ASPECTS)),
+        format_func=lambda key: ASPECTS[key][0],
+        wrap=True,
+    )
     found = _spread()
     title, unit = ASPECTS[aspect]
     plain, scaled = getattr(found, aspect), getattr(found, f"scaled_{aspect}")
@@ -132,15 +165,20 @@ def _square_root(choices: Choices) -> None:
     figures.show(
         curves(
             {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
-            title=title, x_title="d_k", y_title=unit, x_axis="log",
-            y_axis="log" if aspect == "variance" else "linear", dark=look.dark(),
+            title=title,
+            x_title="d_k",
+            y_title=unit,
+            x_axis="log",
+            y_axis="log" if aspect == "variance" else "linear",
+            dark=look.dark(),
         ),
-        key=choices.key("spread"), name=title,
+        key=choices.key("spread"),
+        name=title,
         table=pd.DataFrame({"d_k": widths, "as it is": plain, "divided": scaled}),
         caption="Random queries and keys, 16 keys, 512 queries, seed 0",
         how_to_read="Where the line of the divided scores stays level, the width of the head does "
         "not matter. It is about random vectors: trained heads may learn larger scores.",
-    )  # fmt: skip
+    )
 
 
 @st.cache_data(max_entries=1, show_spinner=False)

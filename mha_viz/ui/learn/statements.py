@@ -76,13 +76,23 @@ def draw(choices: Choices) -> None:
 def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         state.bound(
-            "layer", st.selectbox, "Layer", list(range(scene.record.n_layers)), width=90,
+            "layer",
+            st.selectbox,
+            "Layer",
+            list(range(scene.record.n_layers)),
+            width=90,
             format_func="L{}".format,
-        )  # fmt: skip
+        )
         space = choices.bound(
-            "space_of", st.segmented_control, "Subspaces and weights of", list(SPACES),
-            default="W_O", read=among(tuple(SPACES)), format_func=SPACES.__getitem__, wrap=True,
-        )  # fmt: skip
+            "space_of",
+            st.segmented_control,
+            "Subspaces and weights of",
+            list(SPACES),
+            default="W_O",
+            read=among(tuple(SPACES)),
+            format_func=SPACES.__getitem__,
+            wrap=True,
+        )
     reporting.offer_random(state.current())
     return state.current().layer, space
 
@@ -157,11 +167,15 @@ def _table(found: Measured, random: Measured, layer: int) -> None:
             rows.append((word, statement.title, "", "", ""))
             continue
         verdict, other = judge(statement, sides), random.get(statement.key)
-        rows.append((
-            f"{MARKS[verdict[layer].word]} {verdict[layer].word}", statement.title,
-            _count(verdict), "" if other is None else _count(judge(statement, other)),
-            sides_in_words(statement, sides, layer),
-        ))  # fmt: skip
+        rows.append(
+            (
+                f"{MARKS[verdict[layer].word]} {verdict[layer].word}",
+                statement.title,
+                _count(verdict),
+                "" if other is None else _count(judge(statement, other)),
+                sides_in_words(statement, sides, layer),
+            )
+        )
     st.dataframe(pd.DataFrame(rows, columns=columns), hide_index=True, width="stretch")
 
 
@@ -174,9 +188,13 @@ def _count(verdicts: list[Verdict]) -> str:
 
 
 def _statement(
-    choices: Choices, scene: Scene, statement: Statement, mine: Measured, random: Measured,
+    choices: Choices,
+    scene: Scene,
+    statement: Statement,
+    mine: Measured,
+    random: Measured,
     layer: int,
-) -> None:  # fmt: skip
+) -> None:
     """One statement: formula, verdict, both sides, why, and the picture."""
     with st.container(border=True):
         number = STATEMENTS.index(statement) + 1
@@ -227,12 +245,15 @@ def _picture(
     table = pd.DataFrame(arrays, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
         layer_lines(arrays, statement.title, statement.unit, dark=look.dark()),
-        key=choices.key(f"{statement.key}-figure"), name=statement.title,
-        table=table.reset_index(names="Layer"), caption=words.settings(scene, statement.title),
+        key=choices.key(f"{statement.key}-figure"),
+        name=statement.title,
+        table=table.reset_index(names="Layer"),
+        caption=words.settings(scene, statement.title),
         how_to_read=f"The statement compares “{statement.left}” with “{statement.right}”, "
         f"{statement.allowed}."
-        + " What random weights show, too, was not learned." * (random is not None),
-    )  # fmt: skip
+        + " What random weights show, too, was not learned."
+        * (random is not None),
+    )
 
 
 # -- the last statement ----------------------------------------------------------------------------
@@ -264,8 +285,13 @@ def _measure(scene: Scene) -> None:
         which = "every head" if n_draws == total else f"{n_draws} random heads"
         first = " Only the first sentence is predicted." * bool(scene.record.text_pair)
         st.caption(f"Switches off {which}, one at a time, and as many pairs.{first}")
-    if not st.button("Switch heads off", icon=":material/play_arrow:", key="statements-measure",
-                     type="primary", disabled=known):  # fmt: skip
+    if not st.button(
+        "Switch heads off",
+        icon=":material/play_arrow:",
+        key="statements-measure",
+        type="primary",
+        disabled=known,
+    ):
         return
     untrained = _untrained()
     models = [drawing.load_model(state.current()), *([] if untrained is None else [untrained])]

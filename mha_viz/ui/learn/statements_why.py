@@ -49,31 +49,45 @@ def predictions(found: Mapping[str, Sides], layer: int) -> list[Question]:
 def _predict_overlap(at: Numbers, layer: int) -> Question:
     chance = at["random subspaces"]
     right = 0 if at["left"] <= BY_KEY["orthogonal"].tolerance else 1 + (at["left"] > 1.25 * chance)
-    return Question("overlap", (
-        f"How much of one head’s subspace lies in another’s, in L{layer}?",
-        ["Nothing: they are orthogonal", "About as much as with random subspaces, or less",
-         "Clearly more than with random subspaces"], int(right),
-        f"Two heads share {at['left']:.1%} on average. Random subspaces of this size share "
-        f"{chance:.1%}; “clearly more” is a quarter more than that.",
-    ))  # fmt: skip
+    return Question(
+        "overlap",
+        (
+            f"How much of one head’s subspace lies in another’s, in L{layer}?",
+            [
+                "Nothing: they are orthogonal",
+                "About as much as with random subspaces, or less",
+                "Clearly more than with random subspaces",
+            ],
+            int(right),
+            f"Two heads share {at['left']:.1%} on average. Random subspaces of this size share "
+            f"{chance:.1%}; “clearly more” is a quarter more than that.",
+        ),
+    )
 
 
 def _predict_variance(at: Numbers, layer: int) -> Question:
     ratio = at["left"] / at["right"] if at["right"] else 1.0
     right = 0 if ratio < 0.95 else 2 if ratio > 1.05 else 1
-    return Question("variance", (
-        f"The heads of L{layer} are added up. What has more variance over this text?",
-        ["The heads, each for itself", "Both the same, to within 5 %", "Their sum"], right,
-        f"The variance of the sum is {short(at['left'])}, the sum of the variances "
-        f"{short(at['right'])}: {short(ratio)} times as much. Heads that are independent would "
-        "give 1.",
-    ))  # fmt: skip
+    return Question(
+        "variance",
+        (
+            f"The heads of L{layer} are added up. What has more variance over this text?",
+            ["The heads, each for itself", "Both the same, to within 5 %", "Their sum"],
+            right,
+            f"The variance of the sum is {short(at['left'])}, the sum of the variances "
+            f"{short(at['right'])}: {short(ratio)} times as much. Heads that are independent would "
+            "give 1.",
+        ),
+    )
 
 
 def why(
-    statement: Statement, record: AttentionRecord, found: Mapping[str, Sides], layer: int,
+    statement: Statement,
+    record: AttentionRecord,
+    found: Mapping[str, Sides],
+    layer: int,
     failures: Robustness | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Why it holds or fails in this layer, with the numbers that show it."""
     sides = found[statement.key]
     at = _numbers(sides, layer)
@@ -87,8 +101,14 @@ def why(
 
 def _numbers(sides: Sides, layer: int) -> dict[str, float]:
     low, high = sides.sampled or (sides.low, sides.high)
-    values = {"left": sides.left, "right": sides.right, "low": sides.low, "high": sides.high,
-              "drawn_low": low, "drawn_high": high} | sides.more  # fmt: skip
+    values = {
+        "left": sides.left,
+        "right": sides.right,
+        "low": sides.low,
+        "high": sides.high,
+        "drawn_low": low,
+        "drawn_high": high,
+    } | sides.more
     return {name: float(values[name][layer]) for name in values}
 
 
@@ -109,9 +129,11 @@ def _undefined(statement: Statement, record: AttentionRecord) -> str:
 
 def _orthogonal(at: Numbers, holds: bool, layer: int) -> str:
     chance, nearest = at["random subspaces"], at["nearest two"]
-    versus = "less than" if at["left"] < 0.95 * chance else (
-        "more than" if at["left"] > 1.05 * chance else "about what"
-    )  # fmt: skip
+    versus = (
+        "less than"
+        if at["left"] < 0.95 * chance
+        else ("more than" if at["left"] > 1.05 * chance else "about what")
+    )
     return (
         f"Two heads of L{layer} share {at['left']:.1%} of their directions on average, the two "
         f"nearest {nearest:.1%}. That is {versus} random subspaces of this size share "
@@ -139,10 +161,11 @@ def _direct_sum(at: Numbers, holds: bool, layer: int) -> str:
 def _norm(at: Numbers, holds: bool, layer: int) -> str:
     ratio = short(at["left"] / at["right"])
     reason = (
-        "That is within the tolerance, here." if holds else
-        "Components that are independent, each of variance 1, would give d_model. Nothing in a "
-        "layer makes them so: W_O sets the size, and it is trained to fit what comes after."
-    )  # fmt: skip
+        "That is within the tolerance, here."
+        if holds
+        else "Components that are independent, each of variance 1, would give d_model. Nothing in "
+        "a layer makes them so: W_O sets the size, and it is trained to fit what comes after."
+    )
     return f"The output of L{layer} has {ratio} times the squared length that is stated. {reason}"
 
 
@@ -152,9 +175,12 @@ def _variance(at: Numbers, holds: bool, layer: int) -> str:
     return (
         "The sides differ by twice the sum of the covariances of all pairs of heads, here "
         f"{short(gap)}: the heads of L{layer} {pull}. "
-        + ("It holds for this reason only, not for any heads." if holds else
-           "It needs covariances that sum to 0 or less; heads that agree break it.")
-    )  # fmt: skip
+        + (
+            "It holds for this reason only, not for any heads."
+            if holds
+            else "It needs covariances that sum to 0 or less; heads that agree break it."
+        )
+    )
 
 
 def _best_head(at: Numbers, holds: bool, layer: int) -> str:
@@ -191,10 +217,12 @@ def _diversity(at: Numbers, holds: bool, layer: int) -> str:
     return (
         f"D is {at['left']:.4f} in L{layer}; independent random matrices have "
         f"{at['right']:.4f}, as high as D gets without effort. "
-        + ("So a D near 1 is no sign of training: the heads have no more in common than chance."
-           if holds else
-           "Training has made the heads **more** alike than chance: some share directions.")
-    )  # fmt: skip
+        + (
+            "So a D near 1 is no sign of training: the heads have no more in common than chance."
+            if holds
+            else "Training has made the heads **more** alike than chance: some share directions."
+        )
+    )
 
 
 def _failure(at: Numbers, found: Robustness, layer: int) -> str:

@@ -82,13 +82,19 @@ def _statement(choices: Choices, scene: Scene) -> None:
         return  # such a model does not hand out its weights either, and the next part says so
     width = record.z.shape[-1]
     frame.predict(
-        choices, "width", f"A head of this model makes {width} numbers for each token. How many "
+        choices,
+        "width",
+        f"A head of this model makes {width} numbers for each token. How many "
         f"has a token when all {record.n_heads} heads are put side by side?",
-        [f"{width}: heads are averaged", f"{width * record.n_heads}: they stand in a row",
-         f"{width * record.n_heads * record.n_heads}"], 1,
+        [
+            f"{width}: heads are averaged",
+            f"{width * record.n_heads}: they stand in a row",
+            f"{width * record.n_heads * record.n_heads}",
+        ],
+        1,
         f"{record.n_heads} heads × {width} = {width * record.n_heads}. Only then does W_O mix "
         f"them, into d_model = {_model().d_model} numbers.",
-    )  # fmt: skip
+    )
 
 
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
@@ -96,8 +102,14 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     record = scene.record
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, count, letter in (("layer", record.n_layers, "L"), ("head", record.n_heads, "H")):
-            state.bound(name, st.selectbox, name.capitalize(), list(range(count)), width=85,
-                        format_func=f"{letter}{{}}".format)  # fmt: skip
+            state.bound(
+                name,
+                st.selectbox,
+                name.capitalize(),
+                list(range(count)),
+                width=85,
+                format_func=f"{letter}{{}}".format,
+            )
     view = state.current()
     found = step_by_step(
         model, record, view.layer, view.head, activations_of(scene, model, view.layer)
@@ -123,15 +135,24 @@ def _chosen_step(choices: Choices) -> str:
         for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
             inside_range = 0 <= place + to < len(keys)
             st.button(
-                label, icon=f":material/{icon}:", key=choices.key(label), disabled=not inside_range,
+                label,
+                icon=f":material/{icon}:",
+                key=choices.key(label),
+                disabled=not inside_range,
                 on_click=guarded(choices.set),
                 args=("step", keys[place + to] if inside_range else step),
-            )  # fmt: skip
+            )
         choices.bound(
-            "step", st.select_slider, "Step", keys, default=keys[0], read=among(keys), width=420,
+            "step",
+            st.select_slider,
+            "Step",
+            keys,
+            default=keys[0],
+            read=among(keys),
+            width=420,
             format_func=lambda key: f"{keys.index(key) + 1}. {STEPS[key]}",
             help="With the focus on it, the arrow keys go back and forth.",
-        )  # fmt: skip
+        )
     return step
 
 
@@ -150,20 +171,31 @@ def _cross(choices: Choices) -> None:
         r"V = X_{\text{read}} W^V \end{gathered}",
     )
     frame.predict(
-        choices, "shuffle", "The words that are read are put in reverse order. What happens to the "
+        choices,
+        "shuffle",
+        "The words that are read are put in reverse order. What happens to the "
         "output? (There are no positions in this head.)",
-        ["It is reversed, too", "It stays as it is", "Everything changes"], 1,
+        ["It is reversed, too", "It stays as it is", "Everything changes"],
+        1,
         "Weights move with their words, and a weighted sum does not ask in which order its terms "
         "stand. This is why transformers need positions.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         texts = [
-            choices.bound(name, st.text_input, title, default=default, read=_sentence,
-                          max_chars=200, width=260)
+            choices.bound(
+                name,
+                st.text_input,
+                title,
+                default=default,
+                read=_sentence,
+                max_chars=200,
+                width=260,
+            )
             for name, title, default in SENTENCES
-        ]  # fmt: skip
-        turned = choices.bound("turned", st.toggle, "Reverse what is read", default=False,
-                               read=switch)  # fmt: skip
+        ]
+        turned = choices.bound(
+            "turned", st.toggle, "Reverse what is read", default=False, read=switch
+        )
     queries, keys = (words_of(text) for text in texts)
     with stop_on_error(), _apart():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
@@ -174,14 +206,24 @@ def _crossed(choices: Choices, found: Crossed) -> None:
     with st.container(horizontal=True):
         for i, pattern in enumerate(found.pattern):
             frame.matrix(
-                choices.key(f"cross-{i}"), pattern, f"weights, H{i}", rows=found.queries,
-                columns=found.keys, shape=f"{len(found.queries)} × {len(found.keys)}",
-                diverging=False, limits=(0.0, 1.0),
-            )  # fmt: skip
+                choices.key(f"cross-{i}"),
+                pattern,
+                f"weights, H{i}",
+                rows=found.queries,
+                columns=found.keys,
+                shape=f"{len(found.queries)} × {len(found.keys)}",
+                diverging=False,
+                limits=(0.0, 1.0),
+            )
         frame.matrix(
-            choices.key("cross-output"), found.output, "output", rows=found.queries,
+            choices.key("cross-output"),
+            found.output,
+            "output",
+            rows=found.queries,
             columns=[str(i) for i in range(found.output.shape[1])],
             shape=f"{len(found.queries)} × {found.output.shape[1]}",
-        )  # fmt: skip
-    st.caption("Load an encoder-decoder (T5, BART …) and choose the part “Cross attention” above "
-               "to walk through a trained one.")  # fmt: skip
+        )
+    st.caption(
+        "Load an encoder-decoder (T5, BART …) and choose the part “Cross attention” above "
+        "to walk through a trained one."
+    )

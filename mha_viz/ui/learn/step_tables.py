@@ -10,10 +10,19 @@ from mha_viz.ui.learn.step_parts import Axis, Matrix, StepTable
 from mha_viz.web.theme import format_number
 
 STEPS = {
-    "x": "X", "q": "Q", "k": "K", "v": "V", "scores": "Q Kᵀ", "scale": "scale", "mask": "mask",
-    "softmax": "softmax", "values": "weights × V", "concat": "concatenate", "output": "W_O",
+    "x": "X",
+    "q": "Q",
+    "k": "K",
+    "v": "V",
+    "scores": "Q Kᵀ",
+    "scale": "scale",
+    "mask": "mask",
+    "softmax": "softmax",
+    "values": "weights × V",
+    "concat": "concatenate",
+    "output": "W_O",
     "compare": "compare",
-}  # fmt: skip
+}
 
 
 def step_table(key: str, found: Steps, record: AttentionRecord, head: int) -> StepTable:
@@ -42,42 +51,59 @@ class _Walk:
 
     def _x(self) -> StepTable:
         return StepTable(
-            "x", 0, "The tokens as this layer reads them",
+            "x",
+            0,
+            "The tokens as this layer reads them",
             "A row for each token, d_model numbers wide: embeddings in the first layer, later what "
             "the layers before have added, after the norm where one stands before attention.",
-            "", Matrix("X", self.found.seen.X, self.queries, self.input),
-            notes=self._two_texts(), cell=lambda row, column: "read by the model:",
-        )  # fmt: skip
+            "",
+            Matrix("X", self.found.seen.X, self.queries, self.input),
+            notes=self._two_texts(),
+            cell=lambda row, column: "read by the model:",
+        )
 
     def _two_texts(self) -> list[str]:
         if not self.record.is_cross:
             return []
-        return ["Cross attention: queries come from the decoder’s tokens, keys and values from the "
-                "encoder’s output."]  # fmt: skip
+        return [
+            "Cross attention: queries come from the decoder’s tokens, keys and values from the "
+            "encoder’s output."
+        ]
 
     def _q(self) -> StepTable:
         return self._projected(
-            "q", "Q", "query", "What each token asks for. The same matrix for every token turns "
+            "q",
+            "Q",
+            "query",
+            "What each token asks for. The same matrix for every token turns "
             "its d_model numbers into the d_k numbers of this head’s query.",
-        )  # fmt: skip
+        )
 
     def _k(self) -> StepTable:
         return self._projected(
-            "k", "K", "key", "What each token can be found by. As wide as the queries, because "
+            "k",
+            "K",
+            "key",
+            "What each token can be found by. As wide as the queries, because "
             "the two will be compared.",
-        )  # fmt: skip
+        )
 
     def _v(self) -> StepTable:
         return self._projected(
-            "v", "V", "value", "What each token hands over to whoever looks at it.",
-        )  # fmt: skip
+            "v",
+            "V",
+            "value",
+            "What each token hands over to whoever looks at it.",
+        )
 
     def _projected(self, key: str, letter: str, name: str, statement: str) -> StepTable:
         weights, read = self.found.weights, letter != "Q"
         tokens = self.found.seen.Y if read else self.found.seen.X
         rows = self.keys if read else self.queries
-        inner, columns = (self.read if read else self.input), (
-            self.value if letter == "V" else self.inner)  # fmt: skip
+        inner, columns = (
+            (self.read if read else self.input),
+            (self.value if letter == "V" else self.inner),
+        )
         weight = getattr(weights, f"W_{letter}")[self.head]
         all_biases = getattr(weights, f"b_{letter}")
         bias = None if all_biases is None else all_biases[self.head]
@@ -85,21 +111,27 @@ class _Walk:
         source = "Y" if read and self.record.is_cross else "X"
         added = "" if bias is None else f" + b^{letter}_i"
         return StepTable(
-            key, 0, f"{letter}: each token’s {name}", statement,
+            key,
+            0,
+            f"{letter}: each token’s {name}",
+            statement,
             f"{letter}_i = {source} W^{letter}_i{added}",
             Matrix(f"{letter}", made, rows, columns),
             Matrix(source, tokens, rows, inner),
             Matrix(f"W_{letter}", weight, inner, columns),
-            bias, self._shared(letter) + self._own(name),
-        )  # fmt: skip
+            bias,
+            self._shared(letter) + self._own(name),
+        )
 
     def _shared(self, letter: str) -> list[str]:
         n_heads, n_kv = len(self.found.weights.W_Q), self.found.n_kv_heads
         if letter == "Q" or n_kv == n_heads:
             return []
         group = n_heads // n_kv
-        return [f"{n_heads} query heads share {n_kv} key and value heads: H{self.head} uses number "
-                f"{self.head // group}."]  # fmt: skip
+        return [
+            f"{n_heads} query heads share {n_kv} key and value heads: H{self.head} uses number "
+            f"{self.head // group}."
+        ]
 
     def _own(self, name: str) -> list[str]:
         """What the matrices alone do not reproduce, in plain words."""
@@ -107,41 +139,55 @@ class _Walk:
             return []
         gap = f"{self.found.differences[name][0]:.2g}"
         if name == "pattern":
-            return [f"This model adds something to its scores that is in none of these matrices (a "
-                    f"position bias, a narrower mask or a soft cap; difference {gap}). From here "
-                    "on its own weights are taken."]  # fmt: skip
-        return [f"After the matrix this model changes its {name} once more (rotary positions, a "
-                f"norm or a scale; difference {gap}). The next steps take its own."]  # fmt: skip
+            return [
+                f"This model adds something to its scores that is in none of these matrices (a "
+                f"position bias, a narrower mask or a soft cap; difference {gap}). From here "
+                "on its own weights are taken."
+            ]
+        return [
+            f"After the matrix this model changes its {name} once more (rotary positions, a "
+            f"norm or a scale; difference {gap}). The next steps take its own."
+        ]
 
     def _scores(self) -> StepTable:
         found = self.found
         changed = [note for name in ("query", "key") for note in self._own(name)]
         return StepTable(
-            "scores", 1, "Every query against every key",
+            "scores",
+            1,
+            "Every query against every key",
             "One number for each pair of tokens: large where query and key point the same way.",
             r"Q_i K_i^\top",
             Matrix("Q Kᵀ", found.dots, self.queries, self.keys),
             Matrix("Q", found.query, self.queries, self.inner),
-            Matrix("Kᵀ", found.key.T, self.inner, self.keys), notes=changed,
-        )  # fmt: skip
+            Matrix("Kᵀ", found.key.T, self.inner, self.keys),
+            notes=changed,
+        )
 
     def _scale(self) -> StepTable:
         found, d_k = self.found, self.found.query.shape[1]
         usual = abs(found.scale - d_k**-0.5) <= 1e-6
         factor = format_number(found.scale)
-        note = [] if usual else [
-            f"This model does not divide by √d_k here: its factor is {factor}, and 1/√{d_k} would "
-            f"be {format_number(d_k**-0.5)}."
-        ]  # fmt: skip
+        note = (
+            []
+            if usual
+            else [
+                f"This model does not divide by √d_k here: its factor is {factor}, and 1/√{d_k} "
+                f"would be {format_number(d_k**-0.5)}."
+            ]
+        )
         return StepTable(
-            "scale", 1, "Divide by √d_k" if usual else f"Times {factor}",
+            "scale",
+            1,
+            "Divide by √d_k" if usual else f"Times {factor}",
             "Sums of more products are larger: the factor keeps softmax from becoming a hard "
             "choice, however wide the head is (lab 1).",
             rf"\frac{{Q_i K_i^\top}}{{\sqrt{{{d_k}}}}}" if usual else rf"{factor}\; Q_i K_i^\top",
             Matrix("scores", found.scaled, self.queries, self.keys),
-            Matrix("Q Kᵀ", found.dots, self.queries, self.keys), notes=note,
+            Matrix("Q Kᵀ", found.dots, self.queries, self.keys),
+            notes=note,
             cell=lambda row, column: f"{format_number(found.dots[row, column])} × {factor} =",
-        )  # fmt: skip
+        )
 
     def _mask(self) -> StepTable:
         found = self.found
@@ -153,13 +199,17 @@ class _Walk:
             else "Every token may see every other one here: nothing is masked."
         )
         return StepTable(
-            "mask", 1, "The mask", statement,
+            "mask",
+            1,
+            "The mask",
+            statement,
             r"s_{qk} = -\infty \quad \text{for } k > q" if found.causal else "",
             Matrix("masked scores", found.masked, self.queries, self.keys),
             Matrix("scores", found.scaled, self.queries, self.keys),
-            cell=lambda row, column: "may not be seen:" if torch.isinf(found.masked[row, column])
-            else "stays",
-        )  # fmt: skip
+            cell=lambda row, column: (
+                "may not be seen:" if torch.isinf(found.masked[row, column]) else "stays"
+            ),
+        )
 
     def _softmax(self) -> StepTable:
         found = self.found
@@ -173,24 +223,31 @@ class _Walk:
             return f"exp({score}) over the sum of exp(score) in its row of {len(found.key)} keys ="
 
         return StepTable(
-            "softmax", 1, "Softmax: weights that sum to 1",
+            "softmax",
+            1,
+            "Softmax: weights that sum to 1",
             "Row by row: exp makes every score positive, dividing by the row’s sum makes them "
             "shares of 1. These are the attention weights that every picture of a head shows.",
             r"A_i = \operatorname{softmax}(\text{masked scores})",
             Matrix("weights", found.pattern, self.queries, self.keys, False, (0.0, 1.0)),
             Matrix("masked scores", found.masked, self.queries, self.keys),
-            notes=self._own("pattern"), cell=cell,
-        )  # fmt: skip
+            notes=self._own("pattern"),
+            cell=cell,
+        )
 
     def _values(self) -> StepTable:
         found = self.found
         return StepTable(
-            "values", 1, "The weighted mean of the values",
+            "values",
+            1,
+            "The weighted mean of the values",
             "Each query takes of every token’s value as much as its weight says.",
-            r"z_i = A_i V_i", Matrix("z", found.z[self.head], self.queries, self.value),
+            r"z_i = A_i V_i",
+            Matrix("z", found.z[self.head], self.queries, self.value),
             Matrix("weights", found.pattern, self.queries, self.keys, False, (0.0, 1.0)),
-            Matrix("V", found.value, self.keys, self.value), notes=self._own("value"),
-        )  # fmt: skip
+            Matrix("V", found.value, self.keys, self.value),
+            notes=self._own("value"),
+        )
 
     def _concat(self) -> StepTable:
         found = self.found
@@ -201,24 +258,30 @@ class _Walk:
             return f"nothing is computed, it is head {i}’s number {j}:"
 
         return StepTable(
-            "concat", 2, "All heads side by side",
+            "concat",
+            2,
+            "All heads side by side",
             f"Every head has done the same with its own matrices. Per token, their {width} numbers "
             f"are put in a row: {n_heads} × {width} = {n_heads * width}.",
             r"[z_1 \; z_2 \;\dots\; z_h]",
-            Matrix("all heads", found.joined, self.queries, self.joined), cell=cell,
-        )  # fmt: skip
+            Matrix("all heads", found.joined, self.queries, self.joined),
+            cell=cell,
+        )
 
     def _output(self) -> StepTable:
         found, bias = self.found, self.found.weights.b_O
         return StepTable(
-            "output", 3, "W_O mixes the heads",
+            "output",
+            3,
+            "W_O mixes the heads",
             "Up to here heads did not know of each other. W_O turns their row of numbers into what "
             "is added to the token.",
             r"\text{output} = [z_1 \;\dots\; z_h]\, W^O" + ("" if bias is None else " + b^O"),
             Matrix("output", found.output, self.queries, self.model),
             Matrix("all heads", found.joined, self.queries, self.joined),
-            Matrix("W_O", found.W_O, self.joined, self.model), bias,
-        )  # fmt: skip
+            Matrix("W_O", found.W_O, self.joined, self.model),
+            bias,
+        )
 
     def _compare(self) -> StepTable:
         found = self.found
@@ -231,17 +294,27 @@ class _Walk:
         else:
             judged = "That is more than rounding: see below which step differs."
         return StepTable(
-            "compare", 3, "Beside the model’s own output",
+            "compare",
+            3,
+            "Beside the model’s own output",
             f"The model’s own attention output was caught while it ran. Largest difference: "
             f"**{gap:.2g}**, where the largest number is {format_number(size)}. {judged}",
             r"\max \left| \text{ours} - \text{the model’s} \right|",
-            Matrix("difference", found.output - found.seen.output, self.queries, self.model,
-                   limits=(-size, size)),
-            Matrix("the model’s own", found.seen.output, self.queries, self.model,
-                   limits=(-size, size)),
-            cell=lambda row, column: f"{format_number(found.output[row, column])} − "
-            f"{format_number(found.seen.output[row, column])} =",
-        )  # fmt: skip
+            Matrix(
+                "difference",
+                found.output - found.seen.output,
+                self.queries,
+                self.model,
+                limits=(-size, size),
+            ),
+            Matrix(
+                "the model’s own", found.seen.output, self.queries, self.model, limits=(-size, size)
+            ),
+            cell=lambda row, column: (
+                f"{format_number(found.output[row, column])} − "
+                f"{format_number(found.seen.output[row, column])} ="
+            ),
+        )
 
 
 def _numbered(name: str, title: str, size: int) -> Axis:

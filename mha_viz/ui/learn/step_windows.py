@@ -33,8 +33,10 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
     st.markdown(f"Shapes: {step.shapes}")
     row, column = _chosen_cell(choices, step.result)
     terms = _terms_from(choices, step)
-    blocks = {axis.name: _block(place, axis.size) for axis, place in (
-        (step.result.rows, row), (step.result.columns, column))}  # fmt: skip
+    blocks = {
+        axis.name: _block(place, axis.size)
+        for axis, place in ((step.result.rows, row), (step.result.columns, column))
+    }
     with st.container(horizontal=True):
         if step.left is not None:
             inner = step.left.columns if step.right is not None else None
@@ -66,8 +68,10 @@ def _place(choices: Choices, axis: Axis, label: str) -> int:
     name = f"{label.lower()}_{axis.name}"
     first, read = min(1, axis.size - 1), views.whole(0, 99_999)
     if choices.get(name, first, read) >= axis.size:
-        state.tell(f"There is no {label.lower()} {choices.get(name, first, read)} here: showing "
-                   f"the last one, {axis.size - 1}.")  # fmt: skip
+        state.tell(
+            f"There is no {label.lower()} {choices.get(name, first, read)} here: showing "
+            f"the last one, {axis.size - 1}."
+        )
         choices.keep(name, axis.size - 1)
     if axis.size == 1:
         return 0
@@ -75,9 +79,15 @@ def _place(choices: Choices, axis: Axis, label: str) -> int:
     if axis.labels and axis.size <= 200:
         options = list(range(axis.size))
         return choices.bound(
-            name, st.select_slider, text, options, default=first, read=read, width=260,
+            name,
+            st.select_slider,
+            text,
+            options,
+            default=first,
+            read=read,
+            width=260,
             format_func=lambda i: f"{i} · {clean(axis.names[i], 14)}",
-        )  # fmt: skip
+        )
     return choices.bound(
         name, st.slider, text, 0, axis.size - 1, default=first, read=read, width=260
     )
@@ -93,9 +103,16 @@ def _terms_from(choices: Choices, step: StepTable) -> int:
     if choices.get(name, 0, read) > last or choices.get(name, 0, read) % WINDOW:
         choices.keep(name, min(choices.get(name, 0, read) // WINDOW * WINDOW, last))
     return choices.bound(
-        name, st.slider, f"Summed over: {axis.title}, shown from", 0, last, step=WINDOW, default=0,
-        read=read, width=260,
-    )  # fmt: skip
+        name,
+        st.slider,
+        f"Summed over: {axis.title}, shown from",
+        0,
+        last,
+        step=WINDOW,
+        default=0,
+        read=read,
+        width=260,
+    )
 
 
 def _block(place: int, size: int) -> slice:
@@ -105,10 +122,17 @@ def _block(place: int, size: int) -> slice:
 
 
 def _window(
-    choices: Choices, key: str, matrix: Matrix, blocks: dict[str, slice], terms: int, *,
-    row: int | None = None, column: int | None = None, cell: tuple[int, int] | None = None,
+    choices: Choices,
+    key: str,
+    matrix: Matrix,
+    blocks: dict[str, slice],
+    terms: int,
+    *,
+    row: int | None = None,
+    column: int | None = None,
+    cell: tuple[int, int] | None = None,
     step: StepTable | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Up to 8 x 8 numbers of a matrix, with the chosen row, column or cell framed."""
     inner = slice(terms, terms + WINDOW)
     rows = blocks.get(matrix.rows.name, inner)
@@ -123,11 +147,17 @@ def _window(
         marked = [(i, column - columns.start) for i in range(part.shape[0])]
     names = matrix.rows.names[rows], matrix.columns.names[columns]
     frame.matrix(
-        choices.key(f"{key}-matrix"), part, matrix.title, rows=names[0], columns=names[1],
-        shape=f"{matrix.rows.size} × {matrix.columns.size}", diverging=matrix.diverging,
-        limits=matrix.limits, marked=marked,
+        choices.key(f"{key}-matrix"),
+        part,
+        matrix.title,
+        rows=names[0],
+        columns=names[1],
+        shape=f"{matrix.rows.size} × {matrix.columns.size}",
+        diverging=matrix.diverging,
+        limits=matrix.limits,
+        marked=marked,
         note="" if step is None else _made_of(step),
-    )  # fmt: skip
+    )
 
 
 def _made_of(step: StepTable) -> str:
@@ -181,11 +211,15 @@ def _whole(choices: Choices, step: StepTable) -> None:
         return
     size = max(4, min(14, 260 // columns))
     frame.matrix(
-        choices.key("whole"), step.result.values, f"All of {step.result.title}",
+        choices.key("whole"),
+        step.result.values,
+        f"All of {step.result.title}",
         rows=step.result.rows.names if size >= 12 and rows <= 24 else (),
-        shape=f"{rows} × {columns}", diverging=step.result.diverging, limits=step.result.limits,
+        shape=f"{rows} × {columns}",
+        diverging=step.result.diverging,
+        limits=step.result.limits,
         cell=size,
-    )  # fmt: skip
+    )
 
 
 def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
@@ -197,23 +231,40 @@ def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
     top = float(found.z.abs().max())
     with st.container(horizontal=True):
         for i, values in enumerate(found.z):
-            frame.matrix(choices.key(f"head-{i}"), values, f"H{i}", shape=f"{n} × {width}",
-                         limits=(-top, top), cell=max(2, min(5, 160 // width)))  # fmt: skip
-    st.caption("Each head’s z in the same colours: rows are tokens. Next to each other they are "
-               "the matrix above.")  # fmt: skip
+            frame.matrix(
+                choices.key(f"head-{i}"),
+                values,
+                f"H{i}",
+                shape=f"{n} × {width}",
+                limits=(-top, top),
+                cell=max(2, min(5, 160 // width)),
+            )
+    st.caption(
+        "Each head’s z in the same colours: rows are tokens. Next to each other they are "
+        "the matrix above."
+    )
 
 
 def _compared(scene: Scene, found: Steps) -> None:
-    names = {"query": "Q, all heads", "key": "K, all heads", "value": "V, all heads",
-             "pattern": "softmax, all heads", "z": "× V, all heads",
-             "output": "attention output"}  # fmt: skip
+    names = {
+        "query": "Q, all heads",
+        "key": "K, all heads",
+        "value": "V, all heads",
+        "pattern": "softmax, all heads",
+        "z": "× V, all heads",
+        "output": "attention output",
+    }
     st.dataframe(
-        pd.DataFrame({
-            "What": list(names.values()),
-            "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
-            "Largest number": [format_number(found.differences[name][1]) for name in names],
-            "From the matrices": ["no" if name in found.own else "yes" for name in names],
-        }),
-        hide_index=True, width="content", key="step-by-step-compared",
-    )  # fmt: skip
+        pd.DataFrame(
+            {
+                "What": list(names.values()),
+                "Largest difference": [f"{found.differences[name][0]:.2g}" for name in names],
+                "Largest number": [format_number(found.differences[name][1]) for name in names],
+                "From the matrices": ["no" if name in found.own else "yes" for name in names],
+            }
+        ),
+        hide_index=True,
+        width="content",
+        key="step-by-step-compared",
+    )
     st.caption(words.settings(scene))

@@ -51,10 +51,13 @@ def _train(
 ) -> Runs | None:
     n_steps, seed, d_model, n_values = settings
     return trained(
-        choices, settings, n_steps * N_SEEDS * len(heads),
+        choices,
+        settings,
+        n_steps * N_SEEDS * len(heads),
         lambda on_step: lab.learn(heads, n_steps, seed, N_SEEDS, d_model, n_values, on_step),
-        name=f"train{heads[0]}", label=label,
-    )  # fmt: skip
+        name=f"train{heads[0]}",
+        label=label,
+    )
 
 
 # -- one against two -----------------------------------------------------------------------------
@@ -73,21 +76,39 @@ def _task(choices: Choices) -> tuple[int, int, int, int]:
         r"{} + \textstyle\big(\sum_j a_j\, \mathrm{value}_j\big) W_V \end{gathered}",
     )
     frame.predict(
-        choices, "one", "One head as wide as the layer, 8 possible values. How often will both "
-        "values be right?",
-        ["Always, if it is trained long enough", "About half of the time", "About 1 time in 8"], 2,
+        choices,
+        "one",
+        "One head as wide as the layer, 8 possible values. How often will both values be right?",
+        ["Always, if it is trained long enough", "About half of the time", "About 1 time in 8"],
+        2,
         "It learns to look at one place: that value is right, the other is guessed, and one guess "
         "in 8 is right. A head twice as wide does the same.",
-    )  # fmt: skip
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_steps = choices.bound("steps", st.select_slider, "Steps", STEPS, default=400,
-                                read=among(STEPS), width=200)  # fmt: skip
-        n_values = choices.bound("values", st.select_slider, "Possible values", lab.VALUES,
-                                 default=8, read=among(lab.VALUES), width=150)  # fmt: skip
-        d_model = choices.bound("width", st.select_slider, "Width d_model", lab.WIDTHS,
-                                default=16, read=among(lab.WIDTHS), width=150)  # fmt: skip
-        seed = choices.bound("seed", st.select_slider, "Seed", SEEDS, default=0,
-                             read=among(SEEDS), width=150)  # fmt: skip
+        n_steps = choices.bound(
+            "steps", st.select_slider, "Steps", STEPS, default=400, read=among(STEPS), width=200
+        )
+        n_values = choices.bound(
+            "values",
+            st.select_slider,
+            "Possible values",
+            lab.VALUES,
+            default=8,
+            read=among(lab.VALUES),
+            width=150,
+        )
+        d_model = choices.bound(
+            "width",
+            st.select_slider,
+            "Width d_model",
+            lab.WIDTHS,
+            default=16,
+            read=among(lab.WIDTHS),
+            width=150,
+        )
+        seed = choices.bound(
+            "seed", st.select_slider, "Seed", SEEDS, default=0, read=among(SEEDS), width=150
+        )
     return n_steps, seed, d_model, n_values
 
 
@@ -109,12 +130,14 @@ def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> Non
         )
     figures.show(
         _accuracy(runs, "Both values right", n_values, _settings_text(settings)),
-        key=choices.key("few"), name="One head and two heads",
-        table=_curve_table(runs), caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
+        key=choices.key("few"),
+        name="One head and two heads",
+        table=_curve_table(runs),
+        caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
         how_to_read=f"Share of 1,000 unseen texts. Each line is the mean of {N_SEEDS} runs, its "
         "band reaches from the worst to the best. The dotted line: one value right, the other "
         "guessed.",
-    )  # fmt: skip
+    )
     _shares(runs)
 
 
@@ -126,9 +149,13 @@ def _accuracy(runs: Runs, title: str, n_values: int, note: str):  # type: ignore
     return curves(
         {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
         bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
-        levels={f"1/{n_values}": 1 / n_values}, title=title, note=note,
-        x_title="training steps", y_title="share of texts", dark=look.dark(),
-    )  # fmt: skip
+        levels={f"1/{n_values}": 1 / n_values},
+        title=title,
+        note=note,
+        x_title="training steps",
+        y_title="share of texts",
+        dark=look.dark(),
+    )
 
 
 def _curve_table(runs: Runs) -> pd.DataFrame:
@@ -136,9 +163,10 @@ def _curve_table(runs: Runs) -> pd.DataFrame:
     columns: dict[str, object] = {"step": steps}
     for n_heads, run in runs.items():
         columns |= {
-            f"{_heads(n_heads)}, mean": run.both.mean(0), f"{_heads(n_heads)}, least":
-            run.both.amin(0), f"{_heads(n_heads)}, most": run.both.amax(0),
-        }  # fmt: skip
+            f"{_heads(n_heads)}, mean": run.both.mean(0),
+            f"{_heads(n_heads)}, least": run.both.amin(0),
+            f"{_heads(n_heads)}, most": run.both.amax(0),
+        }
     return pd.DataFrame(columns)
 
 
@@ -147,10 +175,15 @@ def _shares(runs: Runs) -> None:
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             frame.matrix(
-                f"two-places-shares-{n_heads}", run.shares, _heads(n_heads),
-                rows=[f"head {i}" for i in range(n_heads)], columns=("first", "second", "others"),
-                diverging=False, limits=(0.0, 1.0), cell=62,
-            )  # fmt: skip
+                f"two-places-shares-{n_heads}",
+                run.shares,
+                _heads(n_heads),
+                rows=[f"head {i}" for i in range(n_heads)],
+                columns=("first", "second", "others"),
+                diverging=False,
+                limits=(0.0, 1.0),
+                cell=62,
+            )
     st.caption(
         "The reader behind the head is linear. One that is not, as an MLP, could tell 0.6 u + "
         "0.4 v from 0.4 u + 0.6 v: the statement is about a head, not about a whole transformer."
@@ -159,18 +192,28 @@ def _shares(runs: Runs) -> None:
 
 @frame.part
 def _example(choices: Choices, runs: Runs) -> None:
-    number = choices.bound("example", st.select_slider, "An unseen text", EXAMPLES, default=1,
-                           read=among(EXAMPLES), width=240)  # fmt: skip
+    number = choices.bound(
+        "example",
+        st.select_slider,
+        "An unseen text",
+        EXAMPLES,
+        default=1,
+        read=among(EXAMPLES),
+        width=240,
+    )
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             one = run.examples[number - 1]
             frame.matrix(
-                f"two-places-example-{n_heads}", one.pattern, _heads(n_heads),
+                f"two-places-example-{n_heads}",
+                one.pattern,
+                _heads(n_heads),
                 rows=[f"head {i}" for i in range(n_heads)],
                 columns=[f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
-                diverging=False, limits=(0.0, 1.0),
+                diverging=False,
+                limits=(0.0, 1.0),
                 marked=[(i, place) for i in range(n_heads) for place in one.places],
-            )  # fmt: skip
+            )
     asked = f"Asked for **{_name(one, 0)}, then {_name(one, 1)}**"
     lines = [f"{asked}: the answer is {one.answer[0]}, {one.answer[1]}."]
     for n_heads, run in runs.items():
@@ -199,12 +242,15 @@ def _why_more_hurts(choices: Choices) -> None:
         r"\operatorname{rank}(Q K^\top) \le d_{\text{head}} = \frac{d_{\text{model}}}{h}",
     )
     frame.predict(
-        choices, "many", "16 heads of width 1 against 2 heads of width 8, with as many parameters "
+        choices,
+        "many",
+        "16 heads of width 1 against 2 heads of width 8, with as many parameters "
         "in all. Which answer better?",
-        ["16 heads: they can look at more places", "2 heads", "Both the same"], 1,
+        ["16 heads: they can look at more places", "2 heads", "Both the same"],
+        1,
         "Two places are all that is asked for, and a head of width 1 cannot find a name among 32. "
         "Give the layer more width above, and many heads suffer less.",
-    )  # fmt: skip
+    )
 
 
 def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
@@ -218,40 +264,62 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
     figures.show(
         curves(
             {"both values right": (heads, [float(final[n].mean()) for n in heads])},
-            bands={"both values right": ([float(final[n].min()) for n in heads],
-                                         [float(final[n].max()) for n in heads])},
-            title="Accuracy against heads", note=_settings_text(settings), x_title="heads",
-            y_title="share of texts", x_axis="log", more=dict(xaxis=ticks(heads)),
+            bands={
+                "both values right": (
+                    [float(final[n].min()) for n in heads],
+                    [float(final[n].max()) for n in heads],
+                )
+            },
+            title="Accuracy against heads",
+            note=_settings_text(settings),
+            x_title="heads",
+            y_title="share of texts",
+            x_axis="log",
+            more=dict(xaxis=ticks(heads)),
             dark=look.dark(),
         ),
-        key=choices.key("many"), name="Accuracy against heads",
-        table=pd.DataFrame({
-            "heads": heads, "d_head": [runs[n].d_head for n in heads],
-            "parameters": [runs[n].n_parameters for n in heads],
-            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
-        }),
+        key=choices.key("many"),
+        name="Accuracy against heads",
+        table=pd.DataFrame(
+            {
+                "heads": heads,
+                "d_head": [runs[n].d_head for n in heads],
+                "parameters": [runs[n].n_parameters for n in heads],
+                **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+            }
+        ),
         caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
         how_to_read=f"Mean of {N_SEEDS} runs after the last step; the band reaches from the worst "
         "to the best. Every layer has the same width and as many parameters.",
-    )  # fmt: skip
+    )
     widest = {n: (max(run.score_ranks), max(run.weight_ranks)) for n, run in runs.items()}
     figures.show(
         curves(
-            {"scores Q Kᵀ": (heads, [widest[n][0] for n in heads]),
-             "weights, after softmax": (heads, [widest[n][1] for n in heads]),
-             "d_head": (heads, [runs[n].d_head for n in heads])},
-            title="Largest rank of a head", x_title="heads", y_title="numerical rank",
-            x_axis="log", y_axis="log", dark=look.dark(),
+            {
+                "scores Q Kᵀ": (heads, [widest[n][0] for n in heads]),
+                "weights, after softmax": (heads, [widest[n][1] for n in heads]),
+                "d_head": (heads, [runs[n].d_head for n in heads]),
+            },
+            title="Largest rank of a head",
+            x_title="heads",
+            y_title="numerical rank",
+            x_axis="log",
+            y_axis="log",
+            dark=look.dark(),
             more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
         ),
-        key=choices.key("rank"), name="Rank of scores and weights",
-        table=pd.DataFrame({
-            "heads": heads, "d_head": [runs[n].d_head for n in heads],
-            "largest rank of scores": [widest[n][0] for n in heads],
-            "largest rank of weights": [widest[n][1] for n in heads],
-        }),
+        key=choices.key("rank"),
+        name="Rank of scores and weights",
+        table=pd.DataFrame(
+            {
+                "heads": heads,
+                "d_head": [runs[n].d_head for n in heads],
+                "largest rank of scores": [widest[n][0] for n in heads],
+                "largest rank of weights": [widest[n][1] for n in heads],
+            }
+        ),
         caption=f"64 questions × 64 tokens, float64; {_settings_text(settings)}",
         how_to_read="The rank of the scores never exceeds d_head: the two lines lie on each "
         "other. Softmax is not linear and raises the rank again (64 is the most here), but it "
         "cannot bring back an order of the tokens that the scores do not have.",
-    )  # fmt: skip
+    )

@@ -50,10 +50,17 @@ def _lab(choices: Choices, scene: Scene) -> None:
         record = scene.record
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for name, count, letter in (
-                ("layer", record.n_layers, "L"), ("head", record.n_heads, "H"),
-            ):  # fmt: skip
-                state.bound(name, st.selectbox, name.capitalize(), list(range(count)), width=85,
-                            format_func=f"{letter}{{}}".format)  # fmt: skip
+                ("layer", record.n_layers, "L"),
+                ("head", record.n_heads, "H"),
+            ):
+                state.bound(
+                    name,
+                    st.selectbox,
+                    name.capitalize(),
+                    list(range(count)),
+                    width=85,
+                    format_func=f"{letter}{{}}".format,
+                )
         view = state.current()
         model = memory.model(view.model, view.device, view.dtype)
         weights = model.attention_weights(view.layer, record.part)
@@ -88,13 +95,17 @@ def _merged(
     rows = list(record.labels)[:WINDOW]
     with st.container(horizontal=True):
         for key, title, values in (
-            ("apart", "A (X W_V) W_O", found.apart), ("merged", "A X W_VO", found.merged),
-        ):  # fmt: skip
+            ("apart", "A (X W_V) W_O", found.apart),
+            ("merged", "A X W_VO", found.merged),
+        ):
             frame.matrix(
-                choices.key(key), values[:WINDOW, :WINDOW], title, rows=rows,
+                choices.key(key),
+                values[:WINDOW, :WINDOW],
+                title,
+                rows=rows,
                 columns=[str(i) for i in range(min(WINDOW, d_model))],
                 shape=f"{values.shape[0]} × {d_model}",
-            )  # fmt: skip
+            )
     if values.shape[0] > WINDOW or d_model > WINDOW:
         st.caption(f"The first {len(rows)} tokens and {min(WINDOW, d_model)} columns.")
     st.markdown(
@@ -119,13 +130,17 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     two, one = bill(1, d_model, width).parameters
     answers = ["Fewer: one matrix instead of two", "As many", "More"]
     frame.predict(
-        choices, "bill", f"d = {d_model}, d_v = {width}: how many parameters has the one matrix, "
-        "against the two?", answers, 0 if one < two else 1 if one == two else 2,
+        choices,
+        "bill",
+        f"d = {d_model}, d_v = {width}: how many parameters has the one matrix, against the two?",
+        answers,
+        0 if one < two else 1 if one == two else 2,
         f"{d_model} × {d_model} = {one:,} against 2 × {d_model} × {width} = {two:,}. With d_v = "
         "d / h it is h / 2 times as many: two heads are even, more heads pay for being merged.",
-    )  # fmt: skip
-    n = choices.bound("n", st.select_slider, "Tokens n", LENGTHS, default=128, read=among(LENGTHS),
-                      width=320)  # fmt: skip
+    )
+    n = choices.bound(
+        "n", st.select_slider, "Tokens n", LENGTHS, default=128, read=among(LENGTHS), width=320
+    )
     now = bill(n, d_model, width)
     edge = now.break_even
     st.markdown(
@@ -142,23 +157,30 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     }
     figures.show(
         curves(
-            lines, title="Operations of one head", x_title="width d_v of the head",
-            y_title="operations", moments={f"this head: {width}": float(width)}, dark=look.dark(),
+            lines,
+            title="Operations of one head",
+            x_title="width d_v of the head",
+            y_title="operations",
+            moments={f"this head: {width}": float(width)},
+            dark=look.dark(),
             note=f"n = {n:,}, d = {d_model}",
         ),
-        key=choices.key("operations"), name="Operations of one head",
-        table=pd.DataFrame({
-            "d_v": widths,
-            "parameters, two": [b.parameters[0] for b in bills],
-            "parameters, one": [b.parameters[1] for b in bills],
-            "operations, two": lines["W_V and W_O"][1],
-            "operations, one": lines["W_VO"][1],
-        }),
+        key=choices.key("operations"),
+        name="Operations of one head",
+        table=pd.DataFrame(
+            {
+                "d_v": widths,
+                "parameters, two": [b.parameters[0] for b in bills],
+                "parameters, one": [b.parameters[1] for b in bills],
+                "operations, two": lines["W_V and W_O"][1],
+                "operations, one": lines["W_VO"][1],
+            }
+        ),
         caption=f"{model.name} · n = {n}, d_model = {d_model}, d_v = {width}",
         how_to_read="The one matrix costs the same for every d_v. Where the lines cross, it is as "
         "dear as the two: at d / 2 for short texts, near d for long ones. Heads of a usual model "
         "lie far to the left.",
-    )  # fmt: skip
+    )
     choices.publish()
 
 
@@ -177,9 +199,13 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         lambda held: held.values.nbytes,
     )
     values = found.values.numpy()
-    measured = "" if found.all_of_them else (
-        f" For a matrix this large only the {len(values)} that may differ from 0 are computed."
-    )  # fmt: skip
+    measured = (
+        ""
+        if found.all_of_them
+        else (
+            f" For a matrix this large only the {len(values)} that may differ from 0 are computed."
+        )
+    )
     last = min(width, len(values))
     st.markdown(
         f"Measured on {head_name(view.layer, view.head)}: rank **{found.rank}**. The largest "
@@ -188,18 +214,24 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
     )
     places = list(range(1, len(values) + 1))
     figure = curves(
-        {"singular value": (places, values)}, title="Singular values of W_V W_O",
-        x_title="number", y_title="singular value", y_axis="log", dark=look.dark(), height=300,
+        {"singular value": (places, values)},
+        title="Singular values of W_V W_O",
+        x_title="number",
+        y_title="singular value",
+        y_axis="log",
+        dark=look.dark(),
+        height=300,
         moments={f"d_v = {width}": float(width)},
-    )  # fmt: skip
+    )
     figures.show(
         figure,
-        key=choices.key("spectrum"), name="Singular values of W_V W_O",
+        key=choices.key("spectrum"),
+        name="Singular values of W_V W_O",
         table=pd.DataFrame({"number": places, "singular value": values}),
         caption=words.settings(scene, head_name(view.layer, view.head)),
         how_to_read="The cliff is at d_v. What lies behind it is the rounding of float64, "
         "sixteen digits below the largest.",
-    )  # fmt: skip
+    )
 
 
 # -- all heads of a layer --------------------------------------------------------------------------
@@ -217,11 +249,13 @@ def _parts(
         rf"\text{{output}} = \sum_i z_i\, W^O_i{plus}",
     )
     frame.predict(
-        choices, "cancel", "The heads’ parts are added. Is the sum’s length the sum of their "
-        "lengths?",
-        ["Yes", "No, it can be less", "No, it can be more"], 1,
+        choices,
+        "cancel",
+        "The heads’ parts are added. Is the sum’s length the sum of their lengths?",
+        ["Yes", "No, it can be less", "No, it can be more"],
+        1,
         "Parts that point different ways cancel in part. Below: this layer, token by token.",
-    )  # fmt: skip
+    )
     gap = (found.total - seen.output).abs().amax(-1)
     ratio = float(found.norm_of_sum.sum() / found.sum_of_norms.sum())
     st.markdown(
@@ -237,31 +271,40 @@ def _parts(
     labels = list(record.labels)
     figures.show(
         token_bars(series, labels, "length", dark=look.dark()),
-        key=choices.key("lengths"), name="Length of the sum and sum of the lengths",
-        table=_by_token(record, found, gap), caption=words.settings(scene, f"L{view.layer}"),
+        key=choices.key("lengths"),
+        name="Length of the sum and sum of the lengths",
+        table=_by_token(record, found, gap),
+        caption=words.settings(scene, f"L{view.layer}"),
         how_to_read="Two bars for each token, without b_O. Where the first is much shorter, the "
         "heads of this layer work against each other there. The table has every head’s part.",
-    )  # fmt: skip
+    )
     n = min(len(labels), _CELLS // record.n_heads)
     frame.matrix(
-        choices.key("norms"), found.norms[:, :n], "Length of each head’s part",
-        rows=[f"H{i}" for i in range(record.n_heads)], columns=labels[:n] if n <= 24 else (),
-        shape=f"{record.n_heads} heads × {n} tokens", diverging=False,
-        limits=(0.0, float(found.norms.max()) or 1.0), cell=46 if n <= 18 else max(4, 700 // n),
-    )  # fmt: skip
+        choices.key("norms"),
+        found.norms[:, :n],
+        "Length of each head’s part",
+        rows=[f"H{i}" for i in range(record.n_heads)],
+        columns=labels[:n] if n <= 24 else (),
+        shape=f"{record.n_heads} heads × {n} tokens",
+        diverging=False,
+        limits=(0.0, float(found.norms.max()) or 1.0),
+        cell=46 if n <= 18 else max(4, 700 // n),
+    )
     if n < len(labels):
         st.caption(f"The first {n} of {len(labels)} tokens.")
 
 
 def _by_token(record: AttentionRecord, found: Parts, gap: torch.Tensor) -> pd.DataFrame:
     columns = {f"H{i}": norms.numpy() for i, norms in enumerate(found.norms)}
-    return pd.DataFrame({
-        "token": list(record.labels),
-        **columns,
-        "sum of the lengths": found.sum_of_norms.numpy(),
-        "length of the sum": found.norm_of_sum.numpy(),
-        "difference from the model": gap.numpy(),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "token": list(record.labels),
+            **columns,
+            "sum of the lengths": found.sum_of_norms.numpy(),
+            "length of the sum": found.norm_of_sum.numpy(),
+            "difference from the model": gap.numpy(),
+        }
+    )
 
 
 def _slices(choices: Choices, record: AttentionRecord, found: Parts) -> None:
@@ -282,19 +325,26 @@ def _slices(choices: Choices, record: AttentionRecord, found: Parts) -> None:
         return
     names, own = [f"H{i}" for i in range(n_heads)], shares.diagonal()
     frame.predict(
-        choices, "slices", "How much of what a head of this model writes lies in its own slice, "
-        f"one of {n_heads}?",
+        choices,
+        "slices",
+        f"How much of what a head of this model writes lies in its own slice, one of {n_heads}?",
         ["More than 90 %", "Less: W_O spreads it", "Nothing"],
         0 if float(own.mean()) > 0.9 else 1,
         f"In this layer {float(own.mean()):.1%} on average, where {1 / n_heads:.1%} would be no "
         "preference at all.",
-    )  # fmt: skip
+    )
     frame.matrix(
-        choices.key("slices"), shares, "Share of each head’s output", rows=names,
-        columns=[f"{i}" for i in range(n_heads)], shape="head × slice", diverging=False,
-        limits=(0.0, 1.0), cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
+        choices.key("slices"),
+        shares,
+        "Share of each head’s output",
+        rows=names,
+        columns=[f"{i}" for i in range(n_heads)],
+        shape="head × slice",
+        diverging=False,
+        limits=(0.0, 1.0),
+        cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
         marked=[(i, i) for i in range(n_heads)] if n_heads <= 20 else [],
-    )  # fmt: skip
+    )
     st.markdown(
         f"Layer {layer}: a head’s own slice holds {float(own.mean()):.1%} of its output on average "
         f"(from {float(own.min()):.1%} to {float(own.max()):.1%}). Side by side, without W_O, it "

@@ -63,10 +63,12 @@ def offer_random(view: View) -> None:
         st.session_state.setdefault("random_wanted", set()).add(which)
 
     st.button(
-        "Add random weights as a baseline", on_click=want, icon=":material/casino:",
+        "Add random weights as a baseline",
+        on_click=want,
+        icon=":material/casino:",
         help="Makes the same architecture with random weights and runs this text through it. For "
         "a model of this size that takes some seconds and as much memory again.",
-    )  # fmt: skip
+    )
 
 
 def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
@@ -87,9 +89,12 @@ def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int =
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
     """`head_similarity` of the scene's record: (layer * head, layer * head)."""
     return remembered(
-        scene, "pairs", measure, size=4 * scene.head_count**2,
+        scene,
+        "pairs",
+        measure,
+        size=4 * scene.head_count**2,
         make=lambda: head_similarity(scene.record, measure).numpy(),
-    )  # fmt: skip
+    )
 
 
 def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:

@@ -147,9 +147,7 @@ def fit_head(scene: Scene) -> tuple[int, int]:
             f"heads 0–{record.n_heads - 1}. Showing L0 H0."
         )
         layer, head = 0, 0
-    heads = tuple(
-        (i, j) for i, j in view.heads if i < record.n_layers and j < record.n_heads
-    )  # fmt: skip
+    heads = tuple((i, j) for i, j in view.heads if i < record.n_layers and j < record.n_heads)
     state.change(layer=layer, head=head, heads=heads)
     return layer, head
 

@@ -63,11 +63,14 @@ def model_picker() -> None:
 
     state.show("ask_model", OTHER if st.session_state.get("asking") else view.model)
     st.selectbox(
-        "Model", [*known, OTHER], key="ask_model", on_change=choose,
+        "Model",
+        [*known, OTHER],
+        key="ask_model",
+        on_change=choose,
         format_func=lambda name: _describe(name, models.get(name)),
         help="Shipped models, models in this machine's Hugging Face cache, or any BERT, GPT-2, "
         "Llama, T5 … from a folder or the Hub.",
-    )  # fmt: skip
+    )
     if st.session_state.get("asking"):
         _other_model()
 
@@ -90,9 +93,12 @@ def _other_model() -> None:
         state.change(model=name, query=-1, key=-1)
 
     st.text_input(
-        "Folder or Hub id", key="ask_other", on_change=take, max_chars=4096,
+        "Folder or Hub id",
+        key="ask_other",
+        on_change=take,
+        max_chars=4096,
         placeholder="/path/to/model  or  owner/name",
-    )  # fmt: skip
+    )
     if st.session_state.get("refused"):
         st.error(plain(st.session_state.refused))
 
@@ -108,9 +114,12 @@ def hardware() -> None:
     with st.expander("Device and precision"):
         state.bound("device", st.selectbox, "Run on", list(views.DEVICES))
         state.bound(
-            "dtype", st.selectbox, "Weights as", list(views.DTYPES),
+            "dtype",
+            st.selectbox,
+            "Weights as",
+            list(views.DTYPES),
             help="Attention weights are always shown as float32.",
-        )  # fmt: skip
+        )
 
 
 def text_box() -> DeltaGenerator:
@@ -118,9 +127,11 @@ def text_box() -> DeltaGenerator:
     columns = st.columns([5, 3, 2], vertical_alignment="bottom")
     with columns[0]:
         state.bound(
-            "text", st.text_input, "Sentence",
+            "text",
+            st.text_input,
+            "Sentence",
             placeholder="Type a sentence and press Enter",
-        )  # fmt: skip
+        )
     with columns[2]:
         _examples()
     return columns[1]
@@ -158,9 +169,13 @@ def _examples() -> None:
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
 
     st.selectbox(
-        "Examples", list(titles), index=None, key="ask_example", on_change=take,
+        "Examples",
+        list(titles),
+        index=None,
+        key="ask_example",
+        on_change=take,
         placeholder="Try an example",
-    )  # fmt: skip
+    )
 
 
 def look_for() -> str:
@@ -174,22 +189,41 @@ def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: b
     sorts, kinds = ["", *metrics], ["", *labels]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         state.bound(
-            "sort", st.selectbox, "Sort heads by", sorts, width=190,
+            "sort",
+            st.selectbox,
+            "Sort heads by",
+            sorts,
+            width=190,
             format_func=lambda key: metrics.get(key, "Layer and head"),
-        )  # fmt: skip
+        )
         if state.current().sort:
             state.bound(
-                "least", st.number_input, "At least", min_value=0.0, max_value=1e6, step=0.05,
-                width=110, help="Heads with less of it are left out.",
-            )  # fmt: skip
+                "least",
+                st.number_input,
+                "At least",
+                min_value=0.0,
+                max_value=1e6,
+                step=0.05,
+                width=110,
+                help="Heads with less of it are left out.",
+            )
         state.bound(
-            "only", st.selectbox, "Show", kinds, width=170, help=KINDS,
+            "only",
+            st.selectbox,
+            "Show",
+            kinds,
+            width=170,
+            help=KINDS,
             format_func=lambda key: labels.get(key, "All heads"),
-        )  # fmt: skip
+        )
         state.bound(
-            "scale", st.segmented_control, "Colour scale", list(views.SCALES), wrap=True,
+            "scale",
+            st.segmented_control,
+            "Colour scale",
+            list(views.SCALES),
+            wrap=True,
             format_func=SCALE_NAMES.__getitem__,
-        )  # fmt: skip
+        )
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
             state.bound("words", st.checkbox, "Whole words", help=MERGED)
             if has_special:
@@ -203,17 +237,25 @@ def head_options(n_layers: int, n_heads: int) -> None:
     state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format)
     state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
     state.bound(
-        "show", st.segmented_control, "Picture", list(views.SHOWS), wrap=True,
+        "show",
+        st.segmented_control,
+        "Picture",
+        list(views.SHOWS),
+        wrap=True,
         format_func=SHOW_NAMES.__getitem__,
-    )  # fmt: skip
+    )
 
 
 def section_picker() -> None:
     """What the Compare page compares."""
     state.bound(
-        "section", st.segmented_control, "Compare", list(views.SECTIONS), wrap=True,
+        "section",
+        st.segmented_control,
+        "Compare",
+        list(views.SECTIONS),
+        wrap=True,
         format_func=SECTION_NAMES.__getitem__,
-    )  # fmt: skip
+    )
 
 
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
@@ -229,9 +271,13 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
         for name, size, label in pickers:
             letter = "L" if name.startswith("layer") else "H"
             state.bound(
-                name, st.selectbox, label, list(range(size)), width=120,
+                name,
+                st.selectbox,
+                label,
+                list(range(size)),
+                width=120,
                 format_func=f"{letter}{{}}".format,
-            )  # fmt: skip
+            )
 
 
 def open_in_explore() -> None:
@@ -254,14 +300,21 @@ def other_side() -> None:
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
         state.bound(
-            "text_b", st.text_input, "Other sentence", placeholder="(the same sentence)",
+            "text_b",
+            st.text_input,
+            "Other sentence",
+            placeholder="(the same sentence)",
             also=_same_head,
-        )  # fmt: skip
+        )
     with columns[1]:
         state.bound(
-            "model_b", st.selectbox, "Other model", other_models(), also=_same_head,
+            "model_b",
+            st.selectbox,
+            "Other model",
+            other_models(),
+            also=_same_head,
             format_func=lambda name: _describe(name, models.get(name)) if name else "The same",
-        )  # fmt: skip
+        )
 
 
 def _same_head() -> None:

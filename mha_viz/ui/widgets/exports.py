@@ -73,18 +73,27 @@ def _files(scene: Scene, grid: GridBytes) -> None:
     columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
     for i, (label, suffix, mime, make) in enumerate(files):
         columns[i % 2].download_button(
-            label, of(make), f"{name}.{suffix}", mime, key=f"get_{suffix}", on_click="ignore",
+            label,
+            of(make),
+            f"{name}.{suffix}",
+            mime,
+            key=f"get_{suffix}",
+            on_click="ignore",
             width="stretch",
-        )  # fmt: skip
+        )
 
 
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
     """The numbers of a table that stands without a figure, with where they come from."""
     st.download_button(
-        "Export as CSV", lambda: table_csv(table, f"{name}\n{caption}"),
-        f"{safe_name(name, 'table')}.csv", "text/csv", key=f"{key}-CSV", on_click="ignore",
+        "Export as CSV",
+        lambda: table_csv(table, f"{name}\n{caption}"),
+        f"{safe_name(name, 'table')}.csv",
+        "text/csv",
+        key=f"{key}-CSV",
+        on_click="ignore",
         icon=":material/download:",
-    )  # fmt: skip
+    )
 
 
 def _link() -> None:
@@ -132,31 +141,44 @@ def csv(record: AttentionRecord, view: View) -> bytes:
         index=[f"{i}:{label}" for i, label in enumerate(record.labels)],
         columns=[f"{i}:{label}" for i, label in enumerate(record.key_labels)],
     )
-    notes = [f"{head_name(view.layer, view.head)} of {caption(record, view)}",
-             "attention weights; rows are queries, columns are keys"]  # fmt: skip
+    notes = [
+        f"{head_name(view.layer, view.head)} of {caption(record, view)}",
+        "attention weights; rows are queries, columns are keys",
+    ]
     return commented_csv(table, notes)
 
 
 def _image(record: AttentionRecord, view: View, form: str) -> bytes:
     return head_image(
-        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        file_format=form, title=head_name(view.layer, view.head), caption=caption(record, view),
+        record.head(view.layer, view.head).numpy(),
+        record.labels,
+        record.key_labels,
+        file_format=form,
+        title=head_name(view.layer, view.head),
+        caption=caption(record, view),
         scale=view.scale,
-    )  # fmt: skip
+    )
 
 
 def _html(record: AttentionRecord, view: View) -> str:
     return head_html(
-        record.head(view.layer, view.head).numpy(), record.labels, record.key_labels,
-        title=head_name(view.layer, view.head), caption=caption(record, view), scale=view.scale,
-    )  # fmt: skip
+        record.head(view.layer, view.head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=head_name(view.layer, view.head),
+        caption=caption(record, view),
+        scale=view.scale,
+    )
 
 
 def _all_html(record: AttentionRecord, view: View, grid: bytes) -> str:
     return grid_html(
-        grid, selected=(view.layer, view.head), scale=view.scale,
-        title=f"All heads of {record.model}", caption=caption(record, view),
-    )  # fmt: skip
+        grid,
+        selected=(view.layer, view.head),
+        scale=view.scale,
+        title=f"All heads of {record.model}",
+        caption=caption(record, view),
+    )
 
 
 def _record_file(record: AttentionRecord) -> bytes:

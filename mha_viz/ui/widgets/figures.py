@@ -77,9 +77,14 @@ def show(
     clickable = clickable or on_click is not None
     drawn = _prepared(figure, height, clickable, dark)
     st.plotly_chart(
-        drawn, theme=None, key=key, alt=alt or f"{name}. {how_to_read}", selection_mode="points",
-        on_select=_listener(key, drawn, on_click) if clickable else "ignore", config=_CONFIG,
-    )  # fmt: skip
+        drawn,
+        theme=None,
+        key=key,
+        alt=alt or f"{name}. {how_to_read}",
+        selection_mode="points",
+        on_select=_listener(key, drawn, on_click) if clickable else "ignore",
+        config=_CONFIG,
+    )
     explain(
         lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
     )
@@ -156,9 +161,12 @@ def _table(exports: _Exports) -> None:
 
 def _export(exports: _Exports) -> None:
     popover = st.popover(
-        "Export", icon=":material/download:", width="content", on_change="rerun",
+        "Export",
+        icon=":material/download:",
+        width="content",
+        on_change="rerun",
         key=f"{exports.key}-export",
-    )  # fmt: skip
+    )
     with popover, st.container(gap="xsmall"):
         if not popover.open:
             st.caption(folded.WAIT)
@@ -170,9 +178,14 @@ def _export(exports: _Exports) -> None:
         with st.container(horizontal=True, gap="xsmall"):
             for label, make, mime in _files(exports, figure):
                 st.download_button(
-                    label, make, f"{file}.{label.lower()}", mime, key=f"{exports.key}-{label}",
-                    on_click="ignore", width="stretch",
-                )  # fmt: skip
+                    label,
+                    make,
+                    f"{file}.{label.lower()}",
+                    mime,
+                    key=f"{exports.key}-{label}",
+                    on_click="ignore",
+                    width="stretch",
+                )
 
 
 def _files(
@@ -181,9 +194,14 @@ def _files(
     """Label, maker and type; a maker runs outside of the page, so it asks nothing of the page."""
     return (
         ("CSV", lambda: table_csv(exports.table, f"{exports.name}\n{exports.caption}"), "text/csv"),
-        ("HTML", lambda: figure_html(figure, title=exports.name, caption=exports.caption,
-                                     dark=exports.dark), "text/html"),
-    )  # fmt: skip
+        (
+            "HTML",
+            lambda: figure_html(
+                figure, title=exports.name, caption=exports.caption, dark=exports.dark
+            ),
+            "text/html",
+        ),
+    )
 
 
 # -- clicks ----------------------------------------------------------------------------------------
@@ -262,12 +280,16 @@ def newly_clicked(before: list[Place], now: list[Place]) -> Place | None:
 def _places(event: Any) -> list[Place]:
     """The selected points that the browser named: anyone can send anything."""
     try:
-        points = [(point["curve_number"], point["point_index"])
-                  for point in event["selection"]["points"]]  # fmt: skip
+        points = [
+            (point["curve_number"], point["point_index"]) for point in event["selection"]["points"]
+        ]
     except (TypeError, KeyError):
         return []
-    return [(curve, point) for curve, point in points
-            if type(curve) is int and type(point) is int and min(curve, point) >= 0]  # fmt: skip
+    return [
+        (curve, point)
+        for curve, point in points
+        if type(curve) is int and type(point) is int and min(curve, point) >= 0
+    ]
 
 
 def _customdata(figure: go.Figure, place: Place) -> Any:

@@ -51,10 +51,13 @@ def head_grid(
             only that is run again.
     """
     settings: dict[str, Any] = {
-        "payload": None, "selected": [int(i) for i in selected], "scale": check_scale(scale),
+        "payload": None,
+        "selected": [int(i) for i in selected],
+        "scale": check_scale(scale),
         "order": None if order is None else [[int(layer), int(head)] for layer, head in order],
-        "fact": fact, "heard": st.session_state.get(f"{key}-heard"),
-    }  # fmt: skip
+        "fact": fact,
+        "heard": st.session_state.get(f"{key}-heard"),
+    }
     size = (0, 0)
     try:
         header = unpack(payload)[0]

@@ -79,12 +79,15 @@ def head_switches(
     changed, news = heard["now"], drawn not in heard["known"]
     heard.update(now=False, known=[drawn])
     settings: dict[str, Any] = {
-        "layers": n_layers, "heads": n_heads, "off": [list(head) for head in drawn],
+        "layers": n_layers,
+        "heads": n_heads,
+        "off": [list(head) for head in drawn],
         "value": None if value is None else _coloured(value, (n_layers, n_heads)),
-        "name": value_name[:_NAME_LETTERS], "heard": heard["id"],
+        "name": value_name[:_NAME_LETTERS],
+        "heard": heard["id"],
         "stale": changed and not news,
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
-    }  # fmt: skip
+    }
     result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
     if changed and news:
         return None
@@ -107,10 +110,12 @@ def _coloured(value: Any, shape: tuple[int, int]) -> dict[str, Any]:
     return {
         # Six digits: more than the page ever shows.
         "numbers": [float(f"{v:.6g}") if math.isfinite(v) else None for v in numbers.ravel()],
-        "low": -reach if signed else 0.0, "high": reach,
-        "light": list(scale(False)), "dark": list(scale(True)),
+        "low": -reach if signed else 0.0,
+        "high": reach,
+        "light": list(scale(False)),
+        "dark": list(scale(True)),
         "missing": {"light": theme.missing(False), "dark": theme.missing(True)},
-    }  # fmt: skip
+    }
 
 
 def _hear(key: str) -> None:

@@ -44,8 +44,12 @@ def number_tables(
         if place is not None and on_click is not None:
             on_click(*place)
 
-    settings = {"tables": [vars(matrix) for matrix in matrices], "across": across, "dark": dark,
-                "clickable": on_click is not None}  # fmt: skip
+    settings = {
+        "tables": [vars(matrix) for matrix in matrices],
+        "across": across,
+        "dark": dark,
+        "clickable": on_click is not None,
+    }
     _tables(key=key, data=settings, width="content", on_cell_change=chosen)
 
 

@@ -102,14 +102,19 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
             choose_pair(pairs[rows[0]].tolist(), scene)
 
     st.dataframe(
-        table, hide_index=True, width="stretch", placeholder=UNDEFINED, key=key,
-        on_select=take, selection_mode="single-row",
+        table,
+        hide_index=True,
+        width="stretch",
+        placeholder=UNDEFINED,
+        key=key,
+        on_select=take,
+        selection_mode="single-row",
         column_config={
             str(name): st.column_config.NumberColumn(format="%.4f")
             for name in table
             if pd.api.types.is_float_dtype(table[name])
         },
-    )  # fmt: skip
+    )
 
 
 def choose(found: Any) -> None:
