@@ -9,6 +9,7 @@ import torch
 
 from mha_viz.core.metrics import value_weighted
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.token import Token
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.ui.session import state, views
@@ -126,16 +127,11 @@ def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tu
     """Where a pair of shown tokens stands in the unmerged, complete record (its first tokens)."""
     whole = scene.record
 
-    def find(tokens: tuple[object, ...], token: object) -> int:
-        start = (token.start, token.segment, token.is_special, token.word)  # type: ignore[attr-defined]
-        return next(
-            (
-                i
-                for i, t in enumerate(tokens)
-                if t is token or (t.start, t.segment, t.is_special, t.word) == start
-            ),
-            -1,  # type: ignore[attr-defined]
-        )
+    def identity(token: Token) -> tuple[object, ...]:
+        return (token.start, token.segment, token.is_special, token.word)
+
+    def find(tokens: tuple[Token, ...], token: Token) -> int:
+        return next((i for i, t in enumerate(tokens) if identity(t) == identity(token)), -1)
 
     return (
         find(whole.tokens, record.tokens[query]),

@@ -248,8 +248,8 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
         f"The painted pattern has no zeros: **d_k = {exact}** is the least that makes it exactly."
         if exact is not None
         else "The painted pattern has zeros: **no** width makes it exactly, since no finite score "
-        "gives a weight of 0; the question is how wide a head must be to come near. Below, zeros stand "
-        f"as {any_pattern.FLOOR:g} in S."
+        "gives a weight of 0; the question is how wide a head must be to come near. Below, zeros "
+        f"stand as {any_pattern.FLOOR:g} in S."
     )
     widths, bound = list(range(1, n + 1)), any_pattern.singular(target).left_over
     lines = {"least of any head (Eckart and Young)": (widths, _seen(bound, 1e-3))}
