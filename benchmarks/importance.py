@@ -17,7 +17,7 @@ from transformers.utils import logging
 from benchmarks.measure import Result, Skipped, interleaved, ratio, spread
 from benchmarks.peer import transformer_bridge
 from benchmarks.trace import WORDS, text, traced_model
-from mha_viz.engine.attention_function import IMPLEMENTATION, Probe
+from mha_viz.engine.attention_function import IMPLEMENTATION, HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import head_importance
 from mha_viz.prediction.loss import PreparedPass, prediction_targets
@@ -115,7 +115,7 @@ def _pass(model: AttentionModel, sentence: str, off: Sequence[tuple[int, int]]) 
     gates = torch.ones(model.n_layers, model.n_heads)
     for layer, head in off:
         gates[layer, head] = 0.0
-    probe = Probe((), gates=gates if off else None)
+    probe = Probe((), edits=HeadEdits(gates) if off else None)
     logits = prepared.logits(model.network, 1, probe)
     return -float(prepared.right(logits[prepared.row, prepared.place][None]).mean())
 

@@ -30,46 +30,22 @@ HeadChange = Callable[
 ]
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class HeadEdits:
-    """Gates and a change for one part's heads, for runs to which no probe can be handed down.
-
-    transformers' `generate` refuses arguments that it does not know, and calls the layers once for
-    every token. A layer's number is therefore counted among the calls of its part's own modules.
+    """What happens to the heads of one part of a model during a run; a `Probe` carries it.
 
     Args:
-        gates: (layer, head) factors on z, or None.
-        change: what replaces heads, or None.
-        modules: the attention modules of the part, in call order; a shared one comes repeatedly.
-        note: what a record of the run should say of it.
+        gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
+            order; None leaves every head as it is.
+        change: what replaces the z or the pattern of some heads, or None; gates scale its result.
+        part: "self", or the stack of an encoder-decoder.
+        note: what a record of the run says about it.
     """
 
-    gates: Tensor | None
-    change: HeadChange | None
-    modules: Sequence[nn.Module]
+    gates: Tensor | None = None
+    change: HeadChange | None = None
+    part: str = "self"
     note: str = ""
-    calls: int = 0
-
-    def next_layer(self, module: nn.Module) -> int | None:
-        """The number of the layer that this call is; None where it is of another part."""
-        if not any(module is own for own in self.modules):
-            return None
-        self.calls += 1
-        return (self.calls - 1) % len(self.modules)
-
-
-# A context variable is seen by the thread that set it and by no other.
-_EDITS: ContextVar[HeadEdits | None] = ContextVar("mha_viz_head_edits", default=None)
-
-
-@contextmanager
-def editing_heads(edits: HeadEdits | None) -> Iterator[None]:
-    """Whatever this thread runs in the block runs with these edits."""
-    token = _EDITS.set(edits)
-    try:
-        yield
-    finally:
-        _EDITS.reset(token)
 
 
 class EverythingKept(Exception):
@@ -91,17 +67,16 @@ class Probe:
             shape: their patterns are then written into one tensor, and never copied.
         stop: end the run with `EverythingKept` when n_layers are kept; what the model would
             compute of them is not computed.
-        gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
-            order; None leaves every head as it is.
-        intervention: what replaces some heads' z or pattern; gates scale what it leaves.
+        edits: what happens to heads.
+        parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
     """
 
     keep: Sequence[str] = ("pattern",)
     on_layer: Callable[[int], None] | None = None
     n_layers: int = 0
     stop: bool = False
-    gates: Tensor | None = None
-    intervention: HeadChange | None = None
+    edits: HeadEdits | None = None
+    parts: tuple[str, ...] = ("self",)
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
@@ -118,9 +93,15 @@ class Probe:
             raise AttentionUnavailableError("the layers' attention weights differ in shape")
         return everything[len(self.modules)]
 
-    def layer_gates(self) -> Tensor | None:
-        """The gates of the layer that is about to run: (head,) or (batch, head)."""
-        return None if self.gates is None else self.gates[..., len(self.modules), :]
+    def next_edits(self) -> tuple[int, Tensor | None, HeadChange | None]:
+        """Of the layer that is about to run: number, gates (head,) or (batch, head), and change."""
+        layer, turn = divmod(len(self.modules), len(self.parts))
+        if self.n_layers:
+            layer %= self.n_layers  # a library runs the model once for every token
+        if self.edits is None or self.edits.part != self.parts[turn]:
+            return layer, None, None
+        gates = self.edits.gates
+        return layer, None if gates is None else gates[..., layer, :], self.edits.change
 
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep one layer's tensors, each (batch, head, ...)."""
@@ -136,6 +117,24 @@ class Probe:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
+
+
+# A context variable is seen by the thread that set it and by no other.
+_LIBRARY_PROBE: ContextVar[Probe | None] = ContextVar("mha_viz_library_probe", default=None)
+
+
+@contextmanager
+def probing_a_library(probe: Probe) -> Iterator[None]:
+    """Lend this thread's calls a probe, where a library runs the model and takes no probe from us.
+
+    The one exception to the probe as an argument: transformers' `generate` refuses arguments that
+    it does not know.
+    """
+    token = _LIBRARY_PROBE.set(probe)
+    try:
+        yield
+    finally:
+        _LIBRARY_PROBE.reset(token)
 
 
 def register() -> None:
@@ -172,9 +171,9 @@ def _attend(
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]  # a cache may be longer than used
     bias = attention_mask if position_bias is None else _sum(position_bias, attention_mask)
-    probe = mha_probe
+    probe = _LIBRARY_PROBE.get() if mha_probe is None else mha_probe
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    layer, gates, change = _changes(module, probe)
+    layer, gates, change = (0, None, None) if probe is None else probe.next_edits()
     z, pattern = attention(
         query,
         key,
@@ -193,19 +192,6 @@ def _attend(
     if probe is not None:
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
-
-
-def _changes(
-    module: nn.Module, probe: Probe | None
-) -> tuple[int, Tensor | None, HeadChange | None]:
-    """Which layer this is, and what is to happen to its heads: by the probe, else by the thread."""
-    if probe is not None and not (probe.gates is None and probe.intervention is None):
-        return len(probe.modules), probe.layer_gates(), probe.intervention
-    edits = _EDITS.get()
-    layer = None if edits is None else edits.next_layer(module)
-    if edits is None or layer is None:
-        return 0, None, None
-    return layer, None if edits.gates is None else edits.gates[layer], edits.change
 
 
 def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:

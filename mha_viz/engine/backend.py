@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE, register
 from mha_viz.engine.own_weights import rounding
-from mha_viz.engine.run import Backend, Run, check_own, forward, run
+from mha_viz.engine.run import Backend, Run, check_own, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
@@ -58,7 +58,7 @@ def _try_both(
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
     _switch(network, "eager")
     try:
-        eager = forward(network, "eager", sources, targets)
+        eager = run(network, "eager", sources, targets)
     except Exception as error:
         if ours is None and isinstance(error, MhaVizError):
             raise
@@ -72,7 +72,9 @@ def _try_both(
     assert eager is not None
     check_own(eager, sources, targets, network.config.model_type)
     # A window can be as wide as one text is long, but not as two.
-    run(network, "eager", _shorter(sources), None if targets is None else _shorter(targets))
+    sources, targets = _shorter(sources), None if targets is None else _shorter(targets)
+    less = run(network, "eager", sources, targets)
+    check_own(less, sources, targets, network.config.model_type)
     return "eager", eager, reason
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from mha_viz.core.record import AttentionRecord
@@ -17,75 +18,46 @@ from mha_viz.text.tokens import Encoded
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
+Gates = Tensor | ArrayLike  # checked by hand: a wrong shape is told in our words
 
-def prepare(
+
+def head_edits(
     model: AttentionModel,
-    intervention: Intervention,
-    source: Encoded | None = None,
-    target: Encoded | None = None,
-) -> Change:
-    """The intervention checked against a model and a text, with the numbers it needs.
+    gates: Gates | None = None,
+    intervention: Intervention | None = None,
+    *,
+    part: str | None = None,
+    texts: tuple[Encoded | None, Encoded | None] = (None, None),
+) -> HeadEdits | None:
+    """Gates and an intervention, checked and ready to run; None where there is nothing to change.
 
     Args:
-        model: that will run the text.
-        intervention: what to do.
-        source, target: the text (and the decoder's of an encoder-decoder) that will run; None
-            where it grows, as in generation, which a mean over it or a patch cannot know.
+        model: the model that will run.
+        gates: factors (layer, head) on the heads' z, finite numbers in a tensor, an array or
+            nested lists; 1 leaves a head as it is, 0 switches it off.
+        intervention: what else happens to some heads, of its own `part`.
+        part: the stack of an encoder-decoder that the gates are for; the first one if not given.
+        texts: the text, and the decoder's of an encoder-decoder, that will run; None where it
+            grows, as in generation: then neither a mean over it nor a patch is possible.
 
     Raises:
-        ArgumentError: no such head or part; a record of other sizes or another token count.
+        ShapeError: gates that are not (layer, head) of that part.
+        ArgumentError: gates that are not finite numbers, or of another part than the intervention;
+            no such head or part; a source record of other sizes or another token count.
         AttentionUnavailableError: the family computes its attention by itself.
         NotKeptError: a source record without z.
     """
-    part, n_layers, n_heads = part_size(model, intervention.part)
-    for layer, head in intervention.heads:
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise ArgumentError(
-                f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
-                f"0..{n_heads - 1}."
-            )
-    heads = {
-        layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
-        for layer in sorted({at for at, _ in intervention.heads})
-    }
-    values = None
-    if intervention.how == "mean":
-        values = _mean(model, intervention.reference, part, source)
-    if intervention.how.startswith("patch"):
-        values = _patch(model, intervention, part, source, target)
-    return Change(intervention.how, heads, float(intervention.factor), values)
-
-
-def check_gates(model: AttentionModel, gates: Any, part: str | None = None) -> Tensor:
-    """Gates as float32 (layer, head) on the model's device.
-
-    Args:
-        model: whose heads they are for.
-        gates: a tensor, an array or nested lists of finite numbers; 1 leaves a head, 0 takes it
-            away.
-        part: which stack of an encoder-decoder; the first one if not given.
-
-    Raises:
-        ShapeError: not (layer, head) of that part.
-        ArgumentError: not numbers, NaN or infinite.
-        AttentionUnavailableError: the family computes its attention by itself.
-    """
-    part, n_layers, n_heads = part_size(model, part)
-    try:
-        found = torch.as_tensor(gates).to(model.device, torch.float32)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise ArgumentError(f"gates must be numbers (layer, head), got {gates!r}.") from error
-    if tuple(found.shape) != (n_layers, n_heads):
-        raise ShapeError(
-            f"gates must have the shape (layer, head) = ({n_layers}, {n_heads}) for {model.name}"
-            f"{'' if part == 'self' else ' ' + part}, got {tuple(found.shape)}."
-        )
-    if not torch.isfinite(found).all():
-        layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
+    if gates is None and intervention is None:
+        return None
+    part = model.parts[0] if part is None else part
+    own = part if intervention is None else intervention.part or model.parts[0]
+    if gates is not None and own != part:
         raise ArgumentError(
-            f"gates must be finite numbers, got {float(found[layer, head])} at L{layer} H{head}."
+            f"gates are for {part} and the intervention for {own}: use one of them alone."
         )
-    return found
+    found = None if gates is None else _checked_gates(model, gates, own)
+    change = None if intervention is None else _prepared(model, intervention, own, *texts)
+    return HeadEdits(found, change, own, _note(found, intervention, own))
 
 
 def reference_means(
@@ -105,7 +77,8 @@ def reference_means(
     >>> tuple(found.means.shape), found.n_texts
     ((4, 8, 32), 2)
     """
-    part, _, _ = part_size(model, part)
+    part = model.parts[0] if part is None else part
+    part_size(model, part)
     if isinstance(texts, str) or not texts:
         raise ArgumentError("reference must be a list of at least one text.")
     total, n = torch.zeros(()), 0
@@ -128,47 +101,65 @@ def averaged_over(intervention: Intervention, n_positions: int) -> str:
     return f"the {reference.n_positions} positions of {n} reference text{'s' * (n > 1)}"
 
 
-def part_size(model: AttentionModel, part: str | None) -> tuple[str, int, int]:
-    """The part's name, its number of layers, and heads in a layer, where heads can be changed."""
+def part_size(model: AttentionModel, part: str) -> tuple[int, int]:
+    """The part's number of layers, and of heads in a layer, where heads can be changed."""
     if model.backend != "mha_viz":
         raise AttentionUnavailableError(
             f"The {model.family} family computes attention in a way of its own: its weights are "
             "shown, but its heads cannot be switched off here. Choose a BERT, GPT-2, Llama or T5."
         )
-    part = model.parts[0] if part is None else part
     layers = model.layers(part)
-    return part, len(layers), layers[0].n_heads
-
-
-def heads_of_part(
-    model: AttentionModel,
-    part: str,
-    gates: Any = None,
-    intervention: Intervention | None = None,
-    texts: tuple[Encoded | None, Encoded | None] = (None, None),
-) -> HeadEdits | None:
-    """Both, checked, for runs to which no probe can be handed; None where there is nothing to do.
-
-    Raises:
-        ArgumentError: the intervention is of another part than the gates; and as `check_gates`
-            and `prepare`.
-    """
-    if intervention is not None:
-        own = intervention.part or model.parts[0]
-        if gates is not None and own != part:
-            raise ArgumentError(
-                f"gates are for {part} and the intervention for {own}: use one of them alone."
-            )
-        part = own
-    found = None if gates is None else check_gates(model, gates, part)
-    change = None if intervention is None else prepare(model, intervention, *texts)
-    if found is None and change is None:
-        return None
-    note = _note(found, intervention, part)
-    return HeadEdits(found, change, [layer.module for layer in model.layers(part)], note)
+    return len(layers), layers[0].n_heads
 
 
 # -- inside ----------------------------------------------------------------------------------------
+
+
+def _checked_gates(model: AttentionModel, gates: Gates, part: str) -> Tensor:
+    """Gates as float32 (layer, head) on the model's device."""
+    n_layers, n_heads = part_size(model, part)
+    try:
+        found = torch.as_tensor(gates).to(model.device, torch.float32)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ArgumentError(f"gates must be numbers (layer, head), got {gates!r}.") from error
+    if tuple(found.shape) != (n_layers, n_heads):
+        raise ShapeError(
+            f"gates must have the shape (layer, head) = ({n_layers}, {n_heads}) for {model.name}"
+            f"{'' if part == 'self' else ' ' + part}, got {tuple(found.shape)}."
+        )
+    if not torch.isfinite(found).all():
+        layer, head = (~torch.isfinite(found)).nonzero()[0].tolist()
+        raise ArgumentError(
+            f"gates must be finite numbers, got {float(found[layer, head])} at L{layer} H{head}."
+        )
+    return found
+
+
+def _prepared(
+    model: AttentionModel,
+    intervention: Intervention,
+    part: str,
+    source: Encoded | None,
+    target: Encoded | None,
+) -> Change:
+    """The intervention checked against a model and a text, with the numbers it needs."""
+    n_layers, n_heads = part_size(model, part)
+    for layer, head in intervention.heads:
+        if not (0 <= layer < n_layers and 0 <= head < n_heads):
+            raise ArgumentError(
+                f"{model.name} has no L{layer} H{head}: layers are 0..{n_layers - 1} and heads "
+                f"0..{n_heads - 1}."
+            )
+    heads = {
+        layer: torch.tensor(sorted(h for at, h in intervention.heads if at == layer))
+        for layer in sorted({at for at, _ in intervention.heads})
+    }
+    values = None
+    if intervention.how == "mean":
+        values = _mean(model, intervention.reference, part, source)
+    if intervention.how.startswith("patch"):
+        values = _patch(model, intervention, part, source, target)
+    return Change(intervention.how, heads, float(intervention.factor), values)
 
 
 def _note(gates: Tensor | None, intervention: Intervention | None, part: str) -> str:
@@ -205,8 +196,7 @@ def _mean(
         return None
     if not isinstance(reference, ReferenceMeans):
         reference = reference_means(model, reference, part)
-    _, n_layers, n_heads = part_size(model, part)
-    expected = (n_layers, n_heads)
+    expected = part_size(model, part)
     if reference.part != part or tuple(reference.means.shape[:2]) != expected:
         raise ArgumentError(
             f"reference has means of {reference.part}, (layer, head) = "
@@ -246,7 +236,7 @@ def _patch(
             f"{'' if queries == keys else f' and {len(record.key_tokens)}'} "
             f"({' · '.join(record.labels)}). Change a word in one of them."
         )
-    own = (part, *part_size(model, part)[1:])
+    own = (part, *part_size(model, part))
     theirs = (record.part, record.n_layers, record.n_heads)
     foreign = part == "self" and model.causal and not record.causal  # it would see the future
     if theirs != own or foreign:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -13,9 +12,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.attention_function import HeadEdits, editing_heads
+from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.backend import choose_backend
-from mha_viz.engine.head_changes import heads_of_part
+from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.positions import longest_text
 from mha_viz.engine.projections import MATRICES, LayerProjections
@@ -138,7 +137,7 @@ class AttentionModel:
         part: str | None = None,
         keep: Sequence[str] = ("pattern", "z"),
         on_layer: OnLayer | None = None,
-        gates: Any = None,
+        gates: Gates | None = None,
         intervention: Intervention | None = None,
     ) -> AttentionRecord:
         """Run one text and keep every head's attention.
@@ -163,7 +162,7 @@ class AttentionModel:
         part = self.parts[0] if part is None else part
         self.check_part(part)
         texts = encode_texts(self.reader, text, text_pair)
-        edits = heads_of_part(self, part, gates, intervention, texts)
+        edits = head_edits(self, gates, intervention, part=part, texts=texts)
         left = self.trace_encoded(*texts, keep=keep, on_layer=on_layer, only=part, edits=edits)
         return left[part]
 
@@ -195,8 +194,8 @@ class AttentionModel:
     ) -> dict[str, AttentionRecord]:
         """As `trace_parts`, for texts that are tokens already, with its heads under `edits`."""
         keep = check_keep(keep)
-        with editing_heads(edits):
-            runs = run_texts(self, [source], None if target is None else [target], keep, on_layer)
+        targets = None if target is None else [target]
+        runs = run_texts(self, [source], targets, keep, on_layer, edits)
         notes = (edits.note,) if edits is not None and edits.note else ()
         parts = [part for part in runs if only in (None, part)]
         texts = (source, target)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.projections import float32, repeat_heads
-from mha_viz.engine.run import OnLayer, Run, run
+from mha_viz.engine.run import OnLayer, Run, check_own, run
 from mha_viz.text.encoding import Texts, cut_notes
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
+    from mha_viz.engine.attention_function import HeadEdits
     from mha_viz.engine.model import AttentionModel
 
 
@@ -21,18 +22,27 @@ def run_texts(
     targets: Sequence[Encoded] | None,
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
+    edits: HeadEdits | None = None,
 ) -> dict[str, Run]:
     """One forward pass of a model over a batch, as `run` describes it: a run for each part.
 
     One stack alone is run no further than its last attention: a record holds nothing from above.
+
+    Raises:
+        AttentionUnavailableError: the family's own weights are none by query and key.
+        MhaVizError: out of memory.
     """
-    return run(
+    left = run(
         *(model.network, model.backend, sources, targets),
         pad=model.tokenizer.pad_token_id or 0,
         keep=keep,
         on_layer=on_layer,
         n_layers=model.n_layers if targets is None else 0,
+        edits=edits,
     )
+    if model.backend == "eager":
+        check_own(left, sources, targets, model.family)
+    return left
 
 
 def record_of(

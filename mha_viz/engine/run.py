@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import KEEPABLE, EverythingKept, Layers, Probe
+from mha_viz.engine.attention_function import KEEPABLE, EverythingKept, HeadEdits, Layers, Probe
 from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
@@ -63,50 +63,37 @@ def run(
     keep: Sequence[str] = ("pattern",),
     on_layer: OnLayer | None = None,
     n_layers: int = 0,
+    edits: HeadEdits | None = None,
 ) -> dict[str, Run]:
     """One forward pass over a batch -> what each part left behind. Changes nothing on the network.
+
+    What a family's own weights mean is not looked at here: see `check_own`.
 
     Args:
         network: in evaluation mode, with our attention ("mha_viz") or its own ("eager").
         backend: whose attention weights to take.
-        sources, targets: texts, and the decoder's texts of an encoder-decoder.
+        sources: the texts.
+        targets: the decoder's texts, of an encoder-decoder.
         pad: the token that fills shorter texts up, hidden by the mask.
         keep: what the probe keeps; "eager" has the pattern alone.
         on_layer: see `Probe`; "eager" does not call it.
         n_layers: of a single stack, where known: the pass then ends with the last layer's
             attention, and there is no hidden state.
+        edits: what happens to the heads of one part; "eager" cannot change any.
 
     Raises:
         AttentionUnavailableError: the family gives no attention weights this way.
         MhaVizError: out of memory.
     """
-    left = forward(network, backend, sources, targets, pad, keep, on_layer, n_layers)
-    if backend == "eager":
-        check_own(left, sources, targets, network.config.model_type)
-    return left
-
-
-@torch.inference_mode()
-def forward(
-    network: PreTrainedModel,
-    backend: Backend,
-    sources: Sequence[Encoded],
-    targets: Sequence[Encoded] | None = None,
-    pad: int = 0,
-    keep: Sequence[str] = ("pattern",),
-    on_layer: OnLayer | None = None,
-    n_layers: int = 0,
-) -> dict[str, Run]:
-    """As `run`, without a look at what a family's own weights are."""
     inputs = padded(network, sources, pad)
     try:
         if targets is None:
-            probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0)
+            probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0, edits=edits)
             return {"self": _one_stack(network.base_model, backend, inputs, probe)}
         decoder_inputs = padded(network, targets, pad)
         if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
-        return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer)
+        return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer, edits)
     except RuntimeError as error:
         # CUDA's own exception is a RuntimeError, too; the CPU's allocator has none of its own.
         if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):
@@ -149,15 +136,16 @@ def _two_stacks(
     decoder_inputs: dict[str, Any],
     keep: Sequence[str],
     on_layer: OnLayer | None,
+    edits: HeadEdits | None,
 ) -> dict[str, Run]:
     """Encoder first, by itself; then the decoder, whose layers attend to themselves and to it."""
     inputs.pop("token_type_ids", None)
-    first = Probe(keep=tuple(keep), on_layer=on_layer)
+    first = Probe(tuple(keep), on_layer, edits=edits, parts=PARTS[:1])
     encoded = network.get_encoder()(**inputs, mha_probe=first)
     encoder = _left_by(first, encoded.last_hidden_state, network)
     done = len(first.modules)
     further = None if on_layer is None else lambda n: on_layer(done + n)
-    second = Probe(keep=tuple(keep), on_layer=further)
+    second = Probe(tuple(keep), further, edits=edits, parts=PARTS[1:])
     arguments = _decoder_arguments(inputs, decoder_inputs)
     output = network(encoder_outputs=encoded, **arguments, mha_probe=second)
     both = _left_by(second, _result(output), network)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from transformers import GenerationConfig
 
 from mha_viz.core.record import AttentionRecord, Token
-from mha_viz.engine.attention_function import editing_heads
-from mha_viz.engine.head_changes import heads_of_part
+from mha_viz.engine.attention_function import Probe, probing_a_library
+from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, MhaVizError
@@ -53,7 +52,7 @@ class Generated:
 def generate(
     model: AttentionModel,
     text: str,
-    gates: Any = None,
+    gates: Gates | None = None,
     intervention: Intervention | None = None,
     max_new_tokens: int = 20,
     num_beams: int = 1,
@@ -97,14 +96,12 @@ def generate(
             f"The text fills all {model.n_ctx} positions of {model.name}: shorten it, so that "
             "there is room to go on."
         )
-    edits = heads_of_part(model, "self", gates, intervention)
-    with editing_heads(edits):
+    edits = head_edits(model, gates, intervention)
+    with probing_a_library(Probe((), n_layers=model.n_layers, edits=edits)):
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
     ends = _end_ids(model)
     finished = bool(ids) and ids[-1] in ends
     whole = _extended(model, prompt, ids[:-1] if finished else ids)
-    if edits is not None:
-        edits = replace(edits, calls=0)
     record = model.trace_encoded(whole, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."

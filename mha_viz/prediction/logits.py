@@ -32,7 +32,8 @@ def logits(
 ) -> Float[Tensor, "batch position d_vocab"]:
     """One forward pass to its end; padded positions hold numbers that mean nothing.
 
-    Gradients flow where torch records them (to `probe.gates`); call it in inference mode else.
+    Gradients flow where torch records them (to the gates of `probe.edits`); call it in inference
+    mode otherwise.
 
     Raises:
         AttentionUnavailableError: the checkpoint has no prediction head, or its family does not

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import OnLayer, padded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError, TextError
@@ -290,7 +290,9 @@ class PreparedPass:
     ) -> Float[Tensor, "setting target"]:
         """ln p of every answer under each setting; gradients flow to the gates."""
         batch = gates.to(self.model.device).repeat_interleave(len(self.targets.rows), 0)
-        logits = self.logits(self.model.network, len(gates), Probe((), on_layer, gates=batch))
+        logits = self.logits(
+            self.model.network, len(gates), Probe((), on_layer, edits=HeadEdits(batch))
+        )
         return self.right(logits.unflatten(0, (len(gates), -1))[:, self.row, self.place])
 
     def logits(

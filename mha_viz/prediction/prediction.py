@@ -14,7 +14,7 @@ from torch import Tensor
 from mha_viz.core.checks import Number
 from mha_viz.core.record import Token
 from mha_viz.engine.attention_function import Probe
-from mha_viz.engine.head_changes import check_gates, prepare
+from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
@@ -122,7 +122,7 @@ class Prediction:
 def predict(
     model: AttentionModel,
     text: str,
-    gates: Any = None,
+    gates: Gates | None = None,
     intervention: Intervention | None = None,
     top_k: int = 10,
     position: int | None = None,
@@ -191,7 +191,7 @@ def predict(
 def pseudo_losses(
     model: AttentionModel,
     text: str,
-    gates: Any = None,
+    gates: Gates | None = None,
     intervention: Intervention | None = None,
     text_pair: str | None = None,
 ) -> tuple[float | None, ...]:
@@ -251,17 +251,14 @@ def _places(
 
 
 def _forward(
-    model: AttentionModel, gates: Any, intervention: Intervention | None, encoded: Encoded
+    model: AttentionModel, gates: Gates | None, intervention: Intervention | None, encoded: Encoded
 ) -> Forward:
     """Texts of as many tokens as `encoded` -> logits (batch, position, d_vocab), heads changed."""
-    factors = None if gates is None else check_gates(model, gates)
-    change = None if intervention is None else prepare(model, intervention, encoded)
+    edits = head_edits(model, gates, intervention, texts=(encoded, None))
     pad = model.tokenizer.pad_token_id or 0
 
     def forward(texts: Sequence[Encoded]) -> Tensor:
-        probe = None
-        if factors is not None or change is not None:
-            probe = Probe(keep=(), gates=factors, intervention=change)
+        probe = None if edits is None else Probe((), edits=edits)
         return logits(model.network, texts, probe, pad=pad)
 
     return forward

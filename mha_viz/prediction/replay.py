@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import OnLayer
 from mha_viz.engine.stand_ins import StandIn, with_stand_ins
@@ -73,7 +73,7 @@ class ReplayingPass(PreparedPass):
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
             stand_ins[path] = nn.ModuleList([*known, *layers[start:]])
-        return self._answers(n_settings, stand_ins, Probe((), on_layer, gates=gates))
+        return self._answers(n_settings, stand_ins, Probe((), on_layer, edits=HeadEdits(gates)))
 
     def record(self, on_layer: OnLayer) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back."""

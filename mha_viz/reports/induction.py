@@ -13,7 +13,7 @@ from mha_viz.core.metrics import induction
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.engine.attention_function import Layers
 from mha_viz.engine.model import MAX_PATTERN_BYTES, AttentionModel
-from mha_viz.engine.run import run
+from mha_viz.engine.recording import run_texts
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import decoder_text
@@ -205,8 +205,7 @@ def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
         targets = [decoder_text(model.reader, None)] * len(texts)
     elif part == "decoder":
         sources, targets = [_nothing(model)] * len(texts), texts
-    n_layers = 0 if targets else model.n_layers
-    return run(model.network, model.backend, sources, targets, n_layers=n_layers)[part].pattern
+    return run_texts(model, sources, targets, ("pattern",))[part].pattern
 
 
 def _nothing(model: AttentionModel) -> Encoded:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.engine.attention_function import Probe
-from mha_viz.engine.head_changes import check_gates, prepare
+from mha_viz.engine.attention_function import HeadEdits, Probe, probing_a_library
+from mha_viz.engine.head_changes import head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import _OUTPUT
@@ -60,17 +60,19 @@ def test_a_batch_of_gate_settings_is_each_one_by_itself(model):
     encoded, _ = encode_texts(model.reader, text_for(model))
     settings = torch.rand(4, model.n_layers, model.n_heads, generator=torch.manual_seed(0))
     with torch.no_grad():
-        together = logits(model.network, [encoded] * 4, Probe((), gates=settings))
+        together = logits(model.network, [encoded] * 4, Probe((), edits=HeadEdits(settings)))
         for gates, found in zip(settings, together, strict=True):
-            close(logits(model.network, [encoded], Probe((), gates=gates))[0], found)
+            alone = Probe((), edits=HeadEdits(gates))
+            close(logits(model.network, [encoded], alone)[0], found)
 
 
 def test_gradients_reach_the_gates_through_every_change(model):
     encoded, _ = encode_texts(model.reader, text_for(model))
     for how in ("zero", "scale", "mean", "uniform"):
-        change = prepare(model, Intervention([(0, 0)], how, factor=0.5), encoded)
         gates = gates_of(model).requires_grad_()
-        found = logits(model.network, [encoded], Probe((), gates=gates, intervention=change))
+        change = Intervention([(0, 0)], how, factor=0.5)
+        edits = head_edits(model, gates, change, texts=(encoded, None))
+        found = logits(model.network, [encoded], Probe((), edits=edits))
         found.square().sum().backward()
         assert torch.isfinite(gates.grad).all()
         assert bool(gates.grad[0, 0] == 0) == (how == "zero")
@@ -101,7 +103,7 @@ def test_a_record_under_gates_shows_the_scaled_z_and_says_so():
 def test_gates_that_are_none(gates, error, message):
     model = build("bert")
     with pytest.raises(error, match=message):
-        check_gates(model, gates)
+        head_edits(model, gates)
     with pytest.raises(error, match=message):
         mv.predict(model, text_for(model), gates)
     with pytest.raises(error, match=message):
@@ -145,6 +147,36 @@ def test_threads_with_different_gates_on_one_model_do_not_mix():
         list(pool.map(work, range(len(gates))))  # what one raises is raised here
     assert wrong == []
     assert torch.equal(mv.predict(model, text).log_probs, expected[3][0])
+
+
+def test_a_run_within_a_run_has_its_own_heads():
+    """What happens to heads travels with its run, not with the thread that runs it."""
+    model = build("gpt2")
+    plain, said, inner = model.trace(TEXT), mv.predict(model, TEXT).log_probs, []
+    gated = model.trace(TEXT, gates=gates_of(model, (0, 1), (2, 3)))
+
+    def run_others(layer: int) -> None:
+        inner.append((model.trace(TEXT), mv.predict(model, TEXT).log_probs))
+
+    outer = model.trace(TEXT, gates=gates_of(model, (0, 1), (2, 3)), on_layer=run_others)
+    assert len(inner) == model.n_layers
+    assert all(record == plain and torch.equal(logs, said) for record, logs in inner)
+    assert outer == gated != plain
+
+
+def test_a_probe_lent_to_a_library_is_not_that_of_our_own_runs():
+    model = build("gpt2")
+    plain = model.trace(TEXT)
+    lent = Probe((), n_layers=model.n_layers, edits=HeadEdits(torch.zeros(3, 5)))
+    ids = torch.tensor([plain.tokens[0].id])[None]
+    with torch.no_grad():
+        before = model.network(ids).logits
+        with probing_a_library(lent):
+            assert model.trace(TEXT) == plain
+            gated = [model.network(ids).logits for _ in range(2)]  # counts its layers anew
+        after = model.network(ids).logits
+    assert torch.equal(gated[0], gated[1]) and not torch.allclose(gated[0], before)
+    assert torch.equal(before, after)
 
 
 def test_an_abandoned_run_leaves_nothing_behind():

@@ -6,7 +6,7 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import Probe
-from mha_viz.engine.head_changes import averaged_over, prepare, reference_means
+from mha_viz.engine.head_changes import averaged_over, head_edits, reference_means
 from mha_viz.engine.intervention import HOWS, Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
@@ -52,10 +52,11 @@ def test_uniform_is_the_mean_over_the_keys_a_query_may_see(model):
 def test_uniform_and_mean_leave_padding_out(model):
     long, short = (encode_texts(model.reader, text)[0] for text in (OTHER, "the cat"))
     for how in ("uniform", "mean"):
-        change = prepare(model, Intervention([(0, 0), (1, 2)], how), long)
+        change = Intervention([(0, 0), (1, 2)], how)
+        edits = head_edits(model, intervention=change, texts=(long, None))
         with torch.no_grad():
-            both = logits(model.network, [long, short], Probe((), intervention=change))
-            alone = logits(model.network, [short], Probe((), intervention=change))
+            both = logits(model.network, [long, short], Probe((), edits=edits))
+            alone = logits(model.network, [short], Probe((), edits=edits))
         close(both[1, : len(short.tokens)], alone[0], 1e-4)
 
 
