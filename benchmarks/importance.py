@@ -20,7 +20,8 @@ from benchmarks.trace import WORDS, text, traced_model
 from mha_viz.engine.attention_function import IMPLEMENTATION, HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import head_importance
-from mha_viz.prediction.loss import PreparedPass, prediction_targets
+from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.targets import prediction_targets
 
 N_TOKENS = 64
 SAMPLE = 9  # heads that the separate passes are timed on
@@ -111,7 +112,7 @@ def _by_lens(lens: Any, model: AttentionModel, sentence: str) -> None:
 def _pass(model: AttentionModel, sentence: str, off: Sequence[tuple[int, int]]) -> float:
     """The loss by one pass over the text's rows; no gates where no head is off."""
     targets = prediction_targets(model, sentence)
-    prepared = PreparedPass(model, targets)
+    prepared = ReplayingPass(model, targets)
     gates = torch.ones(model.n_layers, model.n_heads)
     for layer, head in off:
         gates[layer, head] = 0.0

@@ -15,19 +15,12 @@ from torch import Tensor
 from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.prediction.loss import (
-    MASKED_SHARE,
-    OnProgress,
-    PredictionTargets,
-    Progress,
-    prediction_targets,
-    setting_losses,
-)
+from mha_viz.prediction.loss import OnProgress, Progress, losses
 from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.targets import MASKED_SHARE, PredictionTargets, prediction_targets
 
 Method = Literal["ablation", "gradient"]
 CONFIDENCE = 0.95
-ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
 _MOST = 10  # heads that a notebook shows
 _ALL_IN_TABLE = "Nats per token; all heads are in .table()."
 GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept for the way back
@@ -118,13 +111,13 @@ def head_importance(
             "gradient" one forward and one backward pass for every text.
         on_progress: called with how much is done, and of how much; an exception it raises stops
             the work.
-        masked_share: see `losses`.
+        masked_share: see `prediction_targets`.
 
     Returns:
         HeadImportance, (layer, head), nats per token, float64; the same at every call.
 
     Raises:
-        ArgumentError: an unknown method; and what `losses` raises.
+        ArgumentError: an unknown method; and what `prediction_targets` raises.
 
     Source: Michel et al. 2019, eq. 2 (gradient) and section 3 (one head off). They divide each
     layer's gradients by their norm; here they stay as they are, so that layers compare.
@@ -146,7 +139,7 @@ def head_importance(
     return HeadImportance(
         *("ablation" if off else "gradient", mean, low, high, values, loss),
         n_tokens=int(targets.n_answers.sum()),
-        notes=targets.notes + (ONE_TEXT,) * (len(values) == 1),
+        notes=targets.notes,
     )
 
 
@@ -189,9 +182,8 @@ def _ablations(
     model: AttentionModel, targets: PredictionTargets, on_progress: OnProgress | None
 ) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
     size = (model.n_layers, model.n_heads)
-    off = 1 - torch.eye(size[0] * size[1]).reshape(-1, *size)
-    gates = torch.cat([torch.ones(1, *size), off])
-    found = setting_losses(model, targets, gates, on_progress, ReplayingPass)
+    each = ([head] for head in range(size[0] * size[1]))
+    found = losses(model, targets, [[], *each], on_progress)
     return (found[1:] - found[0]).T.reshape(-1, *size), found[0]
 
 
@@ -199,7 +191,6 @@ def _gradients(
     model: AttentionModel, targets: PredictionTargets, on_progress: OnProgress | None
 ) -> tuple[Float[Tensor, "text layer head"], Float[Tensor, " text"]]:
     progress = Progress(on_progress, len(targets.rows))
-    progress.again()
     with torch.inference_mode(False), torch.enable_grad():
         values = torch.zeros(targets.n_texts, model.n_layers, model.n_heads, dtype=torch.float64)
         loss = torch.zeros(targets.n_texts, dtype=torch.float64)

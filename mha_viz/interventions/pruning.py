@@ -14,15 +14,9 @@ from torch import Tensor
 from mha_viz.core.measure import head_similarity
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.interventions.importance import (
-    ONE_TEXT,
-    HeadImportance,
-    Method,
-    head_importance,
-    t_interval,
-)
-from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, prediction_targets, setting_losses
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.interventions.importance import HeadImportance, Method, head_importance, t_interval
+from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 Order = Literal["ablation", "gradient", "redundancy", "random"]
 Heads = Sequence[tuple[int, int]]
@@ -119,13 +113,13 @@ def pruning_curve(
         n_seeds: how many random orders.
         order_texts: the texts from which the order is found; the same as `texts` if not given,
             and a note says so.
-        masked_share: see `losses`.
+        masked_share: see `prediction_targets`.
         on_progress: called with how much is done, and of how much, from 0 for the order and from 0
             again for the curve; an exception it raises stops the work.
 
     Raises:
         ArgumentError: an unknown order, one that is not of all heads once, too few steps or seeds;
-            and what `losses` raises.
+            and what `prediction_targets` raises.
 
     Source: Michel et al. 2019, figure 3 (orders by ablation and by gradient).
 
@@ -142,12 +136,8 @@ def pruning_curve(
     name, runs = _orders(model, known, order, n_seeds, masked_share, on_progress)
     total = model.n_layers * model.n_heads
     n_off = torch.linspace(0, total, min(steps, total) + 1, dtype=torch.float64).round().long()
-    gates = torch.ones(len(runs), len(n_off), total)
-    for run, removed in enumerate(runs):
-        for point, n in enumerate(n_off.tolist()):
-            gates[run, point, removed[:n]] = 0.0
-    flat = gates.reshape(-1, model.n_layers, model.n_heads)
-    found = setting_losses(model, targets, flat, on_progress, ReplayingPass)
+    off = [removed[:n] for removed in runs for n in n_off.tolist()]
+    found = losses(model, targets, off, on_progress)
     values = found.reshape(len(runs), len(n_off), -1)
     loss, low, high = t_interval(values.mean(0).T)
     means = values.mean(2)
@@ -155,7 +145,7 @@ def pruning_curve(
     return PruningCurve(
         *(name, n_off, values, loss, low, high, means.amin(0), means.amax(0)),
         removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),
-        notes=targets.notes + (ONE_TEXT,) * (values.shape[2] == 1) + (SAME_TEXTS,) * chosen,
+        notes=targets.notes + (SAME_TEXTS,) * chosen,
     )
 
 

@@ -12,12 +12,9 @@ from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.importance import (
-    ONE_TEXT,
-    t_interval,
-)
-from mha_viz.prediction.loss import MASKED_SHARE, OnProgress, prediction_targets, setting_losses
-from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.interventions.importance import t_interval
+from mha_viz.prediction.loss import OnProgress, losses
+from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -124,11 +121,11 @@ def robustness(
         tolerance: nats per token, 0 or more; a smaller change counts as none. 0.01 is a change of
             1 % in perplexity.
         seed: of the draws.
-        masked_share: see `losses`.
+        masked_share: see `prediction_targets`.
         on_progress: see `losses`.
 
     Raises:
-        ArgumentError: no draws, or a negative tolerance; and what `losses` raises.
+        ArgumentError: no draws, or a negative tolerance; and what `prediction_targets` raises.
 
     Source: the idea of backup heads, Wang et al. 2023; the test is interaction of two factors.
 
@@ -148,11 +145,8 @@ def robustness(
     both = torch.combinations(torch.arange(total), 2)
     both = both[torch.randperm(len(both), generator=generator)[:n_draws].sort().values]
     alone = torch.cat([drawn, both.flatten()]).unique()
-    gates = torch.ones(1 + len(alone) + len(both), total)
-    gates[1 : 1 + len(alone)].scatter_(1, alone[:, None], 0.0)
-    gates[1 + len(alone) :].scatter_(1, both, 0.0)
-    settings = gates.reshape(-1, model.n_layers, model.n_heads)
-    found = setting_losses(model, targets, settings, on_progress, ReplayingPass)
+    off = [[], *alone[:, None].tolist(), *both.tolist()]
+    found = losses(model, targets, off, on_progress)
     change = found[1:] - found[0]
     by_head = torch.full((total, targets.n_texts), torch.nan, dtype=change.dtype)
     by_head[alone] = change[: len(alone)]
@@ -164,7 +158,7 @@ def robustness(
         pair_change=change[len(alone) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,
-        notes=targets.notes + (ONE_TEXT,) * (targets.n_texts == 1),
+        notes=targets.notes,
     )
 
 

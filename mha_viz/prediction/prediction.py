@@ -187,27 +187,6 @@ def predict(
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
 
 
-@torch.no_grad()
-def pseudo_losses(
-    model: AttentionModel,
-    text: str,
-    gates: Gates | None = None,
-    intervention: Intervention | None = None,
-    text_pair: str | None = None,
-) -> tuple[float | None, ...]:
-    """For each token -ln p(it | all others), nats: a masked model's loss, a token at a time.
-
-    None for special tokens and typed [MASK]s. Arguments and errors as in `predict`.
-
-    Source: Salazar et al. 2020, section 2: the pseudo-log-likelihood is minus their sum.
-    """
-    if check_predicts(model.network) != "masked":
-        raise ArgumentError(f"{model.name} is no masked model: predict gives its losses.")
-    pair = None if text_pair is None else own_mask(model, text_pair)
-    whole, _ = encode_texts(model.reader, own_mask(model, text), pair)
-    return masked_losses(model, whole, _forward(model, gates, intervention, whole))
-
-
 # -- inside ----------------------------------------------------------------------------------------
 
 

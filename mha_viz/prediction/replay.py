@@ -1,5 +1,8 @@
 """Runs under gates that do not compute again what no gate has touched.
 
+A setting is a factor for every head. One forward pass takes many of them, one after the other in
+the batch: all rows of text under the first, then all under the second.
+
 Layers before the first head that a setting touches give what they gave without gates. They are
 recorded once, and a copy of the module tree has stand-ins for them that give it back (parameters
 are shared; the model itself is never written to, so that threads may share it). Where a family
@@ -8,7 +11,8 @@ does not allow that (ALBERT runs one layer again and again), every layer is run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -17,35 +21,54 @@ from torch import Tensor, nn
 
 from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.run import OnLayer
+from mha_viz.engine.run import OnLayer, padded
 from mha_viz.engine.stand_ins import StandIn, with_stand_ins
-from mha_viz.prediction.loss import (
-    Gates,
-    PredictionTargets,
-    PreparedPass,
-)
+from mha_viz.prediction.targets import PredictionTargets
 
+MAX_TOKENS = 2048  # in one forward pass; more makes it no faster, and takes more memory
+MAX_LOGIT_BYTES = 2**28
 MAX_RECORDED_BYTES = 2**29
+Gates = Float[Tensor, "setting layer head"]
 
 
-class ReplayingPass(PreparedPass):
-    """As `PreparedPass`, but with logits at the targets only, and layers from the first one that
-    a setting touches; what earlier layers gave is replayed."""
+def in_passes(targets: PredictionTargets, n_settings: int) -> Iterator[PredictionTargets]:
+    """Targets in parts, each for one `ReplayingPass` that runs so many settings of it."""
+    return targets.parts(MAX_TOKENS // min(n_settings, 8))
+
+
+class ReplayingPass:
+    """Targets that go into one forward pass, and the network that predicts them.
+
+    Logits are computed at the targets alone, and layers from the first one that a setting touches;
+    what earlier layers gave is replayed.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        targets: what the network is to predict.
+
+    Attributes:
+        row, place, answer: (target,), of every answer where it is predicted and the right token.
+        n_settings: how many settings a pass should take.
+    """
 
     def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
-        self.last = _only_path(model.network, model.network.get_output_embeddings())
-        super().__init__(model, targets)
+        self.model, self.targets = model, targets
+        self.row, self.place, self.answer = targets.index().to(model.device)
         self.stand_ins: dict[str, nn.Module] = {}
         self.recorded: list[Any] = []
+        self.last = _only_path(model.network, model.network.get_output_embeddings())
+        n = max(len(row.input_ids) for row in targets.rows)
+        n_logits = len(targets.rows) * n
         if self.last is not None:
             linear = model.network.get_submodule(self.last)
             self.stand_ins[self.last] = _Chosen(linear, len(targets.rows), self.row, self.place)
-
-    def bytes_each(self, n: int) -> int:
-        whole = super().bytes_each(n)
-        return whole if self.last is None else 4 * len(self.answer) * self.model.d_vocab
+            n_logits = len(self.answer)
+        n_bytes = 4 * n_logits * model.d_vocab  # of the logits under one setting
+        most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
+        self.n_settings = max(1, min(most))
 
     def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
+        """For each setting the first layer that has to be run; records what the others give."""
         touched = (gates != 1).any(-1)
         nothing = touched.shape[1] - 1  # the last layer alone then
         first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
@@ -54,6 +77,7 @@ class ReplayingPass(PreparedPass):
     def log_p(
         self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
     ) -> Float[Tensor, "setting target"]:
+        """ln p of every answer under each setting, with layers from `start` on run anew."""
         batch = gates.to(self.model.device).repeat_interleave(len(self.targets.rows), 0)
         return self.log_p_by_row(len(gates), batch[:, start:], start, on_layer)
 
@@ -64,7 +88,10 @@ class ReplayingPass(PreparedPass):
         start: int = 0,
         on_layer: OnLayer | None = None,
     ) -> Float[Tensor, "setting target"]:
-        """ln p of every answer, with gates for each row of the batch and each layer run."""
+        """ln p of every answer, with gates for each row of the batch and each layer run.
+
+        Gradients flow to the gates.
+        """
         stand_ins = dict(self.stand_ins)
         if start:
             path, layers = self.layers
@@ -95,6 +122,25 @@ class ReplayingPass(PreparedPass):
         again = self.log_p_by_row(2, None, len(layers) - 1, on_layer)
         tolerance = 1e-3 if self.model.dtype in (torch.float32, torch.float64) else 0.1
         return bool(torch.allclose(again, plain.expand_as(again), rtol=tolerance, atol=tolerance))
+
+    def logits(
+        self, network: nn.Module, n_settings: int, probe: Probe
+    ) -> Float[Tensor, "batch place d_vocab"]:
+        """One pass of the model's network, or of a copy with stand-ins, over all rows."""
+        pad = self.model.tokenizer.pad_token_id or 0
+        inputs = padded(self.model.network, self.targets.rows * n_settings, pad)
+        if "use_cache" in inspect.signature(network.forward).parameters:
+            inputs["use_cache"] = False
+        logits: Tensor = network(**inputs, mha_probe=probe).logits
+        return logits
+
+    def right(
+        self, logits: Float[Tensor, "setting target d_vocab"]
+    ) -> Float[Tensor, "setting target"]:
+        """ln p of the right tokens."""
+        logits = logits if logits.dtype == torch.float64 else logits.float()
+        right = logits.gather(-1, self.answer.expand(len(logits), -1)[..., None])[..., 0]
+        return right - logits.logsumexp(-1)
 
     def _answers(
         self, n_settings: int, stand_ins: Mapping[str, nn.Module], probe: Probe

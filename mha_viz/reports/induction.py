@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Float
-from scipy import stats
 from torch import Tensor
 
 from mha_viz.core.metrics import induction
@@ -15,6 +14,7 @@ from mha_viz.engine.attention_function import Layers
 from mha_viz.engine.model import MAX_PATTERN_BYTES, AttentionModel
 from mha_viz.engine.recording import run_texts
 from mha_viz.errors import ArgumentError
+from mha_viz.interventions.importance import t_interval
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import decoder_text
 from mha_viz.text.reading import reading
@@ -22,7 +22,6 @@ from mha_viz.text.tokens import Encoded, encode
 
 LONGEST_PERIOD = 25
 _TEXT = "A short text, for what stands around it."
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,9 +216,5 @@ def _nothing(model: AttentionModel) -> Encoded:
 
 def _summary(scores: Float[Tensor, "text layer head"]) -> tuple[Tensor, Tensor, Tensor]:
     """The mean, and both ends of its interval."""
-    n = len(scores)
-    wide = scores.double()
-    mean = wide.mean(0)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * wide.std(0) / n**0.5
-    low, high = (bound.clamp(0.0, 1.0).float() for bound in (mean - reach, mean + reach))
-    return mean.float(), low, high
+    mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in t_interval(scores.double()))
+    return mean, low, high

@@ -15,11 +15,13 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError,
 from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
 from mha_viz.prediction import replay
-from mha_viz.prediction.loss import losses, prediction_targets, setting_losses
+from mha_viz.prediction.loss import losses
 from mha_viz.prediction.replay import ReplayingPass, with_stand_ins
+from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.families import FAMILIES, build
+from tests.making.losses import plain_losses
 
 CONFIGS = {name: config for name, config in SINGLE.items() if name not in FALLBACK}
 CONFIGS |= {f"{name} (wide)": FAMILIES[name][0] for name in ("distilbert", "llama", "opt")}
@@ -61,18 +63,15 @@ def test_ablation_is_that_of_separate_passes(name):
     model = predicting(name)
     found = head_importance(model, TEXTS)
     assert found.values.shape == (3, model.n_layers, model.n_heads)
-    plain = losses(model, TEXTS)
+    plain = plain_losses(model, TEXTS)
     assert (found.loss - plain).abs().max() <= 1e-5
-    gates = all_but_one(model)
-    for reuse in (True, False):  # settings in batches, every layer computed
-        kind = {"prepare": ReplayingPass} if reuse else {}
-        batched = setting_losses(model, prediction_targets(model, TEXTS), gates, **kind) - plain
-        assert (found.values - batched.T.reshape(found.values.shape)).abs().max() <= 2e-5
+    gated = plain_losses(model, TEXTS, all_but_one(model)) - plain
+    assert (found.values - gated.T.reshape(found.values.shape)).abs().max() <= 2e-5
     if name == "albert":  # whose layers share one W_O
         return
     for layer in range(model.n_layers):
         for head in (0, model.n_heads - 1):
-            separate = losses(without_head(model, layer, head), TEXTS) - plain
+            separate = plain_losses(without_head(model, layer, head), TEXTS) - plain
             assert (found.values[:, layer, head] - separate).abs().max() <= 2e-5
     assert found.values.abs().max() > 1e-3  # something happened
 
@@ -84,8 +83,7 @@ def test_layers_below_are_not_run_again(name, monkeypatch):
     for number, layer in enumerate(model.layers()):
         layer.module.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
     targets = prediction_targets(model, TEXT, 1.0)
-    gates = all_but_one(model)[-1:]  # a head of the last layer
-    setting_losses(model, targets, gates, prepare=ReplayingPass)
+    losses(model, targets, [[model.n_layers * model.n_heads - 1]])  # a head of the last layer
     every = list(range(model.n_layers))
     if name in NO_REUSE:
         assert len(ran) == model.n_layers**2  # the one module has as many hooks
@@ -106,7 +104,7 @@ def test_a_network_that_hands_more_than_states_from_layer_to_layer_is_run_as_a_w
     prepared = ReplayingPass(model, prediction_targets(model, TEXT))
     assert not prepared.record(lambda n: None)
     gates = all_but_one(model)
-    plain = setting_losses(model, prediction_targets(model, TEXT), gates)
+    plain = plain_losses(model, TEXT, gates)
     found = head_importance(model, TEXT)
     expected = (plain - found.loss).T.reshape(found.values.shape)
     assert (found.values - expected).abs().max() <= 2e-5
@@ -129,7 +127,7 @@ def test_small_budgets_change_nothing(models, monkeypatch, budget):
             head_importance(models[name], TEXTS, method) for method in ("ablation", "gradient")
         ]
         with monkeypatch.context() as patch:
-            patch.setattr("mha_viz.prediction.loss.MAX_TOKENS", budget)
+            patch.setattr("mha_viz.prediction.replay.MAX_TOKENS", budget)
             patch.setattr(module, "GRADIENT_TOKENS", budget)
             for expected in whole:
                 found = head_importance(models[name], TEXTS, expected.method)
@@ -150,12 +148,12 @@ def test_the_gradient_is_that_of_finite_differences(name, step, tolerance):
     found = head_importance(model, TEXTS, "gradient")
     gates = step * (1 - all_but_one(model))
     ones = torch.ones_like(gates, dtype=torch.float64)
-    above, below = (losses(model, TEXTS, ones + sign * gates) for sign in (1, -1))
+    above, below = (plain_losses(model, TEXTS, ones + sign * gates) for sign in (1, -1))
     slopes = ((above - below) / (2 * step)).T.reshape(found.values.shape).abs()
     assert slopes.max() > 1e-3
     assert (found.values - slopes).abs().max() <= tolerance
     assert torch.equal(found.mean, found.values.mean(0)) and (found.values >= 0).all()
-    assert (found.loss - losses(model, TEXTS)).abs().max() <= tolerance
+    assert (found.loss - plain_losses(model, TEXTS)).abs().max() <= tolerance
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -275,7 +273,7 @@ def test_intervals_over_texts(models, method):
 def test_one_text_has_no_interval(models):
     found = head_importance(models["gpt2"], TEXT)
     assert found.low.isnan().all() and found.high.isnan().all() and found.mean.isfinite().all()
-    assert found.notes == (module.ONE_TEXT,) and "no interval" in module.ONE_TEXT
+    assert found.notes == (ONE_TEXT,) and "no interval" in ONE_TEXT
     assert torch.equal(found.mean, found.values[0])
 
 

@@ -8,7 +8,7 @@ import torch
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.interventions import pruning as module
-from mha_viz.interventions.importance import ONE_TEXT, head_importance, t_interval
+from mha_viz.interventions.importance import head_importance, t_interval
 from mha_viz.interventions.pruning import (
     SAME_TEXTS,
     mean_similarity,
@@ -16,9 +16,10 @@ from mha_viz.interventions.pruning import (
     redundancy_order,
 )
 from mha_viz.interventions.robustness import robustness
-from mha_viz.prediction.loss import losses
+from mha_viz.prediction.targets import ONE_TEXT
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT
 from tests.making.families import build
+from tests.making.losses import plain_losses
 
 TEXTS = [TEXT, OTHER, "a cat ran"]
 TOTAL = LAYERS * HEADS
@@ -49,9 +50,12 @@ def test_a_curve_is_the_loss_of_fewer_and_fewer_heads(models, name, order):
     for run, removed in enumerate(curve.removed):
         assert sorted(removed) == EVERY
         for point, n in enumerate(curve.n_off.tolist()):
-            expected = losses(model, TEXTS, without(removed[:n]))
+            expected = plain_losses(model, TEXTS, without(removed[:n]))
             assert (curve.values[run, point] - expected).abs().max() <= 1e-5
-    whole, nothing = losses(model, TEXTS), losses(model, TEXTS, torch.zeros(LAYERS, HEADS))
+    whole, nothing = (
+        plain_losses(model, TEXTS),
+        plain_losses(model, TEXTS, torch.zeros(LAYERS, HEADS)),
+    )
     assert (curve.values[:, 0] - whole).abs().max() <= 1e-5
     assert (curve.values[:, -1] - nothing).abs().max() <= 1e-5
 
@@ -215,19 +219,21 @@ def test_likeness_is_the_mean_over_texts(models):
 def test_robustness_is_plain_losses(models, name):
     model = models[name]
     found = robustness(model, TEXTS, n_draws=7)
-    whole = losses(model, TEXTS)
+    whole = plain_losses(model, TEXTS)
     assert (found.loss - whole).abs().max() <= 1e-5
     heads = [tuple(head) for head in found.heads.tolist()]
     assert len(set(heads)) == 7 and set(heads) <= set(EVERY)
     for head, change in zip(heads, found.change, strict=True):
-        expected = losses(model, TEXTS, without([head])) - whole
+        expected = plain_losses(model, TEXTS, without([head])) - whole
         assert (change - expected).abs().max() <= 2e-5
     pairs = [tuple(map(tuple, pair)) for pair in found.pairs.tolist()]
     assert len(set(pairs)) == 7 and all(a < b for a, b in pairs)
     for (a, b), together, apart in zip(pairs, found.pair_change, found.apart, strict=True):
-        alone = [losses(model, TEXTS, without([head])) - whole for head in (a, b)]
+        alone = [plain_losses(model, TEXTS, without([head])) - whole for head in (a, b)]
         assert (apart - sum(alone)).abs().max() <= 5e-5
-        assert (together - (losses(model, TEXTS, without([a, b])) - whole)).abs().max() <= 2e-5
+        assert (
+            together - (plain_losses(model, TEXTS, without([a, b])) - whole)
+        ).abs().max() <= 2e-5
     assert torch.equal(found.extra, found.pair_change - found.apart)
 
 

@@ -12,15 +12,22 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import (
     ArgumentError,
     AttentionUnavailableError,
-    ShapeError,
     TextError,
 )
-from mha_viz.prediction.loss import losses, prediction_targets
+from mha_viz.prediction.loss import losses as losses_without
+from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
 from tests.making.families import FAMILIES, build
+from tests.making.losses import plain_losses
 
 MASK = 4
 SHORT = "a cat ran"
+
+
+def losses(model, texts, off=(), share=0.15, **options) -> torch.Tensor:
+    """(text,): the loss with these heads off."""
+    return losses_without(model, prediction_targets(model, texts, share), [off], **options)[0]
 
 
 def own_causal_loss(model: AttentionModel, text: str) -> float:
@@ -71,7 +78,7 @@ def test_a_share_of_the_tokens_is_hidden_at_once(models, share, step):
         assert [i for i, token in enumerate(row.input_ids) if token == MASK] == list(places)
         assert max(len(places) for places in targets.places) - len(places) <= 1
         assert answers == tuple(models["bert"].tokenizer(OTHER)["input_ids"][i] for i in places)
-    found = losses(models["bert"], OTHER, masked_share=share)
+    found = losses(models["bert"], OTHER, share=share)
     assert abs(found[0] - own_masked_loss(models["bert"], OTHER, step)) <= 1e-5
 
 
@@ -94,39 +101,51 @@ def test_texts_of_any_lengths_together_are_what_they_are_alone(models, name):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_settings_together_are_what_they_are_alone(models, name):
-    gates = torch.rand(5, LAYERS, HEADS, generator=torch.Generator().manual_seed(1)) * 2
-    gates[1], gates[3] = 1.0, gates[0]
-    texts = [TEXT, OTHER]
-    found = losses(models[name], texts, gates)
+def test_settings_together_are_plain_passes(models, name):
+    model, texts = models[name], [TEXT, OTHER]
+    off = [[], [0], [3, 14], range(LAYERS * HEADS), [0]]
+    found = losses_without(model, prediction_targets(model, texts), off)
     assert found.shape == (5, 2)
-    for one, setting in zip(found, gates, strict=True):
-        assert (one - losses(models[name], texts, setting)).abs().max() <= 1e-5
-    assert (found[1] - losses(models[name], texts)).abs().max() <= 1e-5
-    assert torch.equal(found[0], found[3]) and (found[0] - found[1]).abs().min() > 1e-4
+    for one, heads in zip(found, off, strict=True):
+        gates = torch.ones(LAYERS, HEADS)
+        gates.view(-1)[list(heads)] = 0.0
+        assert (one - plain_losses(model, texts, gates)).abs().max() <= 1e-5
+        assert (one - losses(model, texts, heads)).abs().max() <= 1e-5
+    assert torch.equal(found[1], found[4]) and (found[0] - found[3]).abs().min() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_pass_takes_any_factors(models, name):
+    gates = torch.rand(5, LAYERS, HEADS, generator=torch.Generator().manual_seed(1)) * 2
+    targets = prediction_targets(models[name], TEXT)
+    with torch.no_grad():
+        found = targets.of_texts(-ReplayingPass(models[name], targets).log_p(gates))
+    expected = plain_losses(models[name], TEXT, gates)
+    assert (found / targets.n_answers - expected).abs().max() <= 1e-5
 
 
 @pytest.mark.parametrize("budget", [1, 40, 200])
 def test_small_budgets_change_nothing(models, monkeypatch, budget):
-    gates = torch.rand(9, LAYERS, HEADS, generator=torch.Generator().manual_seed(1))
-    whole = [losses(models[name], [TEXT, OTHER], gates) for name in ("bert", "gpt2")]
-    monkeypatch.setattr("mha_viz.prediction.loss.MAX_TOKENS", budget)
-    monkeypatch.setattr("mha_viz.prediction.loss.MAX_LOGIT_BYTES", 100 * budget)
-    for name, expected in zip(("bert", "gpt2"), whole, strict=True):
-        found = losses(models[name], [TEXT, OTHER], gates)
+    off = [[i, i + 1] for i in range(9)]
+    targets = {name: prediction_targets(models[name], [TEXT, OTHER]) for name in ("bert", "gpt2")}
+    whole = {name: losses_without(models[name], targets[name], off) for name in targets}
+    monkeypatch.setattr("mha_viz.prediction.replay.MAX_TOKENS", budget)
+    monkeypatch.setattr("mha_viz.prediction.replay.MAX_LOGIT_BYTES", 100 * budget)
+    for name, expected in whole.items():
+        found = losses_without(models[name], targets[name], off)
         assert (found - expected).abs().max() <= 1e-5
 
 
 def test_two_threads_do_not_mix(models):
     model = models["gpt2"]
-    settings = [torch.full((LAYERS, HEADS), factor) for factor in (0.0, 0.5, 1.0, 1.5)]
-    expected = [losses(model, [TEXT, OTHER], gates) for gates in settings]
+    settings = [[], [0, 1], [7], range(LAYERS * HEADS)]
+    expected = [losses(model, [TEXT, OTHER], off) for off in settings]
     wrong = []
 
-    def again(gates, right):
+    def again(off, right):
         for _ in range(10):
-            if (losses(model, [TEXT, OTHER], gates) - right).abs().max() > 1e-5:
-                wrong.append(gates)
+            if (losses(model, [TEXT, OTHER], off) - right).abs().max() > 1e-5:
+                wrong.append(off)
 
     threads = [
         threading.Thread(target=again, args=pair) for pair in zip(settings, expected, strict=True)
@@ -140,9 +159,8 @@ def test_two_threads_do_not_mix(models):
 
 def test_progress_is_told_and_may_stop(models):
     told = []
-    losses(
-        models["bert"], OTHER, torch.rand(2, LAYERS, HEADS), on_progress=lambda *n: told.append(n)
-    )
+    targets = prediction_targets(models["bert"], OTHER)
+    losses_without(models["bert"], targets, [[0], [9]], lambda *n: told.append(n))
     assert told[0] == (0, 14) and told[-1] == (14, 14)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -196,15 +214,12 @@ def test_models_without_a_loss():
         losses(model, TEXT)
 
 
-def test_gates_and_shares_that_do_not_fit(models):
-    model = models["bert"]
-    for shape in [(LAYERS,), (HEADS, LAYERS), (0, LAYERS, HEADS), (1, 2, LAYERS, HEADS)]:
-        with pytest.raises(ShapeError, match=f"{LAYERS} layers of {HEADS} heads"):
-            losses(model, TEXT, torch.ones(shape))
-    gates = torch.ones(LAYERS, HEADS)
-    gates[1, 1] = torch.nan
-    with pytest.raises(ArgumentError, match="NaN"):
-        losses(model, TEXT, gates)
+def test_shares_that_do_not_fit(models):
     for share in (0.0, -1.0, 1.1, float("nan")):
         with pytest.raises(ArgumentError, match="masked_share"):
-            losses(model, TEXT, masked_share=share)
+            prediction_targets(models["bert"], TEXT, share)
+
+
+def test_one_text_says_that_it_has_no_interval(models):
+    assert prediction_targets(models["bert"], TEXT).notes == (ONE_TEXT,)
+    assert prediction_targets(models["bert"], [TEXT, OTHER]).notes == ()

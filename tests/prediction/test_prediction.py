@@ -11,7 +11,6 @@ from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.prediction.masking import mask_word_at
-from mha_viz.prediction.prediction import pseudo_losses
 from mha_viz.text.vocabulary import continuing, id_of, label_of
 from tests.making.checkpoints import OTHER, TEXT, bert, spread, tokenizer
 from tests.making.families import build
@@ -213,7 +212,7 @@ def test_pseudo_losses_mask_each_token_in_turn(masked):
     assert [loss is None for loss in found.losses] == [
         token.is_special or token.text == "[MASK]" for token in found.tokens
     ]
-    losses = pseudo_losses(masked, text)
+    losses = mv.predict(masked, text, position=1, pseudo_loss=True).losses
     ids = masked.tokenizer(text)["input_ids"]
     for i, loss in enumerate(losses):
         if i in (0, len(ids) - 1):
@@ -223,11 +222,10 @@ def test_pseudo_losses_mask_each_token_in_turn(masked):
         with torch.no_grad():
             row = masked.network(input_ids=batch).logits[0, i].log_softmax(-1)
         close(loss, -float(row[ids[i]]), 1e-4)
-    assert mv.predict(masked, text, position=2, pseudo_loss=True).losses == losses
     gates = torch.ones(masked.n_layers, masked.n_heads)
-    assert pseudo_losses(masked, text, gates) == losses
+    assert mv.predict(masked, text, gates, position=2, pseudo_loss=True).losses == losses
     gates[1] = 0
-    assert pseudo_losses(masked, text, gates) != losses
+    assert mv.predict(masked, text, gates, position=2, pseudo_loss=True).losses != losses
 
 
 # -- what is refused -----------------------------------------------------------------------------
@@ -254,8 +252,6 @@ def test_models_without_a_prediction_head():
         mv.predict(build("llama"), TEXT)
     with pytest.raises(AttentionUnavailableError, match="is an encoder-decoder"):
         mv.predict(build("t5"), TEXT)
-    with pytest.raises(ArgumentError, match="is no masked model"):
-        pseudo_losses(mv.load("tiny-gpt2"), TEXT)
     with pytest.raises(TextError, match="takes one text"):
         mv.predict(mv.load("tiny-gpt2"), TEXT, text_pair=OTHER)
 

@@ -136,12 +136,12 @@ def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
 def test_all_texts_are_one_run_without_padding(trained, monkeypatch):
     seen = []
 
-    def watched(network, backend, sources, targets, **options):
+    def watched(model, sources, *others):
         seen.append({len(text.input_ids) for text in sources})
-        return run(network, backend, sources, targets, **options)
+        return run_texts(model, sources, *others)
 
-    run = module.run
-    monkeypatch.setattr(module, "run", watched)
+    run_texts = module.run_texts
+    monkeypatch.setattr(module, "run_texts", watched)
     induction_scores(trained, n_seeds=7, period=11)
     assert seen == [{22}]
 

@@ -1,0 +1,179 @@
+"""What a model is asked to predict in some texts: rows of tokens, and the right answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
+from mha_viz.prediction.logits import Objective, objective
+from mha_viz.text.encoding import cut_notes, encode_texts
+from mha_viz.text.tokens import Encoded
+
+MASKED_SHARE = 0.15  # of a text's own tokens, hidden at once; as BERT was trained
+ONE_TEXT = "One text: no interval. Give several to see how far the numbers depend on the text."
+Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionTargets:
+    """Texts as rows of tokens, and in every row the tokens that the model is asked for.
+
+    Args:
+        rows: what goes in; a masked model has several rows of a text.
+        text: of each row, the number of its text.
+        places: of each row, the positions whose logits answer.
+        answers: of each row, the right tokens, one for each place.
+        n_texts: how many texts.
+        notes: what was cut off, and that one text has no interval.
+    """
+
+    rows: tuple[Encoded, ...]
+    text: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
+    answers: tuple[tuple[int, ...], ...]
+    n_texts: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_answers(self) -> Float[Tensor, " text"]:
+        """How many tokens of each text are asked for."""
+        counts = torch.zeros(self.n_texts, dtype=torch.float64)
+        for text, answers in zip(self.text, self.answers, strict=True):
+            counts[text] += len(answers)
+        return counts
+
+    def index(self) -> Int[Tensor, "3 target"]:
+        """Of every answer its row, its place in the row, and the right token."""
+        flat = [
+            (row, place, answer)
+            for row, both in enumerate(zip(self.places, self.answers, strict=True))
+            for place, answer in zip(*both, strict=True)
+        ]
+        return torch.tensor(flat).T
+
+    def part(self, chosen: Sequence[int]) -> PredictionTargets:
+        """Some of the rows; the texts keep their numbers."""
+        return PredictionTargets(
+            rows=tuple(self.rows[i] for i in chosen),
+            text=tuple(self.text[i] for i in chosen),
+            places=tuple(self.places[i] for i in chosen),
+            answers=tuple(self.answers[i] for i in chosen),
+            n_texts=self.n_texts,
+        )
+
+    def parts(self, max_tokens: int) -> Iterator[PredictionTargets]:
+        """Rows of like length together, up to so many tokens; a longer row stands alone."""
+        together: list[int] = []
+        for i in sorted(range(len(self.rows)), key=lambda i: len(self.rows[i].input_ids)):
+            # In this order the new row is the longest, to which the others are filled up.
+            if together and (len(together) + 1) * len(self.rows[i].input_ids) > max_tokens:
+                yield self.part(together)
+                together = []
+            together.append(i)
+        yield self.part(together)
+
+    def of_texts(self, values: Float[Tensor, "setting target"]) -> Float[Tensor, "setting text"]:
+        """Sums over the answers of each text; differentiable."""
+        counts = torch.tensor([len(answers) for answers in self.answers])
+        index = torch.tensor(self.text).repeat_interleave(counts).to(values.device)
+        sums = values.new_zeros(len(values), self.n_texts)
+        return sums.index_add(1, index, values)
+
+
+def prediction_targets(
+    model: AttentionModel, texts: str | Sequence[str], masked_share: float = MASKED_SHARE
+) -> PredictionTargets:
+    """The rows and right answers by which `losses` judges a model.
+
+    Causal models: every token but the first is asked for. Masked models: every token of the text
+    itself (not the special ones) is hidden once, together with every k-th other one;
+    k = ceil(1 / masked_share). Nothing is drawn at random.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        texts: one or several; what does not fit the model is cut off, and a note says so.
+        masked_share: of a text's tokens hidden at once, in (0, 1]; masked models only. The work is
+            in proportion to 1 / masked_share.
+
+    Raises:
+        AttentionUnavailableError: no prediction head, an encoder-decoder, or a family that
+            computes its attention by itself.
+        TextError: no text, one that cannot be used, or one with nothing to predict in it.
+        ArgumentError: a masked_share out of range.
+
+    Source: masked models: the pseudo-log-likelihood of Salazar et al. 2020, who hide one token at
+    a time.
+    """
+    kind = _kind(model)
+    texts = [texts] if isinstance(texts, str) else list(texts)
+    if not texts:
+        raise TextError("There is no text to take the loss of: give at least one.")
+    if not 0 < masked_share <= 1:
+        raise ArgumentError(f"masked_share must lie in (0, 1], got {masked_share}.")
+    encoded = [encode_texts(model.reader, text)[0] for text in texts]
+    found = []
+    for number, text in enumerate(encoded):
+        rows_of_text = _next(text) if kind == "causal" else _hidden(model, text, masked_share)
+        if not rows_of_text:
+            few = "one token" if kind == "causal" else "no token of its own"
+            raise TextError(
+                f"Text {number + 1} of {len(texts)} has {few} for {model.name}, so that there is "
+                "nothing to predict in it: write at least two words."
+            )
+        found += [(row, number, places, answers) for row, places, answers in rows_of_text]
+    rows, numbers, places, answers = zip(*found, strict=True)
+    notes = cut_notes(model.name, *encoded) + (ONE_TEXT,) * (len(texts) == 1)
+    return PredictionTargets(rows, numbers, places, answers, len(texts), notes)
+
+
+def _next(text: Encoded) -> list[Row]:
+    ids = tuple(text.input_ids)
+    return [(text, tuple(range(len(ids) - 1)), ids[1:])] if len(ids) > 1 else []
+
+
+def _hidden(model: AttentionModel, text: Encoded, share: float) -> list[Row]:
+    mask = model.tokenizer.mask_token_id
+    if mask is None or mask >= model.d_vocab:
+        raise AttentionUnavailableError(
+            f"The tokenizer of {model.name} has no mask token: what the model predicts cannot be "
+            "asked. Load the checkpoint with the tokenizer it was trained with."
+        )
+    own = [i for i, t in enumerate(text.tokens) if not t.is_special and t.id != mask]
+    step = min(len(own), ceil(1 / share - 1e-9))
+    rows = []
+    for places in (tuple(own[first::step]) for first in range(step)):
+        ids = list(text.input_ids)
+        for place in places:
+            ids[place] = mask
+        answers = tuple(text.input_ids[place] for place in places)
+        rows.append((Encoded(ids, text.token_type_ids, text.tokens), places, answers))
+    return rows
+
+
+def _kind(model: AttentionModel) -> Objective:
+    """What the model predicts, or why it has no loss under gates."""
+    kind = objective(model.network)
+    if len(model.parts) > 1:
+        reason = "is an encoder-decoder, whose loss takes two texts: take a BERT or a GPT"
+    elif kind is None:
+        reason = (
+            f"is a {type(model.network).__name__} without a head that predicts tokens, so that it "
+            "has no loss: load a checkpoint saved with its language-model head (…ForCausalLM, "
+            "…ForMaskedLM)"
+        )
+    elif model.backend != "mha_viz":
+        reason = (
+            f"is of the {model.family} family, which computes its attention by itself: its heads "
+            "cannot be switched off here. Take a BERT, GPT-2 or Llama"
+        )
+    else:
+        assert kind is not None
+        return kind
+    raise AttentionUnavailableError(f"{model.name} {reason}.")
