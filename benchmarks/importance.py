@@ -20,6 +20,7 @@ from benchmarks.trace import WORDS, text, traced_model
 from mha_viz.engine.attention_function import IMPLEMENTATION, HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.importance import head_importance
+from mha_viz.prediction.logits import logits
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import prediction_targets
 
@@ -117,8 +118,8 @@ def _pass(model: AttentionModel, sentence: str, off: Sequence[tuple[int, int]]) 
     for layer, head in off:
         gates[layer, head] = 0.0
     probe = Probe((), edits=HeadEdits(gates) if off else None)
-    logits = prepared.logits(model.network, 1, probe)
-    return -float(prepared.right(logits[prepared.row, prepared.place][None]).mean())
+    found = logits(model.network, targets.rows, probe, pad=model.tokenizer.pad_token_id or 0)
+    return -float(prepared.right(found[prepared.row, prepared.place][None]).mean())
 
 
 def _results(kind: str, model: AttentionModel, seconds: dict[str, list[float]]) -> list[Result]:

@@ -3,6 +3,9 @@
 A message says what was expected, what came, and what to do next.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 
 class MhaVizError(Exception):
     """Base of all errors raised on purpose; its text may be shown to a user as it is."""
@@ -63,3 +66,28 @@ def is_panic(error: BaseException) -> bool:
     (False, False)
     """
     return type(error).__module__ == "pyo3_runtime"
+
+
+@contextmanager
+def translating(translate: Callable[[BaseException], MhaVizError]) -> Iterator[None]:
+    """Around a call of another library: what it raises, a panic included, becomes an error of ours.
+
+    Our own errors, a lack of memory, and what ends the program (Ctrl-C) pass as they are.
+
+    Args:
+        translate: from the library's exception to ours.
+
+    >>> with translating(lambda error: TextError(f"not a number: {error}")):
+    ...     int("seven")
+    Traceback (most recent call last):
+        ...
+    mha_viz.errors.TextError: not a number: invalid literal for int() with base 10: 'seven'
+    """
+    try:
+        yield
+    except (MhaVizError, MemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_panic(error):
+            raise
+        raise translate(error) from error

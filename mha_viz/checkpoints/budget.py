@@ -9,7 +9,7 @@ import torch.nn.modules.module as registration
 from torch import nn
 from transformers import AutoModel, PreTrainedConfig
 
-from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
+from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError, translating
 
 
 def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
@@ -17,21 +17,21 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
 
     The network is laid out without storage first; numbers in a config cost nothing until then.
     """
-    try:
-        # The densest storage in use is a byte a weight; weights may be shared or be new.
-        with torch.device("meta"), _Budget(n_numbers=4 * stored + 50_000_000):
-            AutoModel.from_config(config, trust_remote_code=False)
-    except _TooMuchError as error:
-        raise UnsafeCheckpointError(
-            f"config.json of {name} describes a model of {error}, but its weights are only "
-            f"{stored:,} bytes: they do not belong together."
-        ) from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise BrokenCheckpointError(
+
+    def unbuildable(error: BaseException) -> LoadError:
+        if isinstance(error, _TooMuchError):
+            return UnsafeCheckpointError(
+                f"config.json of {name} describes a model of {error}, but its weights are only "
+                f"{stored:,} bytes: they do not belong together."
+            )
+        return BrokenCheckpointError(
             f"config.json of {name} describes no model that can be built: {first_line(str(error))}"
-        ) from error
+        )
+
+    # The densest storage in use is a byte a weight; weights may be shared or be new.
+    budget = _Budget(n_numbers=4 * stored + 50_000_000)
+    with translating(unbuildable), torch.device("meta"), budget:
+        AutoModel.from_config(config, trust_remote_code=False)
 
 
 class _TooMuchError(Exception):

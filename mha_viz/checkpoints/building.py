@@ -16,7 +16,7 @@ from transformers.utils.logging import (
 )
 
 from mha_viz.checkpoints.budget import first_line
-from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError, is_panic
+from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError, translating
 
 _BUILDING = threading.Lock()
 
@@ -38,25 +38,25 @@ def config_of(folder: Path) -> PreTrainedConfig:
         UnsafeCheckpointError: it needs code of its own.
         BrokenCheckpointError: transformers cannot use it.
     """
-    try:
+
+    def refused(error: BaseException) -> LoadError:
+        message = str(error)
+        if "trust_remote_code" in message or "custom code" in message:
+            return UnsafeCheckpointError(
+                f"{folder.name} needs code of its own to be run, which is never done. Only "
+                "families that transformers itself knows can be loaded."
+            )
+        return BrokenCheckpointError(
+            f"config.json of {folder.name} is not one that transformers can use: "
+            f"{first_line(message)}"
+        )
+
+    with translating(refused):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         # It would name a file of weights to be read instead of those that were checked.
         config.transformers_weights = None
         config.get_text_config()  # every later step asks for it
         return config
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever a hostile config makes the library raise
-        message = str(error)
-        if "trust_remote_code" in message or "custom code" in message:
-            raise UnsafeCheckpointError(
-                f"{folder.name} needs code of its own to be run, which is never done. Only "
-                "families that transformers itself knows can be loaded."
-            ) from error
-        raise BrokenCheckpointError(
-            f"config.json of {folder.name} is not one that transformers can use: "
-            f"{first_line(message)}"
-        ) from error
 
 
 def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
@@ -65,7 +65,15 @@ def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerB
     Raises:
         BrokenCheckpointError: there is none, or it reads nothing.
     """
-    try:
+
+    def unusable(error: BaseException) -> BrokenCheckpointError:
+        return BrokenCheckpointError(
+            f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
+            "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "
+            "beside config.json."
+        )
+
+    with translating(unusable):  # every broken file raises an exception of its own kind here
         tokenizer = AutoTokenizer.from_pretrained(
             folder, config=config, local_files_only=True, trust_remote_code=False
         )
@@ -74,17 +82,7 @@ def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerB
             raise ValueError("its vocabulary is missing")
         if not tokenizer("a test", add_special_tokens=False)["input_ids"]:
             raise ValueError("it turns text into nothing")
-    except MemoryError:
-        raise
-    except BaseException as error:  # every broken file raises its own kind here
-        if not isinstance(error, Exception) and not is_panic(error):
-            raise
-        raise BrokenCheckpointError(
-            f"{folder.name} has no usable tokenizer ({first_line(str(error))}): expected "
-            "tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece model "
-            "beside config.json."
-        ) from error
-    return tokenizer
+        return tokenizer
 
 
 class _quiet:

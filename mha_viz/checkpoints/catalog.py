@@ -15,11 +15,7 @@ from mha_viz.checkpoints.config_file import read_config
 from mha_viz.checkpoints.files import entries, is_file, size
 from mha_viz.checkpoints.hub import fetch, online
 from mha_viz.checkpoints.hub_cache import HUB_ID, cached_models, repository
-from mha_viz.errors import (
-    ArgumentError,
-    LoadError,
-    ModelNotFoundError,
-)
+from mha_viz.errors import ArgumentError, LoadError, ModelNotFoundError
 
 MAX_NAME = 4096  # the longest path of Linux
 
@@ -125,7 +121,7 @@ def _nowhere(name: str) -> str:
     )
 
 
-def _first(config: dict[str, Any], keys: tuple[str, ...]) -> int:
+def _first(config: dict[str, Any], keys: list[str]) -> int:
     return next((config[key] for key in keys if isinstance(config.get(key), int)), 0)
 
 

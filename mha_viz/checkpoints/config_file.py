@@ -16,47 +16,23 @@ MAX_CONFIG_BYTES = 2**20
 # No transformer in existence comes near these; a config that does is broken or hostile.
 LIMITS = {
     "heads": (
-        (
-            "num_attention_heads",
-            "n_head",
-            "num_heads",
-            "n_heads",
-            "encoder_attention_heads",
-            "decoder_attention_heads",
-            "num_key_value_heads",
-        ),
+        "num_attention_heads n_head num_heads n_heads encoder_attention_heads "
+        "decoder_attention_heads num_key_value_heads".split(),
         1024,
     ),
     "layers": (
-        (
-            "num_hidden_layers",
-            "n_layer",
-            "num_layers",
-            "n_layers",
-            "encoder_layers",
-            "decoder_layers",
-            "num_decoder_layers",
-        ),
+        "num_hidden_layers n_layer num_layers n_layers encoder_layers decoder_layers "
+        "num_decoder_layers".split(),
         512,
     ),
     "width": (
-        (
-            "hidden_size",
-            "n_embd",
-            "d_model",
-            "dim",
-            "intermediate_size",
-            "n_inner",
-            "d_ff",
-            "embedding_size",
-            "head_dim",
-            "d_kv",
-        ),
+        "hidden_size n_embd d_model dim intermediate_size n_inner d_ff embedding_size head_dim "
+        "d_kv".split(),
         262_144,
     ),
-    "vocabulary": (("vocab_size",), 1_200_000),
-    "positions": (("max_position_embeddings", "n_positions", "n_ctx"), 20_000_000),
-    "labels": (("num_labels", "_num_labels"), 100_000),
+    "vocabulary": (["vocab_size"], 1_200_000),
+    "positions": (["max_position_embeddings", "n_positions", "n_ctx"], 20_000_000),
+    "labels": (["num_labels", "_num_labels"], 100_000),
 }
 
 

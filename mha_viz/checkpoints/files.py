@@ -5,8 +5,12 @@ What cannot be looked at is not there: that is an answer, no error.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
+
+MAX_JSON_BYTES = 64 * 2**20
 
 
 def entries(folder: Path) -> list[Path]:
@@ -39,3 +43,14 @@ def changed(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+def json_object(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where there is none, or one of more than 64 MB."""
+    if not is_file(path) or size(path) > MAX_JSON_BYTES:
+        return {}
+    try:
+        read = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}

@@ -5,17 +5,15 @@ Imports neither torch nor transformers.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 
-from mha_viz.checkpoints.files import changed, entries, is_file, size
+from mha_viz.checkpoints.files import changed, entries, is_file, json_object
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 READ = (".safetensors", ".json", ".txt", ".model", ".jinja")  # no pickle, no code
-MAX_JSON_BYTES = 64 * 2**20
-_INDEX = "model.safetensors.index.json"
+INDEX = "model.safetensors.index.json"
 _PART = re.compile(r".*-\d+-of-\d+\.safetensors")
 _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tiktoken)")
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
@@ -62,8 +60,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def _has_weights(folder: Path, names: set[str]) -> bool:
-    if _INDEX in names:
-        parts = _json(folder / _INDEX).get("weight_map")
+    if INDEX in names:
+        parts = json_object(folder / INDEX).get("weight_map")
         return isinstance(parts, dict) and set(map(str, parts.values())) <= names
     weights = [name for name in names if name.endswith(".safetensors")]
     return any(not _PART.fullmatch(name) for name in weights)
@@ -72,15 +70,4 @@ def _has_weights(folder: Path, names: set[str]) -> bool:
 def _has_tokenizer(folder: Path, names: set[str]) -> bool:
     if any(_VOCABULARY.fullmatch(path.name) and is_file(path) for path in entries(folder)):
         return True
-    return _json(folder / "tokenizer_config.json").get("tokenizer_class") in _NO_VOCABULARY
-
-
-def _json(path: Path) -> dict[str, object]:
-    """The object in a file; an empty one where there is none."""
-    if not is_file(path) or size(path) > MAX_JSON_BYTES:
-        return {}
-    try:
-        read = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
+    return json_object(folder / "tokenizer_config.json").get("tokenizer_class") in _NO_VOCABULARY

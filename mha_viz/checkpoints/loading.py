@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,7 +27,7 @@ from mha_viz.checkpoints.trial import check_on_trial
 from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, BrokenCheckpointError, MhaVizError, is_panic
+from mha_viz.errors import ArgumentError, BrokenCheckpointError, translating
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -75,7 +74,7 @@ def load(
     if info.source == "shipped":
         return _model(info.path, info.name, target, dtype)
     check_on_trial(info.path, stamp, family)
-    with _a_strangers(info.name):
+    with translating(partial(_broken, info.name)):
         return _model(info.path, info.name, target, dtype)
 
 
@@ -104,20 +103,12 @@ def tokenizer_notes(
     )
 
 
-@contextmanager
-def _a_strangers(name: str) -> Iterator[None]:
-    """Whatever its files make the libraries raise is told as what it is: a broken checkpoint."""
-    try:
-        yield
-    except (MhaVizError, MemoryError):
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
-            raise
-        raise BrokenCheckpointError(
-            f"{name} cannot be used: its config does not describe a model that works "
-            f"({type(error).__name__}: {first_line(str(error))})."
-        ) from error
+def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
+    """What a stranger's files make the libraries raise, as what it is."""
+    return BrokenCheckpointError(
+        f"{name} cannot be used: its config does not describe a model that works "
+        f"({type(error).__name__}: {first_line(str(error))})."
+    )
 
 
 def auto_class(architecture: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from mha_viz.checkpoints.files import json_object
 from mha_viz.errors import UnsafeCheckpointError
 
 # CANINE has every character of Unicode, 1,114,112; XLM-V 901,629 words and pieces. Gemma 3 has the
@@ -33,19 +34,19 @@ def check_written(folder: Path) -> None:
     Raises:
         UnsafeCheckpointError: too many tokens, merges or added tokens; rules that lengthen a text.
     """
-    fast = _json(folder / "tokenizer.json")
-    settings = _json(folder / "tokenizer_config.json")
+    fast = json_object(folder / "tokenizer.json")
+    settings = json_object(folder / "tokenizer_config.json")
     model = fast.get("model")
     model = model if isinstance(model, dict) else {}
     for what, listed, most in (
         ("tokens", model.get("vocab"), MAX_TOKENS),
-        ("tokens", _json(folder / "vocab.json"), MAX_TOKENS),
+        ("tokens", json_object(folder / "vocab.json"), MAX_TOKENS),
         ("merges", model.get("merges"), MAX_TOKENS),
         ("added tokens", fast.get("added_tokens"), MAX_ADDED_TOKENS),
         ("added tokens", settings.get("added_tokens_decoder"), MAX_ADDED_TOKENS),
         ("added tokens", settings.get("extra_special_tokens"), MAX_ADDED_TOKENS),
         ("added tokens", settings.get("additional_special_tokens"), MAX_ADDED_TOKENS),
-        ("added tokens", _json(folder / "added_tokens.json"), MAX_ADDED_TOKENS),
+        ("added tokens", json_object(folder / "added_tokens.json"), MAX_ADDED_TOKENS),
     ):
         if isinstance(listed, (list, dict)):
             _check(folder.name, what, len(listed), most)
@@ -135,11 +136,3 @@ def _check(name: str, what: str, count: int, most: int) -> None:
         raise UnsafeCheckpointError(
             f"The tokenizer of {name} has {count:,} {what}; a real one has at most {most:,}."
         )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -25,20 +25,9 @@ GRACE = 30  # seconds for what it does besides
 IDLE = 90  # seconds after which it is let go; it holds some 250 MB
 # What it may know of this process's environment: where programs and libraries are, no secrets.
 _ENVIRONMENT = (
-    "PATH",
-    "HOME",
-    "USERPROFILE",
-    "SYSTEMROOT",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-    "VIRTUAL_ENV",
-)
+    "PATH HOME USERPROFILE SYSTEMROOT TMPDIR TEMP TMP LANG LC_ALL LC_CTYPE LD_LIBRARY_PATH "
+    "DYLD_LIBRARY_PATH VIRTUAL_ENV"
+).split()
 _NO_PROCESS = (
     "A checkpoint that is not shipped is read in a process of its own first, and none can be "
     "started here"

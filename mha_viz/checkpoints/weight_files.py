@@ -7,9 +7,9 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from mha_viz.checkpoints.hub_cache import INDEX
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
-INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 16 * 2**20  # a thousand tensors take 0.1 MB
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.pkl")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from mha_viz.core.checks import Anything
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import run
-from mha_viz.engine.stand_ins import StandIn, with_stand_ins
+from mha_viz.engine.stand_ins import Listening, with_stand_ins
 from mha_viz.text.encoding import encode_texts
 
 
@@ -61,7 +60,7 @@ def layer_activations(
     query, key, output = layers[layer].modules()
     heard: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {query: [], key: [], output: []}
     stand_ins = {
-        path: _Listening(module, heard[module])
+        path: Listening(module, heard[module])
         for path, module in model.network.named_modules(remove_duplicate=False)
         if module in heard
     }
@@ -77,19 +76,6 @@ def layer_activations(
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
     found = (heard[query][turn][0], heard[key][turn][0], heard[output][turn][1])
     return LayerActivations(*(_plain(tensor.flatten(0, -2)) for tensor in found))
-
-
-class _Listening(StandIn):
-    """Keeps what a projection is given and what it makes of it."""
-
-    def __init__(self, original: nn.Module, heard: list[tuple[Tensor, Tensor]]) -> None:
-        super().__init__(original)
-        self.__dict__["heard"] = heard
-
-    def forward(self, tokens: Any) -> Any:
-        made = self.original(tokens)
-        self.heard.append((tokens, made))
-        return made
 
 
 def _plain(tensor: Tensor) -> Tensor:

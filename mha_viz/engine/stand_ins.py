@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
+
+Network = TypeVar("Network", bound=nn.Module)
 
 
 class StandIn(nn.Module):
@@ -20,14 +22,29 @@ class StandIn(nn.Module):
         return getattr(self.__dict__["original"], name)
 
 
-def with_stand_ins(network: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.Module:
+class Listening(StandIn):
+    """Calls the original, and notes of every call its first argument and its output."""
+
+    def __init__(self, original: nn.Module, heard: list[tuple[Any, Any]]) -> None:
+        super().__init__(original)
+        self.__dict__["heard"] = heard
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As the original."""
+        output = self.original(*args, **kwargs)
+        self.heard.append((args[0], output))
+        return output
+
+
+def with_stand_ins(network: Network, stand_ins: Mapping[str, nn.Module]) -> Network:
     """A network that shares all but the modules named; the given one is not touched.
 
     Args:
         network: any.
         stand_ins: path of a module -> what to call instead of it.
     """
-    copies = {"": _twin(network)}
+    whole = _twin(network)
+    copies: dict[str, nn.Module] = {"": whole}
     for path, stand_in in stand_ins.items():
         *above, name = path.split(".")
         parent = copies[""]
@@ -39,10 +56,10 @@ def with_stand_ins(network: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn
                 parent._modules[step] = copies[here] = _twin(child)
             parent = copies[here]
         parent._modules[name] = stand_in
-    return copies[""]
+    return whole
 
 
-def _twin(module: nn.Module) -> nn.Module:
+def _twin(module: Network) -> Network:
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
     return twin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Literal
 
@@ -41,6 +42,8 @@ def logits(
     """
     check_predicts(network)
     inputs = padded(network, texts, pad)
+    if "use_cache" in inspect.signature(network.forward).parameters:
+        inputs["use_cache"] = False
     if probe is not None:
         inputs["mha_probe"] = probe
     output = network(**inputs)

@@ -11,7 +11,6 @@ does not allow that (ALBERT runs one layer again and again), every layer is run.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,8 +20,9 @@ from torch import Tensor, nn
 
 from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
-from mha_viz.engine.run import OnLayer, padded
-from mha_viz.engine.stand_ins import StandIn, with_stand_ins
+from mha_viz.engine.run import OnLayer
+from mha_viz.engine.stand_ins import Listening, StandIn, with_stand_ins
+from mha_viz.prediction.logits import logits
 from mha_viz.prediction.targets import PredictionTargets
 
 MAX_TOKENS = 2048  # in one forward pass; more makes it no faster, and takes more memory
@@ -110,29 +110,18 @@ class ReplayingPass:
         if found is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
             return False
         path, layers = self.layers = found
-        kept: list[list[Any]] = [[] for _ in layers]
-        listening = nn.ModuleList(_Recording(*both) for both in zip(layers, kept, strict=True))
+        heard: list[list[tuple[Any, Any]]] = [[] for _ in layers]
+        listening = nn.ModuleList(map(Listening, layers, heard))
         plain = self._answers(1, self.stand_ins | {path: listening}, Probe((), on_layer))
-        if any(len(outputs) != 1 for outputs in kept):
+        if any(len(calls) != 1 for calls in heard):
             return False
-        self.recorded = [outputs[0] for outputs in kept]
+        self.recorded = [output for ((_, output),) in heard]
         if not all(map(_repeatable, self.recorded)):
             return False
         # Whether anything went from layer to layer by another way shows in the last one.
         again = self.log_p_by_row(2, None, len(layers) - 1, on_layer)
         tolerance = 1e-3 if self.model.dtype in (torch.float32, torch.float64) else 0.1
         return bool(torch.allclose(again, plain.expand_as(again), rtol=tolerance, atol=tolerance))
-
-    def logits(
-        self, network: nn.Module, n_settings: int, probe: Probe
-    ) -> Float[Tensor, "batch place d_vocab"]:
-        """One pass of the model's network, or of a copy with stand-ins, over all rows."""
-        pad = self.model.tokenizer.pad_token_id or 0
-        inputs = padded(self.model.network, self.targets.rows * n_settings, pad)
-        if "use_cache" in inspect.signature(network.forward).parameters:
-            inputs["use_cache"] = False
-        logits: Tensor = network(**inputs, mha_probe=probe).logits
-        return logits
 
     def right(
         self, logits: Float[Tensor, "setting target d_vocab"]
@@ -145,10 +134,12 @@ class ReplayingPass:
     def _answers(
         self, n_settings: int, stand_ins: Mapping[str, nn.Module], probe: Probe
     ) -> Float[Tensor, "setting target"]:
-        logits = self.logits(with_stand_ins(self.model.network, stand_ins), n_settings, probe)
+        network = with_stand_ins(self.model.network, stand_ins)
+        pad = self.model.tokenizer.pad_token_id or 0
+        found = logits(network, self.targets.rows * n_settings, probe, pad=pad)
         if self.last is None:
-            logits = logits.unflatten(0, (n_settings, -1))[:, self.row, self.place]
-        return self.right(logits)
+            found = found.unflatten(0, (n_settings, -1))[:, self.row, self.place]
+        return self.right(found)
 
 
 def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
@@ -197,17 +188,6 @@ class _Chosen(StandIn):
 
     def forward(self, hidden: Tensor) -> Tensor:
         return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, self.row, self.place])
-
-
-class _Recording(StandIn):
-    def __init__(self, original: nn.Module, kept: list[Any]) -> None:
-        super().__init__(original)
-        self.__dict__["kept"] = kept
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        output = self.original(*args, **kwargs)
-        self.kept.append(output)
-        return output
 
 
 class _Replay(StandIn):

@@ -7,18 +7,9 @@ import pandas as pd
 from mha_viz.core.showing import table_html
 
 _MAIN = (
-    "layer",
-    "head",
-    "labels",
-    "entropy",
-    "distance",
-    "previous_token",
-    "self_token",
-    "first_token",
-    "induction",
-    "output_share",
-    "twin",
-)
+    "layer head labels entropy distance previous_token self_token first_token induction "
+    "output_share twin"
+).split()
 
 
 class HeadReport(pd.DataFrame):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mha_viz.errors import MhaVizError, TextError, is_panic
+from mha_viz.errors import TextError, translating
 
 
 @contextmanager
@@ -18,12 +18,10 @@ def reading(what: str = "this text") -> Iterator[None]:
     Raises:
         TextError: whatever a tokenizer raises.
     """
-    try:
-        yield
-    except (MhaVizError, MemoryError):
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and not is_panic(error):
-            raise
+
+    def unreadable(error: BaseException) -> TextError:
         reason = str(error).strip().partition("\n")[0][:200] or type(error).__name__
-        raise TextError(f"This model's tokenizer cannot read {what}: {reason}") from error
+        return TextError(f"This model's tokenizer cannot read {what}: {reason}")
+
+    with translating(unreadable):
+        yield

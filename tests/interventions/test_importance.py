@@ -19,7 +19,7 @@ from mha_viz.prediction.loss import losses
 from mha_viz.prediction.replay import ReplayingPass, with_stand_ins
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
-from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
+from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, WORDS, spread, tokenizer
 from tests.making.families import FAMILIES, build
 from tests.making.losses import plain_losses
 
@@ -163,6 +163,18 @@ def test_every_family_has_a_gradient(name):
     alone = [head_importance(model, text, "gradient").mean for text in TEXTS]
     assert (found.values - torch.stack(alone)).abs().max() <= 2e-5
     assert found.values.max() > 1e-3
+
+
+def test_a_head_for_pretraining_is_masked_like_any_other():
+    config = tf.BertConfig(
+        vocab_size=len(WORDS), hidden_size=20, num_hidden_layers=2, num_attention_heads=5
+    )
+    network = spread(tf.BertForPreTraining(config))  # its logits have a name of their own
+    model = mv.wrap(network, tokenizer(pairs=True))
+    for method in ("ablation", "gradient"):
+        found = head_importance(model, TEXTS, method)
+        assert (found.loss - plain_losses(model, TEXTS)).abs().max() <= 1e-5
+        assert found.values.abs().max() > 1e-4
 
 
 def test_the_gradient_works_where_none_are_recorded_and_leaves_none(models):
