@@ -1,4 +1,4 @@
-"""AttentionModel: the texts and arguments it takes, many runs of one model, and what it refuses."""
+"""AttentionModel: its arguments, many runs of one model, and what it refuses."""
 
 import gc
 import threading
@@ -12,99 +12,9 @@ from torch import nn
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import (
-    ArgumentError,
-    AttentionUnavailableError,
-    NotKeptError,
-    TextError,
-)
-from tests.making.checkpoints import (
-    D_HEAD,
-    HEADS,
-    LAYERS,
-    N_CTX,
-    OTHER,
-    TEXT,
-    WORDS,
-    bounded,
-    tokenizer,
-)
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
+from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, OTHER, TEXT, WORDS, tokenizer
 from tests.making.families import build
-
-# -- texts ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "special"), [("tiny-bert", 2), ("tiny-gpt2", 0)])
-def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special):
-    model = mv.load(name)
-    assert model.n_ctx == 128
-    record = model.trace("cat " * 300)
-    whole = len(model.tokenizer("cat " * 300, add_special_tokens=False)["input_ids"])
-    assert len(record.tokens) == 128
-    (note,) = record.notes
-    assert (
-        "cut to 128 tokens" in note and f" {whole - 128 + special:,} tokens were left out" in note
-    )
-    assert model.trace("cat").notes == ()
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_a_hundred_thousand_words_take_bounded_time_and_memory(models, name):
-    text = " ".join(WORDS[5 + i % 8] for i in range(100_000))
-    models[name].trace(TEXT)
-    with bounded(5, megabytes=200):
-        record = models[name].trace(text)
-    assert len(record.tokens) == N_CTX
-    assert "about " in record.notes[0]
-    announced = int(record.notes[0].split("about ")[1].split()[0].replace(",", ""))
-    assert abs(announced - 100_000) < 5_000
-
-
-def test_a_pair_is_two_segments(models):
-    record = models["bert"].trace(TEXT, OTHER)
-    assert [t.segment for t in record.tokens] == [0] * 8 + [1] * 9
-    assert [i for i, t in enumerate(record.tokens) if t.is_special] == [0, 7, 16]
-    assert (record.text, record.text_pair) == (TEXT, OTHER)
-    # The second segment has an embedding of its own: its text read as part of the first is another.
-    assert not torch.allclose(
-        record.pattern[..., :6, :6], models["bert"].trace(TEXT).pattern[..., :6, :6], atol=1e-3
-    )
-    assert models["bert"].accepts_pair
-
-
-def test_a_pair_for_a_model_of_one_text(models):
-    assert not models["gpt2"].accepts_pair
-    with pytest.raises(TextError, match="takes one text"):
-        models["gpt2"].trace(TEXT, OTHER)
-
-
-def test_the_decoders_text_is_the_records_second_text():
-    record = build("t5").trace(TEXT, OTHER, part="cross")
-    assert (record.text, record.text_pair) == (TEXT, OTHER)
-    typed = [token for token in record.tokens if not token.is_special]
-    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
-    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
-        0
-    }
-
-
-@pytest.mark.parametrize("text", ["", "  \n\t", "\x00\x01", "\ud800"])
-def test_text_that_is_none(models, text):
-    with pytest.raises(TextError):
-        models["bert"].trace(text)
-
-
-def test_a_typed_mask_is_the_models_mask(models):
-    record = models["bert"].trace("the [MASK] sat")
-    assert [token.id for token in record.tokens] == [2, 5, 4, 7, 3]
-    assert record.tokens[2].text == "[MASK]" and not record.tokens[2].is_special
-
-
-def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
-    record = models["bert"].trace("the\r\ncat\x07sat")
-    assert record.text == "the\ncat sat"
-    assert [record.text[t.start : t.end] for t in record.tokens[1:-1]] == ["the", "cat", "sat"]
-
 
 # -- arguments -----------------------------------------------------------------------------------
 
@@ -156,63 +66,6 @@ def test_z_is_the_pattern_times_the_kept_values(name):
     if name == "llama":  # two query heads share what one head reads
         assert torch.equal(record.value[:, ::2], record.value[:, 1::2])
         assert not torch.equal(record.value[:, 0], record.value[:, 2])
-
-
-# -- the weights of all layers -------------------------------------------------------------------
-
-MATRICES = ("W_Q", "W_K", "W_V", "W_O")
-
-
-@pytest.mark.parametrize("name", MATRICES)
-@pytest.mark.parametrize("family", ["bert", "gpt2"])
-def test_head_weights_are_the_weights_of_each_layer(models, family, name):
-    model = models[family]
-    weights = model.head_weights(name)
-    assert len(weights) == LAYERS
-    d_model = HEADS * D_HEAD
-    shape = (HEADS, D_HEAD, d_model) if name == "W_O" else (HEADS, d_model, D_HEAD)
-    for layer, weight in enumerate(weights):
-        expected = getattr(model.attention_weights(layer), name)
-        assert weight.shape == shape and weight.dtype == torch.float32
-        assert torch.equal(weight, expected)
-        assert weight.data_ptr() == expected.data_ptr()  # nothing is copied without need
-
-
-def test_head_weights_of_shared_heads_are_repeated():
-    model = build("llama")
-    for name in MATRICES:
-        for layer, weight in enumerate(model.head_weights(name)):
-            own = getattr(model.attention_weights(layer), name)
-            assert len(weight) == 6 and len(own) == (3 if name in ("W_K", "W_V") else 6)
-            for head in range(6):
-                assert torch.equal(weight[head], own[head * len(own) // 6])
-
-
-def test_head_weights_of_half_precision_are_float32(folders):
-    model = mv.load(str(folders["gpt2"]), dtype="bfloat16")
-    own = model.attention_weights(1).W_V
-    assert own.dtype == torch.bfloat16 and torch.equal(model.head_weights("W_V")[1], own.float())
-
-
-def test_head_weights_of_a_part_and_of_nothing(models):
-    model = build("t5")
-    for part, layers in (("encoder", 2), ("decoder", 3), ("cross", 3)):
-        weights = model.head_weights("W_K", part)
-        assert len(weights) == layers
-        assert torch.equal(weights[1], model.attention_weights(1, part).W_K)
-    assert torch.equal(model.head_weights("W_K")[0], model.head_weights("W_K", "encoder")[0])
-    for name in ("W_X", "b_Q", "", "scale"):
-        with pytest.raises(ArgumentError, match="name must be one of W_Q, W_K, W_V, W_O"):
-            model.head_weights(name)
-    with pytest.raises(ArgumentError, match=r"part\(s\) self, got 'cross'"):
-        models["bert"].head_weights("W_Q", part="cross")
-
-
-def test_head_weights_of_a_family_that_computes_by_itself(models, monkeypatch):
-    monkeypatch.setattr(models["bert"], "backend", "eager")
-    for ask in (models["bert"].head_weights, lambda _: models["bert"].attention_weights(0)):
-        with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
-            ask("W_Q")
 
 
 # -- one model, many runs ------------------------------------------------------------------------

@@ -1,0 +1,81 @@
+"""AttentionModel: the texts that it takes, alone and in pairs, and those that it refuses."""
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.errors import TextError
+from tests.making.checkpoints import N_CTX, OTHER, TEXT, WORDS, bounded
+from tests.making.families import build
+
+
+@pytest.mark.parametrize(("name", "special"), [("tiny-bert", 2), ("tiny-gpt2", 0)])
+def test_a_long_text_is_cut_and_the_record_says_by_how_much(name, special):
+    model = mv.load(name)
+    assert model.n_ctx == 128
+    record = model.trace("cat " * 300)
+    whole = len(model.tokenizer("cat " * 300, add_special_tokens=False)["input_ids"])
+    assert len(record.tokens) == 128
+    (note,) = record.notes
+    assert (
+        "cut to 128 tokens" in note and f" {whole - 128 + special:,} tokens were left out" in note
+    )
+    assert model.trace("cat").notes == ()
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2"])
+def test_a_hundred_thousand_words_take_bounded_time_and_memory(models, name):
+    text = " ".join(WORDS[5 + i % 8] for i in range(100_000))
+    models[name].trace(TEXT)
+    with bounded(5, megabytes=200):
+        record = models[name].trace(text)
+    assert len(record.tokens) == N_CTX
+    assert "about " in record.notes[0]
+    announced = int(record.notes[0].split("about ")[1].split()[0].replace(",", ""))
+    assert abs(announced - 100_000) < 5_000
+
+
+def test_a_pair_is_two_segments(models):
+    record = models["bert"].trace(TEXT, OTHER)
+    assert [t.segment for t in record.tokens] == [0] * 8 + [1] * 9
+    assert [i for i, t in enumerate(record.tokens) if t.is_special] == [0, 7, 16]
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    # The second segment has an embedding of its own: its text read as part of the first is another.
+    assert not torch.allclose(
+        record.pattern[..., :6, :6], models["bert"].trace(TEXT).pattern[..., :6, :6], atol=1e-3
+    )
+    assert models["bert"].accepts_pair
+
+
+def test_a_pair_for_a_model_of_one_text(models):
+    assert not models["gpt2"].accepts_pair
+    with pytest.raises(TextError, match="takes one text"):
+        models["gpt2"].trace(TEXT, OTHER)
+
+
+def test_the_decoders_text_is_the_records_second_text():
+    record = build("t5").trace(TEXT, OTHER, part="cross")
+    assert (record.text, record.text_pair) == (TEXT, OTHER)
+    typed = [token for token in record.tokens if not token.is_special]
+    assert [OTHER[t.start : t.end] for t in typed] == OTHER.split()
+    assert {t.segment for t in record.tokens} == {1} and {t.segment for t in record.key_tokens} == {
+        0
+    }
+
+
+@pytest.mark.parametrize("text", ["", "  \n\t", "\x00\x01", "\ud800"])
+def test_text_that_is_none(models, text):
+    with pytest.raises(TextError):
+        models["bert"].trace(text)
+
+
+def test_a_typed_mask_is_the_models_mask(models):
+    record = models["bert"].trace("the [MASK] sat")
+    assert [token.id for token in record.tokens] == [2, 5, 4, 7, 3]
+    assert record.tokens[2].text == "[MASK]" and not record.tokens[2].is_special
+
+
+def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
+    record = models["bert"].trace("the\r\ncat\x07sat")
+    assert record.text == "the\ncat sat"
+    assert [record.text[t.start : t.end] for t in record.tokens[1:-1]] == ["the", "cat", "sat"]
