@@ -16,6 +16,15 @@ def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
     """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
 
     The network is laid out without storage first; numbers in a config cost nothing until then.
+
+    Args:
+        name: what messages call the checkpoint.
+        config: read from its config.json.
+        stored: bytes of its weight files.
+
+    Raises:
+        UnsafeCheckpointError: it would take far more.
+        BrokenCheckpointError: no network can be built of it.
     """
 
     def unbuildable(error: BaseException) -> LoadError:

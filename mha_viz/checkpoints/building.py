@@ -1,4 +1,4 @@
-"""Config and tokenizer of a checkpoint, built by transformers from files of strangers."""
+"""Config and tokenizer of a checkpoint, built by transformers from untrusted files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BUILDING = threading.Lock()
 
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Networks are built in here: transformers sets torch's default dtype and its log level then.
+    """Build networks inside of this: meanwhile transformers sets torch's default dtype.
 
-    Quietly, too: what it would tell about is told by a model's notes.
+    Its own log is silenced, too: a model's notes say what matters.
     """
     with _BUILDING, _quiet():
         yield

@@ -47,7 +47,7 @@ def check_files(folder: Path) -> Stamp:
     A link counts as what it leads to: the Hub's cache is made of links.
 
     Returns:
-        What tells that the files are still the same: name, number on the disk, size and time of
+        A stamp by which the files can be recognised as unchanged: name, inode, size and time of
         each.
 
     Raises:

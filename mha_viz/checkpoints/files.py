@@ -1,6 +1,6 @@
-"""Looking at files that may be links into nothing, forbidden, or gone since they were listed.
+"""Looking at files that may be dead links, forbidden, or gone since they were listed.
 
-What cannot be looked at is not there: that is an answer, no error.
+A file that cannot be looked at counts as missing, which is no error.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def fetch(name: str) -> Path:
     def work() -> None:
         try:
             done["folder"] = _fetch(name)
-        # To be told where it is waited for; of what is no Hub the library raises anything.
+        # Raised again by the thread that waits. What is not the Hub can make the library raise
+        # any exception.
         except Exception as error:
             done["error"] = error
 

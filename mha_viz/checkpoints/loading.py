@@ -53,7 +53,7 @@ def load(
         download: whether a Hub id that is not cached may be fetched.
 
     Returns:
-        AttentionModel; its `notes` say what the user should be told.
+        AttentionModel; its `notes` say what a user should know about it.
 
     Raises:
         ModelNotFoundError: nowhere to be found, or no network.
@@ -93,7 +93,7 @@ def _model(folder: Path, name: str, device: torch.device, dtype: str) -> Attenti
 def tokenizer_notes(
     tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
 ) -> tuple[str, ...]:
-    """What to tell where a tokenizer has more tokens than its model."""
+    """A note where a tokenizer has more tokens than its model; none otherwise."""
     size = getattr(config.get_text_config(), "vocab_size", None)
     if not isinstance(size, int) or len(tokenizer) <= size:
         return ()
@@ -104,7 +104,7 @@ def tokenizer_notes(
 
 
 def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
-    """What a stranger's files make the libraries raise, as what it is."""
+    """The error for whatever an untrusted checkpoint makes the libraries raise."""
     return BrokenCheckpointError(
         f"{name} cannot be used: its config does not describe a model that works "
         f"({type(error).__name__}: {first_line(str(error))})."
@@ -159,7 +159,7 @@ def _from_pretrained(
         "use_safetensors": True,
         "dtype": dtype,
         "output_loading_info": True,
-        "ignore_mismatched_sizes": True,  # it says which ones only so
+        "ignore_mismatched_sizes": True,  # only then does the library say which ones
     }
     try:
         # A family outside the interface refuses the name before any weight is read.
@@ -182,7 +182,7 @@ def _from_pretrained(
 
 
 def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
-    """What it means for someone who looks at attention that the file lacked these."""
+    """What weights missing from the file mean for someone who looks at attention."""
     parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
     new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
     prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
@@ -203,7 +203,15 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
 
 
 def check_stacks(network: PreTrainedModel, name: str) -> None:
-    """What is said to be an encoder-decoder has both."""
+    """Check that what its config calls an encoder-decoder has both stacks.
+
+    Args:
+        network: any.
+        name: what messages call it.
+
+    Raises:
+        BrokenCheckpointError: it is one stack.
+    """
     body = network.base_model
     if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
         raise BrokenCheckpointError(
@@ -213,7 +221,15 @@ def check_stacks(network: PreTrainedModel, name: str) -> None:
 
 
 def check_finite(network: PreTrainedModel, name: str) -> None:
-    """Its weights are numbers."""
+    """Check that all weights are finite numbers.
+
+    Args:
+        network: any.
+        name: what messages call it.
+
+    Raises:
+        BrokenCheckpointError: NaN or infinite weights.
+    """
     for key, weight in network.state_dict().items():
         if weight.is_floating_point() and not torch.isfinite(weight).all():
             raise BrokenCheckpointError(

@@ -27,9 +27,9 @@ _CHAINS = (("normalizer", "pre_tokenizer"), ("decoder",))  # each works on what 
 
 
 def check_written(folder: Path) -> None:
-    """Refuse what tokenizer files say in plain words, before anything is built of it.
+    """Refuse limits that tokenizer files exceed in plain sight, before anything is built of them.
 
-    What is not JSON, or is laid out otherwise, is left to the library, whose error says so.
+    A file that is not JSON, or has another layout, is left to the library, whose error says so.
 
     Raises:
         UnsafeCheckpointError: too many tokens, merges or added tokens; rules that lengthen a text.
@@ -111,7 +111,7 @@ def _check_growth(name: str, parts: list[Any]) -> None:
 
 
 def _described(part: Any) -> Any:
-    """A part of a fast tokenizer as tokenizer.json has it."""
+    """A part of a fast tokenizer in the form of tokenizer.json."""
     try:
         return json.loads(part.__getstate__())
     except Exception:  # made of transformers' own Python code, which no file describes

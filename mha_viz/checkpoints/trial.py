@@ -1,4 +1,4 @@
-"""A stranger's checkpoint is built on trial in another process, before it is built in this one."""
+"""An untrusted checkpoint is built on trial in another process before it is built in this one."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _line(process: subprocess.Popen[bytes]) -> bytes:
 
 @contextmanager
 def _stopping(process: subprocess.Popen[bytes], seconds: int) -> Iterator[threading.Event]:
-    """Kill it if the block takes longer; the event tells."""
+    """Kill the process if the block takes longer; the event says whether that happened."""
     late = threading.Event()
 
     def stop() -> None:

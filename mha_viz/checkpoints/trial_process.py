@@ -138,7 +138,7 @@ def _build(folder: Path, stored: int) -> None:
     check_built(folder.name, tokenizer)
     for text in _TEXTS:
         n_tokens = 0
-        with suppress(Exception):  # a text that it cannot read is told when somebody types it
+        with suppress(Exception):  # a text it cannot read is reported when somebody types it
             n_tokens = len(tokenizer(text)["input_ids"])
         if n_tokens > _MAX_TOKENS_A_CHARACTER * len(text):
             raise UnsafeCheckpointError(

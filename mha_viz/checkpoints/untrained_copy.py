@@ -1,4 +1,4 @@
-"""The same model before any training: the baseline for what is said to be learned."""
+"""The same model before any training: the baseline for claims that something was learned."""
 
 from __future__ import annotations
 

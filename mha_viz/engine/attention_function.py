@@ -82,7 +82,7 @@ class Probe:
     modules: list[nn.Module] = field(default_factory=list)
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """Where this layer's pattern is to be written, if that is known beforehand."""
+        """The memory for this layer's pattern, where its size is known beforehand."""
         if "pattern" not in self.keep or not 0 < self.n_layers > len(self.modules):
             return None
         if query.dtype != torch.float32 or query.device.type != "cpu":
@@ -109,7 +109,7 @@ class Probe:
             tensor = tensors[name]
             assert tensor is not None  # `_attend` asks for the pattern whenever it is to be kept
             layers = self.kept.setdefault(name, [])
-            if not isinstance(layers, Tensor):  # else it has been written to its room
+            if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
         self.modules.append(module)
         self.scale.append(scale)

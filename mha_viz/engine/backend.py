@@ -1,4 +1,4 @@
-"""Whose attention weights a model's are: ours, put into its network, or those of its own."""
+"""Where a model's attention weights come from: our function in its network, or its own code."""
 
 from __future__ import annotations
 
@@ -24,8 +24,14 @@ def choose_backend(
 ) -> tuple[Backend, dict[str, Run], str]:
     """Run a short text both ways; leave our function in the network only where both agree.
 
-    The network may have been built with any attention: where its family takes another one, it is
-    given ours here. A network that is refused is left with the one that it had.
+    The network may have been built with any attention: where its family accepts another one, it
+    gets ours here. A network that is refused keeps the one that it had.
+
+    Args:
+        network: in evaluation mode.
+        source: a short text; its token numbers are taken modulo the vocabulary.
+        target: the decoder's text, of an encoder-decoder.
+        d_vocab: how many tokens the model has vectors for.
 
     Returns:
         (backend, what the run left behind, why the backend is not "mha_viz" or "").
@@ -79,7 +85,7 @@ def _try_both(
 
 
 def _switch(network: PreTrainedModel, implementation: str) -> bool:
-    """Whether a network takes its attention there now; some families choose when they are built."""
+    """Switch a network's attention, and tell whether it did: some families choose when built."""
     if network._can_set_attn_implementation():
         network.set_attn_implementation(implementation)
     return bool(network.config._attn_implementation == implementation)
@@ -101,7 +107,7 @@ def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> b
             return False
         pairs = list(zip(mine.pattern, theirs.pattern, strict=True))
         if mine.hidden is not None and theirs.hidden is not None and part != "encoder":
-            # by our way the encoder has its own state, and not the decoder's
+            # our run gives the encoder's own hidden state, the eager one the decoder's
             size = theirs.hidden.float().abs().max().clamp_min(1.0)
             pairs.append((mine.hidden / size, theirs.hidden / size))
         for a, b in pairs:

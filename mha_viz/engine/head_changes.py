@@ -13,12 +13,13 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
+from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-Gates = Tensor | ArrayLike  # checked by hand: a wrong shape is told in our words
+Gates = Tensor | ArrayLike  # shape and numbers are checked by hand, with messages of our own
 
 
 def head_edits(
@@ -67,6 +68,11 @@ def reference_means(
 
     Compute it once and hand it to every `Intervention` that uses the same texts.
 
+    Args:
+        model: the model whose heads they are.
+        texts: at least one.
+        part: which stack of an encoder-decoder; the first one if not given.
+
     Raises:
         ArgumentError: no text.
         TextError: a text that cannot be used.
@@ -89,7 +95,7 @@ def reference_means(
 
 
 def averaged_over(intervention: Intervention, n_positions: int) -> str:
-    """Over what "mean" was taken, for a text of that many tokens; "" for every other way."""
+    """What "mean" averaged over, in words, for a text of so many tokens; "" for any other way."""
     if intervention.how != "mean":
         return ""
     reference = intervention.reference
@@ -227,7 +233,7 @@ def _patch(
             "The source record was merged to words or lost tokens: patch from the record as it "
             "was traced."
         )
-    queries, keys = _lengths(part, source, target)
+    queries, keys = (len(text.tokens) for text in attending(part, source, target))
     if (len(record.tokens), len(record.key_tokens)) != (queries, keys):
         raise ArgumentError(
             f"Patching needs texts of as many tokens: this one has {queries}"
@@ -253,11 +259,3 @@ def _patch(
             f"{W_O.shape[1]}: patch z from a run of the same model."
         )
     return z
-
-
-def _lengths(part: str, source: Encoded, target: Encoded | None) -> tuple[int, int]:
-    """Queries and keys of that part."""
-    decoder = source if target is None else target
-    queries = decoder if part in ("decoder", "cross") else source
-    keys = decoder if part == "decoder" else source
-    return len(queries.tokens), len(keys.tokens)

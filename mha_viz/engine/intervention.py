@@ -42,14 +42,14 @@ class ReferenceMeans:
 
 @dataclass(frozen=True, eq=False)
 class Intervention:
-    """What is to happen to which heads while a text runs. Says it; runs nothing.
+    """What happens to which heads while a text runs: a description, which runs nothing itself.
 
     The ways, for a head with pattern A, values V and z = A V:
 
     - "zero": z becomes 0. The head adds nothing (the layer's b_O stays).
     - "scale": z becomes factor * z, by any factor; 1 changes nothing, -1 turns the head round.
     - "mean": z becomes one mean for all positions: over this text's own positions, or over those
-      of `reference`, which does not know the text. With a causal model a mean over this text
+      of `reference`, which is independent of the text. With a causal model a mean over this text
       lets a position see what comes after it.
     - "uniform": A becomes 1 / n over the n keys that the query may see.
     - "patch_z", "patch_pattern": z or A becomes that of a second text's run, `source`, of as many
@@ -64,7 +64,7 @@ class Intervention:
         part: which stack of an encoder-decoder; the first one if not given.
 
     Raises:
-        ArgumentError: what does not fit together, said in words.
+        ArgumentError: arguments that do not fit together; the message says which.
 
     Source: zero and mean ablation as in Wang et al. 2023 (section 3), whose mean is over a
     reference distribution; patching Vig et al. 2020 and Meng et al. 2022.
@@ -106,7 +106,7 @@ class Change:
     """An `Intervention` with its numbers, ready to run: what our attention function calls.
 
     Args:
-        how, factor: as the intervention has them.
+        how, factor: the intervention's own.
         heads: layer -> the heads in it.
         values: "mean": (layer, head, d_head); "patch_z": (layer, head, query, d_head);
             "patch_pattern": (layer, head, query, key). None: taken from the run itself.

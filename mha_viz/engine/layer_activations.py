@@ -1,13 +1,13 @@
-"""What one layer's attention is given and what it gives, as the model itself has them."""
+"""The inputs and the output of one layer's attention, taken from the model itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.core.checks import Anything
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import run
 from mha_viz.engine.stand_ins import Listening, with_stand_ins
@@ -16,17 +16,17 @@ from mha_viz.text.encoding import encode_texts
 
 @dataclass(frozen=True)
 class LayerActivations:
-    """What one layer's attention was given and what it gave; float32 on the CPU, without a batch.
+    """The inputs and the output of one layer's attention; float32 on the CPU, without a batch axis.
 
     Args:
-        X: (query, d_model), what queries are made from; after the norm where that comes first.
-        Y: (key, d_in), what keys and values are made from: X, but in cross-attention.
-        output: (query, d_model), the layer's attention output, b_O included.
+        X: what queries are made from; after the norm, where a family puts it first.
+        Y: what keys and values are made from: X itself, except in cross-attention.
+        output: the layer's attention output, b_O included.
     """
 
-    X: Anything
-    Y: Anything
-    output: Anything
+    X: Float[Tensor, "query d_model"]
+    Y: Float[Tensor, "key d_in"]
+    output: Float[Tensor, "query d_model"]
 
 
 def layer_activations(
@@ -37,12 +37,14 @@ def layer_activations(
     layer: int,
     part: str | None = None,
 ) -> LayerActivations:
-    """Run a text and listen at the projections of one layer.
+    """Run a text and take down what goes into and out of one layer's projections.
 
     Nothing is changed on the model: a copy of its module tree, with the same weights, is run.
 
     Args:
-        model, text, text_pair: as for `trace`; the tokens are those of its record.
+        model: any model that our attention runs in.
+        text: as for `trace`; the tokens are those of its record.
+        text_pair: second segment, or the decoder's text.
         layer: from 0, within the part.
         part: which stack of an encoder-decoder; the first one if not given.
 

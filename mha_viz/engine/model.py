@@ -24,7 +24,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError
 from mha_viz.text.encoding import Reader, decoder_text, encode_texts, takes_pair
 from mha_viz.text.tokens import Encoded, encode
 
-MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are truncated, and said to be
+MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are cut, and a note says so
 _SAMPLE = "A short text, to see whether both ways agree."
 
 
@@ -34,16 +34,16 @@ class AttentionModel:
     Args:
         network: a transformers model, of a checkpoint or in memory, built with any attention. It
             is put into evaluation mode, and takes its attention from our function from then on
-            where its family allows: its outputs stay as they are but for rounding, and weights
-            are asked of `trace`, no longer by `output_attentions`.
+            where its family allows: its outputs stay the same but for rounding, and its weights
+            come from `trace`, no longer from `output_attentions`.
         tokenizer: its tokenizer.
         name: what `load` was given.
-        notes: what the user should be told about this checkpoint.
+        notes: what a user should know about this checkpoint.
 
     Attributes:
         parts: ("self",), or ("encoder", "decoder", "cross") for an encoder-decoder.
         backend: "mha_viz" where our attention function computes it, "eager" where the family has
-            no interface and its own weights are read instead (there is nothing else to keep then).
+            no interface and its own weights are read instead (then nothing else can be kept).
         n_layers, n_heads, n_kv_heads, d_head, d_model, n_ctx, causal: sizes of the first part.
 
     Raises:
@@ -80,20 +80,22 @@ class AttentionModel:
 
     @property
     def device(self) -> torch.device:
+        """Where the network's weights are."""
         return self.network.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """The precision that it runs in."""
         return self.network.dtype
 
     @property
     def accepts_pair(self) -> bool:
-        """A second text has a meaning: a second segment, or the decoder's text."""
+        """Whether it takes a second text: a second segment, or the decoder's text."""
         return takes_pair(self.reader)
 
     @property
     def reader(self) -> Reader:
-        """What a text has to fit."""
+        """What a text must fit: tokenizer, positions, vocabulary."""
         return Reader(
             self.tokenizer,
             self.name,
@@ -110,11 +112,14 @@ class AttentionModel:
             raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
 
     def cut_texts(self, n_bytes: int) -> None:
-        """Take from now on no longer texts than leave a record of that many bytes, all kept.
+        """Limit texts from now on, so that a full record of one takes at most so many bytes.
 
-        What is longer is cut, as what does not fit the model is, and the record's notes say so.
+        A longer text is cut, like one that does not fit the model, and the record's notes say so.
+
+        Args:
+            n_bytes: of pattern, z, query, key and value together.
         """
-        # Of each head n x n weights and, of our own attention, n rows of z, query, key and value.
+        # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
         # An encoder-decoder runs all its parts, whichever of them is asked for.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
         half = 2 * self.d_head if self.backend == "mha_viz" else 0
@@ -174,9 +179,21 @@ class AttentionModel:
         keep: Sequence[str] = ("pattern", "z"),
         on_layer: OnLayer | None = None,
     ) -> dict[str, AttentionRecord]:
-        """As `trace`, for all parts at once: encoder, decoder and cross attention.
+        """Run as `trace` does and return all parts: encoder, decoder and cross attention.
 
         In cross attention the queries are the decoder's tokens and the keys the encoder's.
+
+        Args:
+            text: the encoder's text.
+            text_pair: the decoder's text.
+            keep: as for `trace`.
+            on_layer: as for `trace`; it counts through both stacks.
+
+        Returns:
+            A record for each of `parts`.
+
+        Raises:
+            TextError, ArgumentError: as `trace`.
         """
         return self.trace_encoded(
             *encode_texts(self.reader, text, text_pair), keep=keep, on_layer=on_layer
@@ -192,7 +209,16 @@ class AttentionModel:
         only: str | None = None,
         edits: HeadEdits | None = None,
     ) -> dict[str, AttentionRecord]:
-        """As `trace_parts`, for texts that are tokens already, with its heads under `edits`."""
+        """Run as `trace_parts` does, with texts that are encoded already.
+
+        Args:
+            source: the text, or the encoder's.
+            target: the decoder's text.
+            keep: as for `trace`.
+            on_layer: as for `trace`.
+            only: the one part to return; all of them if not given.
+            edits: what happens to heads, by `head_edits`.
+        """
         keep = check_keep(keep)
         targets = None if target is None else [target]
         runs = run_texts(self, [source], targets, keep, on_layer, edits)
@@ -204,9 +230,15 @@ class AttentionModel:
     def trace_batch(
         self, texts: Sequence[str], *, keep: Sequence[str] = ("pattern", "z")
     ) -> list[AttentionRecord]:
-        """Several texts in one forward pass, padded to the longest; a record for each.
+        """Run several texts in one forward pass, padded to the longest; a record for each.
 
-        Not for encoder-decoders, whose texts come in pairs.
+        Args:
+            texts: at least one.
+            keep: as for `trace`.
+
+        Raises:
+            TextError: a text that cannot be used.
+            ArgumentError: no text; or an encoder-decoder, whose texts come in pairs.
         """
         keep = check_keep(keep)
         if len(self.parts) > 1:
@@ -221,6 +253,10 @@ class AttentionModel:
 
     def attention_weights(self, layer: int, part: str | None = None) -> AttentionWeights:
         """One layer's W_Q, W_K, W_V, W_O and biases, split by heads (views, not copies).
+
+        Args:
+            layer: from 0, within the part.
+            part: which stack of an encoder-decoder; the first one if not given.
 
         Raises:
             ArgumentError: no such layer or part.

@@ -1,4 +1,4 @@
-"""The attention weights of a family's own, taken only where they are by query and key."""
+"""A family's own attention weights, accepted only as weights of every query and key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ _INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 
 
 def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
-    """What a run left as attentions, a tensor with four axes for each layer.
+    """The attentions that a run returned, a tensor with four axes for each layer.
+
+    Args:
+        attentions: what `output_attentions` gave.
+        network: the network that was run.
 
     Raises:
-        AttentionUnavailableError: it left nothing, or nothing of that kind.
+        AttentionUnavailableError: it returned nothing, or nothing of that kind.
     """
     if attentions and all(layer is not None and layer.ndim == 4 for layer in attentions):
         return {"pattern": list(attentions)}
@@ -46,12 +50,13 @@ def check_own_weights(
 ) -> None:
     """Weights over each text's own tokens: an axis as long as it, and rows that sum to 1.
 
-    Longformer's last axis are offsets in a window, Funnel's and CANINE's texts grow shorter from
-    layer to layer, SqueezeBERT gives scores: drawn by query and key, all would be wrong pictures.
+    Longformer's last axis holds offsets in a window, Funnel and CANINE shorten their texts from
+    layer to layer, SqueezeBERT gives scores: drawn by query and key, all of these would mislead.
 
     Args:
         layers: (batch, head, query, key) of each layer.
-        queries, keys: the texts of the batch; what lies behind a shorter one is not looked at.
+        queries: the batch's texts that attend; the padding behind a shorter one is not looked at.
+        keys: the texts that they attend to.
         family: transformers' model_type.
 
     Raises:

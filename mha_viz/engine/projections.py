@@ -64,6 +64,7 @@ class LayerProjections:
         ]
 
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
+        """The first projection that stands under one of these paths; None where there is none."""
         for name in names:
             root = self.parent if name.startswith("^") else self.module
             found: object = root
@@ -74,8 +75,10 @@ class LayerProjections:
         return None
 
     def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
-        """What makes queries, keys and the output; one module makes the first two where they are
-        fused. Each takes (batch, token, d_in) and gives (batch, token, d_out).
+        """The modules that make queries, keys and the output.
+
+        Where projections are fused, one module makes queries and keys. Each maps
+        (batch, token, d_in) to (batch, token, d_out).
 
         Raises:
             NotKeptError: the family's layout is not known here.
@@ -156,7 +159,7 @@ class LayerProjections:
 
 
 def _in_out(projection: nn.Linear | Conv1D) -> Tensor:
-    """The weights as (d_in, d_out): Conv1D has them so, Linear transposed."""
+    """The weights as (d_in, d_out): Conv1D stores them so, Linear transposed."""
     weight: Tensor = projection.weight.detach()
     return weight if isinstance(projection, Conv1D) else weight.T
 
@@ -167,15 +170,25 @@ def _bias(projection: nn.Linear | Conv1D) -> Tensor | None:
 
 
 def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
-    """Key heads (layer, n_kv_heads, ...) repeated for the query heads that share them."""
+    """Key heads repeated for the query heads that share them.
+
+    Args:
+        tensor: (layer, n_kv_heads, ...).
+        n_heads: how many query heads there are; a multiple of n_kv_heads.
+    """
     group = n_heads // tensor.shape[1]
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
 def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
-    """One text of a batch, from all layers (batch, head, ...) cut to `rest`: (layer, head, ...).
+    """One text of a batch: (layer, head, ...), float32 on the CPU, contiguous.
 
-    float32 on the CPU, and contiguous; no copy of what is all that already.
+    What is all that already is not copied.
+
+    Args:
+        layers: (batch, head, ...) of each layer.
+        row: of the text in the batch.
+        rest: what to take of the further axes.
     """
     index: tuple[Any, ...] = (row, slice(None), *rest)
     if isinstance(layers, Tensor):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import OnLayer, Run, check_own, run
-from mha_viz.text.encoding import Texts, cut_notes
+from mha_viz.text.encoding import Texts, attending, cut_notes
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -27,6 +27,14 @@ def run_texts(
     """One forward pass of a model over a batch, as `run` describes it: a run for each part.
 
     One stack alone is run no further than its last attention: a record holds nothing from above.
+
+    Args:
+        model: the model to run.
+        sources: the texts.
+        targets: the decoder's texts, of an encoder-decoder.
+        keep: what to keep, checked by `check_keep`.
+        on_layer: see `Probe`.
+        edits: what happens to heads, by `head_edits`.
 
     Raises:
         AttentionUnavailableError: the family's own weights are none by query and key.
@@ -64,8 +72,7 @@ def record_of(
         notes: what to say besides the model's own notes and what was cut.
     """
     source, target = texts
-    queries = source if part in ("self", "encoder") or target is None else target
-    keys = target if part == "decoder" and target is not None else source
+    queries, keys = attending(part, source, target)
     n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
     kept, heads = left.kept, left.pattern[0].shape[1]
     key, value = (

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from mha_viz.engine.attention_function import KEEPABLE, EverythingKept, HeadEdits, Layers, Probe
 from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
+from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
 Backend = Literal["mha_viz", "eager"]
@@ -32,11 +33,15 @@ class Run:
 
     @property
     def pattern(self) -> Layers:
+        """The attention weights of each layer."""
         return self.kept["pattern"]
 
 
 def check_keep(keep: Sequence[str]) -> Sequence[str]:
-    """What to keep: the pattern, with or without more of `KEEPABLE`; "all" is all of it.
+    """The names of what a run is to keep, checked; "all" stands for all of `KEEPABLE`.
+
+    Args:
+        keep: "all", or "pattern" and any more of `KEEPABLE`.
 
     Raises:
         ArgumentError: an unknown thing, or no pattern.
@@ -110,11 +115,19 @@ def check_own(
     targets: Sequence[Encoded] | None,
     family: str,
 ) -> None:
-    """Raise AttentionUnavailableError unless every part's weights are by its queries and keys."""
+    """Check that every part's own weights are weights of its queries and keys.
+
+    Args:
+        left: what a run with backend "eager" left behind.
+        sources: the texts.
+        targets: the decoder's texts, of an encoder-decoder.
+        family: transformers' model_type.
+
+    Raises:
+        AttentionUnavailableError: they are something else.
+    """
     for part, one in left.items():
-        queries = sources if part in ("self", "encoder") or targets is None else targets
-        keys = targets if part == "decoder" and targets is not None else sources
-        check_own_weights(one.pattern, queries, keys, family)
+        check_own_weights(one.pattern, *attending(part, sources, targets), family)
 
 
 def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Probe) -> Run:
@@ -202,7 +215,13 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
 
 
 def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
-    """Right-padded tensors; a mask only where there is padding."""
+    """The inputs of a network: right-padded tensors, with a mask only where there is padding.
+
+    Args:
+        network: any; the tensors are on its device.
+        texts: encoded texts, at least one.
+        pad: the token that fills shorter texts up.
+    """
     shape = len(texts), max(len(text.input_ids) for text in texts)
     ids = torch.full(shape, pad, dtype=torch.long)
     types, mask = torch.zeros_like(ids), torch.zeros_like(ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.prediction.prediction import Prediction, mean_known, predict
 from mha_viz.text.vocabulary import continuing, id_of, label_of
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ class Ablation:
     @property
     def loss_change(self) -> float | None:
         """The mean change in loss, nats per token; above 0 where the text became less likely."""
-        known = [change for change in self.loss_changes if change is not None]
-        return math.fsum(known) / len(known) if known else None
+        return mean_known(self.loss_changes)
 
     @property
     def logit_difference_before(self) -> float | None:
@@ -164,10 +162,20 @@ def ablate(
     """What the model predicts with all heads, and with some changed.
 
     Args:
-        model, text, position, top_k, temperature, text_pair, pseudo_loss: as in `predict`.
-        heads, how, factor, reference, source: as in `Intervention`.
+        model: a causal or masked language model.
+        text: for a masked model with [MASK] in it, or with `position`.
+        heads: (layer, head) pairs, 0-based, none twice.
+        how: "zero", "scale", "mean", "uniform", "patch_z" or "patch_pattern"; see `Intervention`.
+        factor: for "scale" alone; any finite number.
+        reference: for "mean": texts, or their `reference_means`; None: this text's positions.
+        source: for the patches: a record of the second text, or the text itself.
         target: a word, or a number in the vocabulary, whose log-probability is followed.
         against: a second one: logit(target) - logit(against), as in "Mary" against "John".
+        position: the token that is predicted (masked) or that the prediction follows (causal).
+        top_k: how many candidates, 1 or more.
+        temperature: above 0; for the displayed probabilities alone.
+        text_pair: second segment, for models that take one.
+        pseudo_loss: masked models: also each token's loss, masked in turn.
 
     Returns:
         Ablation; KL, log-probabilities and losses in nats.
@@ -205,7 +213,15 @@ def compare(
     target: str | int | None = None,
     against: str | int | None = None,
 ) -> Ablation:
-    """The same from two predictions at one place of one text: for a page that keeps `before`.
+    """`ablate` from two predictions at one place of one text: for a page that keeps `before`.
+
+    Args:
+        model: the model that predicted.
+        before: with all heads as they are.
+        after: with some heads changed.
+        intervention: how they were changed.
+        target: a word, or a number in the vocabulary, whose log-probability is followed.
+        against: a second one, to compare it with.
 
     Raises:
         ArgumentError: predictions of other texts or places; a target that is not one token.
@@ -238,7 +254,11 @@ def compare(
 
 
 def kl_divergence(before: Float[Tensor, " d_vocab"], after: Float[Tensor, " d_vocab"]) -> float:
-    """KL(before || after) of two distributions given as natural logarithms, nats, 0 or more.
+    """KL(before || after) of two distributions, nats, 0 or more.
+
+    Args:
+        before: natural logarithms of probabilities.
+        after: the same, over the same vocabulary.
 
     >>> kl_divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]).log())
     0.1438

@@ -37,7 +37,7 @@ class HeadImportance:
         values: (text, layer, head), of each text.
         loss: (text,), the loss with all heads on, nats per token.
         n_tokens: how many tokens were predicted for it, over all texts.
-        notes: what was cut off, and that one text has no interval.
+        notes: what was cut off, and whether an interval is missing for want of a second text.
     """
 
     method: Method
@@ -51,6 +51,7 @@ class HeadImportance:
 
     @property
     def n_texts(self) -> int:
+        """How many texts the means are over."""
         return len(self.values)
 
     def table(self) -> pd.DataFrame:
@@ -149,7 +150,8 @@ def agreement(
     """Whether two measures put the heads in the same order: Spearman's rank correlation.
 
     Args:
-        a, b: importances, or (layer, head) of any measure; heads with a NaN are left out.
+        a: an importance, or (layer, head) of any measure; heads with a NaN are left out.
+        b: another one, of the same heads.
 
     Raises:
         ShapeError: of different models.

@@ -60,6 +60,7 @@ class PruningCurve:
 
     @property
     def n_texts(self) -> int:
+        """How many texts the means are over."""
         return self.values.shape[2]
 
     def table(self) -> pd.DataFrame:
@@ -68,18 +69,9 @@ class PruningCurve:
         Texts differ more in their loss than in its change: the change has the narrower interval.
         """
         change, low, high = t_interval((self.values - self.values[:, :1]).mean(0).T)
-        columns = {
-            "heads_off": self.n_off,
-            "share_left": self.share_left,
-            "loss": self.loss,
-            "low": self.low,
-            "high": self.high,
-            "lowest": self.lowest,
-            "highest": self.highest,
-            "change": change,
-            "change_low": low,
-            "change_high": high,
-        }
+        own = ("share_left", "loss", "low", "high", "lowest", "highest")
+        columns = {"heads_off": self.n_off} | {name: getattr(self, name) for name in own}
+        columns |= {"change": change, "change_low": low, "change_high": high}
         return pd.DataFrame({name: column.numpy() for name, column in columns.items()}).assign(
             order=self.order, runs=len(self.values), texts=self.n_texts
         )
@@ -109,7 +101,7 @@ def pruning_curve(
         order: one of the above; or an importance measured before; or all heads as (layer, head),
             the first to go first.
         steps: how many points after the one with all heads on, 1 at least; spread evenly, the last
-            one without any head. There are no more than there are heads.
+            one without any head; at most as many as there are heads.
         n_seeds: how many random orders.
         order_texts: the texts from which the order is found; the same as `texts` if not given,
             and a note says so.
@@ -190,8 +182,16 @@ def _orders(
 def mean_similarity(
     model: AttentionModel, texts: Sequence[str], on_progress: OnProgress | None = None
 ) -> Float[Tensor, "head2 head2"]:
-    """CKA of any two heads' outputs, in [0, 1], the mean over texts; NaN where it is nowhere
-    defined."""
+    """CKA of any two heads' outputs, in [0, 1], the mean over texts; NaN where it has none.
+
+    Args:
+        model: any model that our attention runs in.
+        texts: at least one.
+        on_progress: called before each text with how many are done, and of how many.
+
+    Raises:
+        TextError: no text, or one that cannot be used.
+    """
     if not texts:
         raise TextError("There is no text to find an order from: give at least one.")
     found = []

@@ -42,6 +42,7 @@ class Generated:
 
     @property
     def new_tokens(self) -> tuple[Token, ...]:
+        """Those that the model wrote."""
         return self.tokens[self.n_prompt :]
 
     def __repr__(self) -> str:
@@ -66,7 +67,7 @@ def generate(
         text: what comes before.
         gates: factors (layer, head) on each head's z, in every step.
         intervention: what else happens to some heads in every step. Not "mean" over the text
-            itself nor a patch, which would have to know the text before it is written.
+            itself nor a patch: both need the whole text, which is still to be written.
         max_new_tokens: 1 or more; fewer where the model's n_ctx ends before.
         num_beams: 1 (greedy) to 16.
 
@@ -143,8 +144,8 @@ def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> 
 def _extended(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded:
     """The prompt with the new tokens, labelled.
 
-    Where the whole text reads back as the same tokens, its labels are those of any text; else a
-    new token is labelled by itself, without offsets.
+    Where the whole text reads back as the same tokens, it is labelled like any other text;
+    otherwise each new token is labelled by itself, without offsets.
     """
     ids = [*prompt.input_ids, *new]
     typed = [token.id for token in prompt.tokens if not token.is_special]

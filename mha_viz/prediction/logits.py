@@ -19,22 +19,28 @@ Objective = Literal["causal", "masked"]
 
 
 def objective(network: PreTrainedModel) -> Objective | None:
-    """How the network predicts tokens: the "causal" next one, the "masked" one, or None: not."""
+    """What the network predicts: the next token ("causal"), a masked one, or None: no tokens."""
     name = type(network).__name__
     if name.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
     if name == "ElectraForPreTraining":
-        return None  # it tells replaced tokens from true ones
+        return None  # it detects replaced tokens
     return "masked" if name.endswith(("ForMaskedLM", "ForPreTraining")) else None
 
 
 def logits(
     network: PreTrainedModel, texts: Sequence[Encoded], probe: Probe | None = None, *, pad: int = 0
 ) -> Float[Tensor, "batch position d_vocab"]:
-    """One forward pass to its end; padded positions hold numbers that mean nothing.
+    """One whole forward pass; what stands at padded positions has no meaning.
 
     Gradients flow where torch records them (to the gates of `probe.edits`); call it in inference
     mode otherwise.
+
+    Args:
+        network: with a head that predicts tokens.
+        texts: encoded texts, padded to the longest.
+        probe: what to keep and what happens to heads; None: nothing.
+        pad: the token that fills shorter texts up, hidden by the mask.
 
     Raises:
         AttentionUnavailableError: the checkpoint has no prediction head, or its family does not
@@ -57,10 +63,10 @@ def logits(
 
 
 def check_predicts(network: PreTrainedModel) -> Objective:
-    """`objective`, where there is one.
+    """The `objective` of a network that predicts tokens.
 
     Raises:
-        AttentionUnavailableError: none; says what can be done with the checkpoint instead.
+        AttentionUnavailableError: it predicts none; the message says what can be done instead.
     """
     found = objective(network)
     if found is not None:

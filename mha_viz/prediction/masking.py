@@ -62,7 +62,13 @@ def own_mask(model: AttentionModel, text: str) -> str:
 
 
 def masked_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded:
-    """The tokens with the one at `position` masked; the text stays as it was typed."""
+    """Encoded tokens with one of them masked; the text stays as it was typed.
+
+    Args:
+        model: a masked model.
+        encoded: of any text.
+        position: index in its tokens, 0-based.
+    """
     ids, tokens = list(encoded.input_ids), list(encoded.tokens)
     number = model.tokenizer.mask_token_id
     ids[position] = number
@@ -73,7 +79,12 @@ def masked_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded
 def causal_losses(
     found: Float[Tensor, "position d_vocab"], encoded: Encoded
 ) -> tuple[float | None, ...]:
-    """-ln p of each token given those before it, nats; None for the first."""
+    """-ln p of each token given those before it, nats; None for the first.
+
+    Args:
+        found: a causal model's logits for the text.
+        encoded: the text.
+    """
     if len(encoded.input_ids) == 1:
         return (None,)
     ids = torch.tensor(encoded.input_ids[1:], device=found.device)
@@ -83,7 +94,13 @@ def causal_losses(
 def masked_losses(
     model: AttentionModel, encoded: Encoded, forward: Forward
 ) -> tuple[float | None, ...]:
-    """-ln p of each token with it alone masked, nats; None for special ones and typed masks."""
+    """-ln p of each token with it alone masked, nats; None for special ones and typed masks.
+
+    Args:
+        model: a masked model.
+        encoded: the text.
+        forward: from a batch of encoded texts to their logits.
+    """
     mask, n = model.tokenizer.mask_token_id, len(encoded.tokens)
     asked = [
         i

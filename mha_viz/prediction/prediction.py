@@ -43,10 +43,10 @@ class Prediction:
     Args:
         objective: "causal" (what follows the token at `position`) or "masked" (what stands at it).
         position: index in `tokens`, 0-based.
-        tokens: the text's, labelled as a record has them; a masked one is "[MASK]".
+        tokens: the text's, labelled as in a record; a masked one is "[MASK]".
         candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in
             the vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word
-            and as its end; `continues` tells which ones go on with the word before them.
+            and as its end; `continues` says which ones go on with the word before them.
         entropy: of the whole distribution, nats, in [0, ln d_vocab].
         losses: for each of `tokens` -ln p(it), nats; None where the model says nothing about it.
             Causal: given what is before it. Masked: with it alone masked, if asked for.
@@ -80,8 +80,7 @@ class Prediction:
     @property
     def loss(self) -> float | None:
         """The mean of the losses that there are, nats per token; None where there is none."""
-        known = [loss for loss in self.losses if loss is not None]
-        return math.fsum(known) / len(known) if known else None
+        return mean_known(self.losses)
 
     @property
     def spaced(self) -> bool:
@@ -138,7 +137,7 @@ def predict(
         model: a causal or masked language model.
         text: for a masked model with [MASK] in it, or with `position`.
         gates: factors (layer, head) on each head's z; 1 leaves a head, 0 takes it away.
-        intervention: what else happens to some heads; gates scale what it leaves.
+        intervention: what else happens to some heads; gates scale its result.
         top_k: how many candidates, 1 or more.
         position: causal: after which token (the last one if not given). Masked: at which token;
             one that is not [MASK] is masked first; the first [MASK] if not given. Negative
@@ -185,6 +184,12 @@ def predict(
     ]
     masks = () if kind == "causal" else tuple(sorted(places))
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
+
+
+def mean_known(values: Sequence[float | None]) -> float | None:
+    """The mean of the numbers that are not None; None where there is none."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 # -- inside ----------------------------------------------------------------------------------------

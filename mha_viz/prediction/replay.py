@@ -88,9 +88,13 @@ class ReplayingPass:
         start: int = 0,
         on_layer: OnLayer | None = None,
     ) -> Float[Tensor, "setting target"]:
-        """ln p of every answer, with gates for each row of the batch and each layer run.
+        """ln p of every answer, with gates for each row of the batch; gradients flow to them.
 
-        Gradients flow to the gates.
+        Args:
+            n_settings: how many times the rows are repeated in the batch.
+            gates: of the layers that are run; None leaves every head as it is.
+            start: the first layer that is run; earlier ones are replayed as recorded.
+            on_layer: see `Probe`.
         """
         stand_ins = dict(self.stand_ins)
         if start:

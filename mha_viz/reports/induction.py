@@ -113,7 +113,9 @@ def induction_scores(
             offset_pattern(length, length, -1),
         )
     )
-    return InductionScores(*_summary(torch.stack(scores, dim=1)), n_seeds, period, *untaught)
+    found = t_interval(torch.stack(scores, dim=1).double())
+    mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
+    return InductionScores(mean, low, high, n_seeds, period, *untaught)
 
 
 # -- the texts -----------------------------------------------------------------------------------
@@ -212,9 +214,3 @@ def _nothing(model: AttentionModel) -> Encoded:
     sample = _sample(model, "encoder")
     special = any(token.is_special for token in sample.tokens)
     return _instead(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
-
-
-def _summary(scores: Float[Tensor, "text layer head"]) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean, and both ends of its interval."""
-    mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in t_interval(scores.double()))
-    return mean, low, high

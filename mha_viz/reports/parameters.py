@@ -15,12 +15,12 @@ from mha_viz.core.metrics.parameters import (
     subspace_overlap,
 )
 from mha_viz.core.metrics.parameters import diversity as diversity_of
+from mha_viz.engine.projections import MATRICES as MATRICES
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}
 _BY: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {  # of one, of a product
     "cosine": (cosine, product_cosine),
@@ -39,7 +39,7 @@ def parameter_similarity(
             which makes the scores, and "W_OV" = W_V W_O, which makes the output.
         measure: "cosine" <W_i, W_j> / (||W_i|| ||W_j||), in [-1, 1], or "subspace_overlap"
             ||U_i^T U_j||_F^2 / d_head, in [0, 1]; see `product_overlap` for that of products.
-        part: of an encoder-decoder.
+        part: which stack of an encoder-decoder; the first one if not given.
 
     Returns:
         float32 (layer * head, layer * head). Query heads that share a key head (grouped-query
@@ -67,8 +67,10 @@ def diversity(
     """How different the heads of a layer are in one matrix: the mean of 1 - |cos| over pairs.
 
     Args:
-        model, name, part: as for `parameter_similarity` (no products).
+        model: any whose projections are known.
         layer: from 0.
+        name: "W_Q", "W_K", "W_V" or "W_O"; no products.
+        part: which stack of an encoder-decoder; the first one if not given.
 
     Returns:
         in [0, 1]; NaN where the layer has one head only.
@@ -83,7 +85,7 @@ def diversity(
 
 
 def _wide(model: AttentionModel, name: str, part: str | None) -> list[Tensor]:
-    """Each layer's (head, d_model, d_head), W_O turned round."""
+    """Each layer's (head, d_model, d_head); W_O transposed."""
     if name not in MATRICES:
         known = ", ".join((*MATRICES, *PRODUCTS))
         raise ArgumentError(f"name must be one of {known}, got {name!r}.")

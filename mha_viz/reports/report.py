@@ -87,8 +87,10 @@ def report(
         record: traced with `keep=KEEP` for every number; what is missing is left out.
         model: where the record comes from: adds the induction probe and, if `untrained`, the
             baseline of the same architecture with random weights.
+        untrained: whether to take that baseline, which builds and runs a second model.
         random: the model with random weights, where it is at hand already.
-        induction, random_induction: the probe's scores, where they are at hand already.
+        induction: the probe's scores, where they are at hand already.
+        random_induction: its scores on the model with random weights, likewise.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":

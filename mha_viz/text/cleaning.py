@@ -1,4 +1,4 @@
-"""Typed text as Unicode: cleaned, made visible, and parted into words."""
+"""Typed text as Unicode: cleaned, made visible, and split into words."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def clean_text(text: str, what: str = "text") -> str:
     r"""Typed or pasted text, made safe to tokenise and to show.
 
     Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
-    that words which it parted stay apart. A surrogate pair becomes its character. All else stays:
+    that words on both sides stay apart. A surrogate pair becomes its character. All else stays:
     capitals, accents, spaces, invisible characters. Cleaning twice changes nothing.
 
     Args:
@@ -77,11 +77,15 @@ def clean_text(text: str, what: str = "text") -> str:
 
 
 def visible(text: str, limit: int = MAX_LABEL) -> str:
-    """Text with nothing hidden in it: a stand-in for whatever would not show or would reorder.
+    """Text with a sign in place of each character that would not show or would reorder others.
 
     Only white space: "␠", "⏎", "⇥", with "×3" for a run. Direction marks, other spaces and further
     invisible characters: their number. A combining mark that stands alone sits on a "◌". Joiners
-    and variation selectors stay inside of an emoji or a word. At most `limit` characters.
+    and variation selectors stay inside of an emoji or a word.
+
+    Args:
+        text: any text.
+        limit: the most characters of the result; a longer one ends with "…".
 
     >>> visible("  "), visible("a\u202eb"), visible("a b")
     ('␠×2', 'a⟨U+202E⟩b', 'a b')
@@ -130,6 +134,13 @@ def kind_of(char: str) -> str:
 
 
 def glyph(char: str, inside: bool = False, last: bool = False) -> str:
+    """A character, or a visible sign for one that would not show.
+
+    Args:
+        char: one character.
+        inside: it has a character before it, so that joiners and selectors act on that one.
+        last: it ends its text, so that a joiner joins nothing.
+    """
     if _JOINER.match(char) or _SELECTOR.match(char):
         hidden = not inside or (last and _JOINER.match(char) is not None)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from transformers import PreTrainedTokenizerBase
 
@@ -11,17 +12,19 @@ from mha_viz.errors import MhaVizError, TextError
 from mha_viz.text.reading import reading
 from mha_viz.text.tokens import Encoded, encode
 
+Text = TypeVar("Text")
 Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decoder
 
 
 @dataclass(frozen=True)
 class Reader:
-    """What of a model its texts have to fit.
+    """What a model's texts must fit.
 
     Args:
         tokenizer: its tokenizer.
         name: of the model, for messages.
-        n_ctx: tokens of the longest text. d_vocab: tokens that it has vectors for.
+        n_ctx: tokens of the longest text.
+        d_vocab: tokens that it has vectors for.
         two_texts: an encoder-decoder, with a text for each stack.
         start: the number of the token that a decoder's text begins with; None for the padding.
     """
@@ -35,10 +38,15 @@ class Reader:
 
 
 def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Texts:
-    """A text and its second segment as one; of an encoder-decoder they are one for each stack.
+    """Encode a text and its second segment together; for an encoder-decoder, one for each stack.
+
+    Args:
+        reader: of the model.
+        text: typed text.
+        text_pair: second segment, or the decoder's text.
 
     Raises:
-        TextError, ArgumentError: as `encode`; a token that the model does not have.
+        TextError, ArgumentError: as `encode`, or a token that the model does not have.
     """
     if not reader.two_texts:
         encoded = encode(reader.tokenizer, text, text_pair, max_length=reader.n_ctx)
@@ -56,8 +64,24 @@ def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Tex
     return encoded, target
 
 
+def attending(part: str, source: Text, target: Text | None) -> tuple[Text, Text]:
+    """What attends in a part of a model, and what it attends to.
+
+    Args:
+        part: "self", "encoder", "decoder" or "cross".
+        source: the text, or the encoder's; a batch of texts serves as well.
+        target: the decoder's, of an encoder-decoder.
+
+    Returns:
+        The queries' text and the keys' text.
+    """
+    decoder = source if target is None else target
+    queries = decoder if part in ("decoder", "cross") else source
+    return queries, decoder if part == "decoder" else source
+
+
 def takes_pair(reader: Reader) -> bool:
-    """A second text has a meaning: a second segment, or the decoder's text."""
+    """Whether the model takes a second text: a second segment, or the decoder's text."""
     if reader.two_texts:
         return True
     try:
@@ -68,7 +92,15 @@ def takes_pair(reader: Reader) -> bool:
 
 
 def decoder_text(reader: Reader, text: str | None) -> Encoded:
-    """The decoder's text behind its start token; without a text the start token alone."""
+    """The decoder's text behind its start token.
+
+    Args:
+        reader: of an encoder-decoder.
+        text: typed text; None: the start token alone.
+
+    Raises:
+        TextError, ArgumentError: as `encode`.
+    """
     start = reader.start
     with reading("its own tokens"):
         start = start if isinstance(start, int) else reader.tokenizer.pad_token_id or 0

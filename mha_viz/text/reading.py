@@ -1,4 +1,4 @@
-"""What a tokenizer raises on a text, as one of our errors: there is no other way to call one."""
+"""Errors of tokenizers as errors of ours; every call of a tokenizer goes through here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def reading(what: str = "this text") -> Iterator[None]:
     it panics, which is no Exception at all and would end a server's thread without a word.
 
     Raises:
-        TextError: whatever a tokenizer raises.
+        TextError: for whatever a tokenizer raises.
     """
 
     def unreadable(error: BaseException) -> TextError:

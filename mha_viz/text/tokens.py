@@ -6,7 +6,7 @@ What holds for every tokenizer:
   leading space is not part of them. A mark that a tokenizer puts before a word without any
   character of its own (T5's lone "▁") is empty: start == end.
 - A label is the reader's own spelling, cut from the text, also where a model lower-cases. A
-  sub-word shows its piece alone; that it continues a word is told by `Token.word`.
+  sub-word shows its piece alone; `Token.word` shows that it continues a word.
 - A word is found in the text, not asked of the tokenizer, so that all models agree on it: a run of
   letters, digits, marks and inner apostrophes; a single ideograph; a run of one repeated sign
   ("..."); an emoji sequence. Spaces belong to the word after them. A token belongs to the word that
@@ -69,7 +69,8 @@ def encode(
 
     Args:
         tokenizer: any of transformers; slow ones give tokens without offsets.
-        text, text_pair: typed text; cleaned here.
+        text: typed text; cleaned here.
+        text_pair: a second one, or none.
         max_length: positions that the model has (n_ctx).
         add_special_tokens: whether to add [CLS], [SEP], <s> ... as the model was trained with.
 
@@ -134,8 +135,8 @@ def _shares(lengths: list[int], room: int) -> list[int]:
 def _read(
     tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int, special: bool
 ) -> tuple[list[Token], list[int] | None, list[int], bool]:
-    """Tokens, at least as many as can be kept; their types; the number in each whole text; whether
-    that number is an estimate."""
+    """Tokens (at least as many as can be kept), their types, and each whole text's token count;
+    last, whether those counts are estimates."""
     window = _WINDOW[0] * max(max_length, 0) + _WINDOW[1]
     read = _read_fast if tokenizer.is_fast else _read_slow
     while True:

@@ -19,9 +19,13 @@ _MARKS = ("Ġ", "▁")  # before a token that begins a word
 
 @reading("its own tokens")
 def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
-    """A token of the vocabulary as a record would label it: its piece, without any mark.
+    """A token of the vocabulary, labelled as in a record: its piece, without any mark.
 
     A part of a character is named by its bytes. A number beyond the vocabulary is "⟨number⟩".
+
+    Args:
+        tokenizer: of the model.
+        number: of the token, 0 or more.
     """
     name = tokenizer.convert_ids_to_tokens(number) if number < len(tokenizer) else None
     if not name:
@@ -39,7 +43,11 @@ def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
 def continuing(tokenizer: PreTrainedTokenizerBase, numbers: Sequence[int]) -> tuple[bool, ...]:
     """Which of these tokens would go on with the word before them: "ing" after "walk".
 
-    Told by the tokenizer's own marks; one that has none (whole words, characters) tells nothing.
+    The tokenizer's own marks show it; for one without marks (whole words, characters) none does.
+
+    Args:
+        tokenizer: of the model.
+        numbers: of the tokens, 0 or more.
     """
     sample = tokenizer.tokenize("a b c")
     mark = next((m for m in _MARKS if any(name.startswith(m) for name in sample)), None)
