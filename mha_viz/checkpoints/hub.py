@@ -129,11 +129,7 @@ def _failed(name: str, reason: str) -> ModelNotFoundError:
 
 def _reason(error: BaseException) -> str:
     """What has happened, and what to do, without the library's own words (addresses, paths)."""
-    from huggingface_hub.errors import (
-        FileMetadataError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-    )
+    from huggingface_hub.errors import FileMetadataError, HFValidationError, LocalEntryNotFoundError
 
     while isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
         error = error.__cause__  # it says that the file is not in the cache either

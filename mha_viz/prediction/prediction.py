@@ -19,13 +19,7 @@ from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import Objective, check_predicts, logits
-from mha_viz.prediction.masking import (
-    Forward,
-    causal_losses,
-    masked_at,
-    masked_losses,
-    own_mask,
-)
+from mha_viz.prediction.masking import Forward, causal_losses, masked_at, masked_losses, own_mask
 from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import cut_notes, encode_texts
