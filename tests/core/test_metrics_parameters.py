@@ -281,7 +281,7 @@ def test_every_number_stays_in_its_range(d_model, d_head, low_rank, seed):
         }
         got = row.function(*arguments.get(row.key, (layers,)))
         good = got[~got.isnan()]
-        assert ((row.range[0] <= good) & (good <= row.range[1])).all(), row.key
+        assert ((row.limits[0] <= good) & (good <= row.limits[1])).all(), row.key
         assert low_rank or not got.isnan().any(), row.key
 
 

@@ -96,7 +96,7 @@ def test_every_row_of_the_table_is_filled_in() -> None:
         assert metric.meaning.endswith(".")
         assert metric.unit in {"nats", "tokens", "keys", "probability", "share", ""}
         if metric.of == "head" and metric.unit:
-            assert (metric.range[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
+            assert (metric.limits[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
 
 
 @hypothesis.settings(max_examples=60, deadline=None)
@@ -124,7 +124,7 @@ def test_every_number_stays_in_its_range(
         "distance": n - 1,
     }
     for name, values in table.items():
-        low, high = metrics.METRICS[name].range
+        low, high = metrics.METRICS[name].limits
         high = largest[name] if high is None else high
         assert values.shape == (LAYERS, HEADS)
         assert low <= values.min() and values.max() <= high + 1e-5, name

@@ -8,7 +8,7 @@ ROWS = (
         key="attention_rollout",
         title="Attention rollout",
         unit="share",
-        range=(0.0, 1.0),
+        limits=(0.0, 1.0),
         direction="higher means more of the input token is mixed in, after this layer",
         meaning="How much of each input token is in each token, if all that layers do is to mix by"
         " their heads' mean attention and half of the residual.",
@@ -22,7 +22,7 @@ ROWS = (
         key="attention_flow",
         title="Attention flow",
         unit="share",
-        range=(0.0, 1.0),
+        limits=(0.0, 1.0),
         direction="higher means more could reach the token from this input token",
         meaning="The most that could flow between a token of the last layer and an input token, if"
         " attention weights were the widths of pipes.",
@@ -36,7 +36,7 @@ ROWS = (
         key="value_weighted",
         title="Weight times value",
         unit="",
-        range=(0.0, None),
+        limits=(0.0, None),
         direction="higher means more is carried from the token, whatever its weight",
         meaning="The attention weight times the length of the vector that it carries over.",
         formula=r"A_{qk}\,\lVert v_k W_O \rVert",

@@ -22,7 +22,7 @@ class Metric:
         key: its name in code and in files.
         title: its name on screen.
         unit: "nats", "tokens", "keys", "probability", "share", or "" for a plain number.
-        range: lowest and highest value; None where the highest grows with the text.
+        limits: lowest and highest value; None where the highest grows with the text.
         direction: what a higher value means.
         meaning: one sentence in plain words.
         formula: LaTeX; A is the pattern, q a query, k a key, n the number of tokens.
@@ -45,7 +45,7 @@ class Metric:
     key: str
     title: str
     unit: str
-    range: tuple[float, float | None]
+    limits: tuple[float, float | None]
     direction: str
     meaning: str
     formula: str
