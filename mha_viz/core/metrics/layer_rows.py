@@ -4,17 +4,29 @@ What stands beside each number (both sides of a statement) is in `layers`: `cove
 `variance_statement`, `norm_statement`; each head's rank is `effective_rank`.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 from mha_viz.core.metrics.layers import (
-    capacity_best,
-    capacity_bound,
-    capacity_pooled,
-    capacity_total,
-    coverage_ratio,
+    capacity,
+    coverage,
     head_rank,
-    norm_ratio,
-    variance_ratio,
+    norm_statement,
+    variance_statement,
 )
 from mha_viz.core.metrics.metric import Metric
+
+
+def _part(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """What computes one of the numbers that a function returns together."""
+
+    @functools.wraps(function)
+    def part(*given: Any) -> Any:
+        return getattr(function(*given), name)
+
+    return part
+
 
 ROWS = (
     Metric(
@@ -41,7 +53,7 @@ ROWS = (
         formula=r"\frac{\mathrm{erank}([z_1 W_{O,1}; \dots; z_{n_h} W_{O,n_h}])}"
         r"{\sum_i \mathrm{erank}(z_i W_{O,i})}",
         source="after Roy and Vetterli 2007",
-        function=coverage_ratio,
+        function=_part(coverage, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),
@@ -55,7 +67,7 @@ ROWS = (
         formula=r"\sum_i C_i,\quad C_i = H\Big(\frac{1}{n}\sum_q A^i_q\Big)"
         r" - \frac{1}{n}\sum_q H(A^i_q)",
         source="Shannon 1948",
-        function=capacity_total,
+        function=_part(capacity, "total"),
         of="layer",
     ),
     Metric(
@@ -67,7 +79,7 @@ ROWS = (
         meaning="The largest information of one head: all heads together tell at least that.",
         formula=r"\max_i C_i",
         source="Shannon 1948",
-        function=capacity_best,
+        function=_part(capacity, "best"),
         of="layer",
     ),
     Metric(
@@ -79,7 +91,7 @@ ROWS = (
         meaning="What a place looked at tells about the token looking, if the head is not named.",
         formula=r"C\Big(\frac{1}{n_h}\sum_i A^i\Big)",
         source="Shannon 1948",
-        function=capacity_pooled,
+        function=_part(capacity, "pooled"),
         of="layer",
     ),
     Metric(
@@ -91,7 +103,7 @@ ROWS = (
         meaning="What all heads together can tell at most about which token is looking.",
         formula=r"\min\Big(\sum_i C_i,\ \ln n\Big)",
         source="Cover and Thomas 2006, chapter 2",
-        function=capacity_bound,
+        function=_part(capacity, "bound"),
         of="layer",
     ),
     Metric(
@@ -103,7 +115,7 @@ ROWS = (
         meaning="The statement Var(sum of heads) <= sum of Var(head), as a ratio on this text.",
         formula=r"\frac{\mathrm{Var}\big(\sum_i h_i\big)}{\sum_i \mathrm{Var}(h_i)}",
         source="a statement of textbooks, measured",
-        function=variance_ratio,
+        function=_part(variance_statement, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),
@@ -118,7 +130,7 @@ ROWS = (
         formula=r"\frac{1}{d_{\mathrm{model}}}\,\frac{1}{n}\sum_q"
         r" \Big\lVert \sum_i h_i(q) \Big\rVert_2^2",
         source="a statement of textbooks, measured",
-        function=norm_ratio,
+        function=_part(norm_statement, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),

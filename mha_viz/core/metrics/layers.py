@@ -46,12 +46,22 @@ class VarianceStatement(NamedTuple):
     of_sum: Layers
     sum_of: Layers
 
+    @property
+    def ratio(self) -> Layers:
+        """(layer,): above 1 the statement fails; NaN (not defined) where no output changes."""
+        return torch.where(self.sum_of > 0, self.of_sum / self.sum_of, torch.nan)
+
 
 class NormStatement(NamedTuple):
     """Both sides of E||sum of heads||^2 = d_model; see `norm_statement`."""
 
     mean_square: Layers
     d_model: Layers
+
+    @property
+    def ratio(self) -> Layers:
+        """(layer,): 1 where the statement holds."""
+        return self.mean_square / self.d_model
 
 
 def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
@@ -146,9 +156,7 @@ def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatemen
     >>> variance_statement(z, W_O)
     VarianceStatement(of_sum=tensor([4.]), sum_of=tensor([2.]))
     """
-    check_outputs(z, W_O)
-    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
-    of_sum = [total.var(0, correction=0).sum() for total in sums]
+    of_sum = [total.var(0, correction=0).sum() for total in _summed(z, W_O)]
     return VarianceStatement(torch.stack(of_sum), variance(z, W_O).sum(-1))
 
 
@@ -173,20 +181,9 @@ def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
     >>> norm_statement(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
     NormStatement(mean_square=tensor([12.]), d_model=tensor([3.]))
     """
-    check_outputs(z, W_O)
-    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
-    mean_square = torch.stack([total.square().sum(-1).mean() for total in sums])
+    mean_square = torch.stack([total.square().sum(-1).mean() for total in _summed(z, W_O)])
     widths = torch.tensor([float(weight.shape[-1]) for weight in W_O])
     return NormStatement(mean_square, widths.to(mean_square))
-
-
-def coverage_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`coverage`'s together / apart: how far the heads of a layer write in different directions.
-
-    >>> coverage_ratio(torch.ones(1, 2, 1, 1), [torch.eye(2).reshape(2, 1, 2)])
-    tensor([1.0000])
-    """
-    return coverage(z, W_O).ratio
 
 
 def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
@@ -207,69 +204,11 @@ def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
     return effective_rank(z, W_O).mean(-1)
 
 
-def capacity_total(pattern: Anything) -> Layers:
-    """`capacity`'s total: the sum of the heads' information, nats.
-
-    >>> capacity_total(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([2.0794])
-    """
-    return capacity(pattern).total
-
-
-def capacity_best(pattern: Anything) -> Layers:
-    """`capacity`'s best: the largest information of one head, nats.
-
-    >>> capacity_best(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).best
-
-
-def capacity_pooled(pattern: Anything) -> Layers:
-    """`capacity`'s pooled: the information of the heads' mean pattern, nats.
-
-    >>> capacity_pooled(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).pooled
-
-
-def capacity_bound(pattern: Anything) -> Layers:
-    """`capacity`'s bound: what the heads together can tell at most, nats.
-
-    >>> capacity_bound(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).bound
-
-
-def variance_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`variance_statement`'s sides, one over the other: above 1 the statement fails.
-
-    NaN (not defined) where no head's output changes over the text.
-
-    >>> variance_ratio(torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)])
-    tensor([2.])
-    """
-    sides = variance_statement(z, W_O)
-    return torch.where(sides.sum_of > 0, sides.of_sum / sides.sum_of, torch.nan)
-
-
-def norm_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`norm_statement`'s sides, one over the other: 1 where the statement holds.
-
-    >>> norm_ratio(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
-    tensor([4.])
-    """
-    sides = norm_statement(z, W_O)
-    return sides.mean_square / sides.d_model
-
-
-def _summed(z: Tensor, W_O: Tensor) -> Tensor:
-    """sum_i head_i of one layer: (query, d_model)."""
-    wide = torch.promote_types(z.dtype, torch.float32)
-    side_by_side = z.to(wide).transpose(0, 1).flatten(1)  # all heads' z in one row
-    return side_by_side @ W_O.to(side_by_side).flatten(0, 1)
+def _summed(z: Tensor, W_O: Sequence[Tensor]) -> list[Tensor]:
+    """sum_i head_i of each layer: (query, d_model)."""
+    wide = check_outputs(z, W_O)
+    side_by_side = z.to(wide).transpose(1, 2).flatten(2)  # all heads' z in one row
+    return [rows @ W.to(rows).flatten(0, 1) for rows, W in zip(side_by_side, W_O, strict=True)]
 
 
 def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
