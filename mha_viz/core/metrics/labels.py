@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mha_viz.core.checks import Anything
+from jaxtyping import Float
+from torch import Tensor
+
 from mha_viz.core.metrics.baselines import Baseline
 
 
@@ -48,6 +50,7 @@ class EarnedLabel:
 
     @property
     def why(self) -> str:
+        """The label, the score that earned it, and the numbers it had to reach and to beat."""
         sign = "needs" if self.label.at_least else "at most"
         return (
             f"{self.label.title} {self.score:.3g} ({sign} {self.threshold:.3g}; "
@@ -134,7 +137,7 @@ _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near an
 
 
 def head_labels(
-    scores: Mapping[str, Anything], baselines: Mapping[str, Baseline]
+    scores: Mapping[str, Float[Tensor, "layer head"]], baselines: Mapping[str, Baseline]
 ) -> list[list[tuple[EarnedLabel, ...]]]:
     """The labels of every head: result[layer][head]; a head may have none.
 

@@ -3,15 +3,18 @@
 Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.checks import (
+    HeadVectors,
+    OutputMatrices,
+    Pattern,
+    check_pattern,
+)
 from mha_viz.core.metrics.outputs import (
     check_outputs,
     effective_rank,
@@ -64,7 +67,7 @@ class NormStatement(NamedTuple):
         return self.mean_square / self.d_model
 
 
-def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
+def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     """Effective rank of all the heads' outputs stacked, beside the sum of each head's own.
 
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
@@ -90,14 +93,14 @@ def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
     >>> coverage(z, [torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]])]).ratio
     tensor([0.5000])
     """
-    wide = check_outputs(z, W_O)
+    z, W_O, wide = check_outputs(z, W_O)
     layers = zip(z, W_O, strict=True)
     together = rank_of_gram(torch.stack([_gram_of_stack(*layer) for layer in layers])).to(wide)
     apart = effective_rank(z, W_O).sum(-1)
     return Coverage(together, apart, together / apart)
 
 
-def capacity(pattern: Anything) -> Capacity:
+def capacity(pattern: Pattern) -> Capacity:
     """What the keys that a layer's heads look at tell about the query, as far as it can be said.
 
     Let a query be drawn uniformly and every head look at one key, drawn from its row. The
@@ -125,7 +128,7 @@ def capacity(pattern: Anything) -> Capacity:
     >>> total, bound
     (tensor([2.0794]), tensor([0.6931]))
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     each = mutual_information(pattern)
     # a layer at a time: half precision is never held wider as a whole
     mean = torch.stack([layer.mean(0, keepdim=True, dtype=wide) for layer in pattern])
@@ -133,7 +136,7 @@ def capacity(pattern: Anything) -> Capacity:
     return Capacity(total, each.amax(-1), mutual_information(mean)[:, 0], total.minimum(most))
 
 
-def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatement:
+def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement:
     """Both sides of Var(sum_i head_i) <= sum_i Var(head_i), which textbooks state; it may fail.
 
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
@@ -160,7 +163,7 @@ def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatemen
     return VarianceStatement(torch.stack(of_sum), variance(z, W_O).sum(-1))
 
 
-def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
+def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
     """Both sides of E_q ||sum_i head_i(q)||^2 = d_model, which textbooks state; measured here.
 
     Without the bias b_O, which is not the heads'.
@@ -186,7 +189,7 @@ def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
     return NormStatement(mean_square, widths.to(mean_square))
 
 
-def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
+def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
     """Mean over the layer's heads of `effective_rank`, directions: (layer,), at least 0.
 
     Args:
@@ -204,9 +207,9 @@ def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
     return effective_rank(z, W_O).mean(-1)
 
 
-def _summed(z: Tensor, W_O: Sequence[Tensor]) -> list[Tensor]:
+def _summed(z: HeadVectors, W_O: OutputMatrices) -> list[Tensor]:
     """sum_i head_i of each layer: (query, d_model)."""
-    wide = check_outputs(z, W_O)
+    z, W_O, wide = check_outputs(z, W_O)
     side_by_side = z.to(wide).transpose(1, 2).flatten(2)  # all heads' z in one row
     return [rows @ W.to(rows).flatten(0, 1) for rows, W in zip(side_by_side, W_O, strict=True)]
 

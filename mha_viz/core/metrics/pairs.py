@@ -14,9 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
-from mha_viz.core.metrics.outputs import check_z, rounding
+from mha_viz.core.metrics.checks import HeadVectors, Pattern, check_pattern, check_z
+from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.spread import LEAST
 
 BLOCK = 2**14  # weights of each head that one matrix product takes: no second pattern is held
@@ -25,7 +24,7 @@ CLOSE = 1e-5  # squared distances below this are too near to be differences of f
 ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 
-def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     """Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
     Args:
@@ -46,17 +45,17 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [1.0000, 0.0000, 0.6325],
             [0.4472, 0.6325, 0.0000]])
     """
-    check_pattern(pattern)
-    squared = _squared_hellinger(pattern, slice(None), check_pattern(pattern))
+    pattern, wide = check_pattern(pattern)
+    squared = _squared_hellinger(pattern, slice(None), wide)
     close = (squared < CLOSE).triu(1)
     near = close.any(0) | close.any(1)
     if near.any():
         within = near[:, None] & near
         squared[within] = _squared_hellinger(pattern, near, torch.float64).flatten()
-    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, pattern)
+    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
-def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     """Jensen-Shannon divergence of two heads' rows, averaged: mean_q JS(A_i(q), A_j(q)).
 
     JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
@@ -77,7 +76,7 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[0.0000, 0.6931],
             [0.6931, 0.0000]])
     """
-    check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
     # numpy works in one thread: here as many work as torch would use, a block each. They must end
     # with the work: a thread that has used torch and stays makes all of torch's steps slower.
@@ -89,10 +88,10 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
     divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
-    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, pattern)
+    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 
-def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """Correlation of two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
 
     The entries are z's (query, d_head) numbers in a row, less their mean. The k-th coordinate of
@@ -116,10 +115,10 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [-1.,  1.]])
     """
     deviations = _centred(z, (1, 2)).flatten(1)
-    return _finished(_cosines(deviations @ deviations.mT).clamp(-1.0, 1.0), 1.0, z)
+    return _finished(_cosines(deviations @ deviations.mT).clamp(-1.0, 1.0), 1.0, deviations.dtype)
 
 
-def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
+def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
     """How much two heads' z lie in the same directions: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
 
     From d_head x d_head Gram matrices: ||z_i z_j^T||_F^2 = <z_i^T z_i, z_j^T z_j>, which for a
@@ -155,10 +154,10 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
         size = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
         squared = products / (size[:, None] * size)
     likeness = squared.clamp(0.0, 1.0).sqrt()
-    return _finished(likeness, 1.0 if normalize else None, z)
+    return _finished(likeness, 1.0 if normalize else None, heads.dtype)
 
 
-def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """Linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||), K = z z^T, z less its mean.
 
     K is (query, query): which tokens a head treats alike. Turning or scaling a head's z as a
@@ -185,7 +184,7 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     heads = _centred(z, (1,))
     blocks = heads.split(max(1, BLOCK // heads.shape[1]), dim=1)
     products = _products((block @ heads.mT).flatten(1) for block in blocks)
-    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
+    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, heads.dtype)
 
 
 def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
@@ -201,18 +200,19 @@ def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
     return ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
 
 
-def _scaled(z: Tensor) -> Tensor:
+def _scaled(z: HeadVectors) -> Tensor:
     """(layer * head, query, d_head), a head's largest entry 1; zeros stay.
 
     No likeness depends on a head's scale, but a power of what is very large or very small would
     leave what floats can hold.
     """
-    heads = z.detach().to(check_z(z)).flatten(0, 1)
+    kept, wide = check_z(z)
+    heads = kept.detach().to(wide).flatten(0, 1)
     largest = heads.abs().amax((1, 2), keepdim=True)
     return heads / torch.where(largest > 0, largest, 1.0)
 
 
-def _centred(z: Tensor, over: tuple[int, ...]) -> Tensor:
+def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
     """`_scaled` less its mean over some axes; NaN for a head of which only rounding is left."""
     heads = _scaled(z)
     centred = heads - heads.mean(over, keepdim=True)
@@ -236,7 +236,7 @@ def _spans(pattern: Tensor, size: int) -> list[slice]:
 
 def _rows(pattern: Tensor, queries: slice) -> Tensor:
     """Those of some queries, (layer, head, queries, key), in a precision to add up in."""
-    return pattern.detach()[:, :, queries].to(check_pattern(pattern))
+    return pattern.detach()[:, :, queries].to(check_pattern(pattern)[1])
 
 
 def _flat(rows: Tensor) -> Tensor:
@@ -246,7 +246,7 @@ def _flat(rows: Tensor) -> Tensor:
 
 def _nowhere(pattern: Tensor) -> Tensor:
     """What each row lacks to 1, (layer * head, query); nothing, where that may be rounding."""
-    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)).flatten(0, 1)
+    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
     return torch.where(lacking > ROUNDING, lacking, 0.0)
 
 
@@ -278,10 +278,10 @@ def _mixed_on_device(block: Tensor) -> Tensor:
     return sums
 
 
-def _finished(matrix: Tensor, own: float | None, like: Tensor) -> Tensor:
-    """Symmetric to the last bit, `own` on the diagonal where it is a number, in `like`'s width."""
+def _finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
+    """Symmetric to the last bit, `own` on the diagonal where it is a number."""
     matrix = matrix.triu() + matrix.triu(1).mT
     if own is not None:
         diagonal = matrix.diagonal()
         diagonal.copy_(torch.where(diagonal.isnan(), diagonal, own))
-    return matrix.to(torch.promote_types(like.dtype, torch.float32))
+    return matrix.to(dtype)

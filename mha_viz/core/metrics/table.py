@@ -1,12 +1,10 @@
 """The one table that names every quantity, and one call for all that apply to a text."""
 
-from collections.abc import Sequence
-
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given
 from mha_viz.core.metrics import (
     flow_rows,
     layer_rows,
@@ -15,10 +13,16 @@ from mha_viz.core.metrics import (
     parameter_rows,
     pattern_rows,
 )
-from mha_viz.core.metrics.checks import check_pattern, check_per_key
+from mha_viz.core.metrics.checks import (
+    HeadVectors,
+    OutputMatrices,
+    Pattern,
+    check_pattern,
+    check_per_key,
+)
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
 from mha_viz.core.metrics.metric import MetricTable, Need
-from mha_viz.core.metrics.outputs import compact_outputs
+from mha_viz.core.metrics.outputs import check_outputs, compact_outputs
 from mha_viz.core.metrics.spread import row_entropy
 
 METRICS = MetricTable(
@@ -29,14 +33,14 @@ METRICS = MetricTable(
 
 
 def head_table(
-    pattern: Anything,
+    pattern: Pattern,
     *,
-    ids: Anything | None = None,
-    is_special: Anything | None = None,
+    ids: Given[Int[Array, "key"]] | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
     period: int | None = None,
-    z: Anything | None = None,
-    W_O: Sequence[Tensor] = (),
+    z: HeadVectors | None = None,
+    W_O: OutputMatrices = (),
 ) -> dict[str, Float[Tensor, "layer head"]]:
     """Every metric that applies to this pattern, in the order of `METRICS`.
 
@@ -50,8 +54,9 @@ def head_table(
         is_special: bool (key,).
         causal: whether the future was hidden.
         period: tokens in one copy, if the text is one said twice from its first token on.
-        z: (layer, head, query, d_head), and W_O (head, d_head, d_model) for each layer: with both,
-            what a head writes is measured, too.
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
+            measured, too.
 
     Returns:
         metric key -> (layer, head).
@@ -64,10 +69,15 @@ def head_table(
     >>> table["self_token"], "special_token" in table
     (tensor([[1.]]), False)
     """
-    check_pattern(pattern)
-    for name, per_key in (("ids", ids), ("is_special", is_special)):
-        if per_key is not None:
-            check_per_key(name, per_key, pattern)
+    pattern, _ = check_pattern(pattern)
+    if ids is not None:
+        ids = check_per_key("ids", ids, pattern)
+    if is_special is not None:
+        is_special = check_per_key("is_special", is_special, pattern)
+    compact = None
+    if z is not None and len(W_O):
+        z, W_O, _ = check_outputs(z, W_O)
+        compact = compact_outputs(z, W_O)
     n_query, n_key = pattern.shape[-2:]
     met: set[Need] = {"causal", "rows"}
     met |= {"self"} if n_query == n_key else set()
@@ -75,15 +85,14 @@ def head_table(
     met |= {"special"} if is_special is not None else set()
     met |= {"ids"} if ids is not None and len(set(ids.tolist())) < len(ids) else set()
     met |= {"period"} if period is not None else set()
-    met |= {"outputs", "compact"} if z is not None and W_O else set()
+    met |= {"outputs", "compact"} if compact is not None else set()
     given: dict[Need, dict[str, object]] = {
         "special": {"is_special": is_special},
         "ids": {"ids": ids},
         "causal": {"causal": causal},
         "period": {"period": period},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
-        # and all of what heads write of these
-        "compact": {"compact": compact_outputs(z, W_O) if z is not None and W_O else None},
+        "compact": {"compact": compact},  # and all of what heads write of these
     }
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
