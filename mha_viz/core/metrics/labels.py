@@ -14,8 +14,9 @@ class Label:
     """A name for a kind of head, and the rule that a head must meet to get it.
 
     Args:
-        key, title: its name in code and on screen.
-        metric: key of the metric that is looked at.
+        key: its name in code.
+        title: its name on screen.
+        metric: key of the metric that decides.
         threshold: what the score must reach, in the metric's unit or, where `relative`, as a
             multiple of the uniform baseline.
         at_least: the score must be no smaller; else no larger.
@@ -150,6 +151,9 @@ def head_labels(
     Args:
         scores: metric key -> (layer, head).
         baselines: metric key -> Baseline, from `baselines`.
+
+    Returns:
+        result[layer][head]: labels in the order of `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
     found: list[list[dict[str, EarnedLabel]]] = [[{} for _ in range(heads)] for _ in range(layers)]

@@ -1,6 +1,6 @@
 """The rows of the table for what the heads of one layer do together.
 
-What stands beside each number (both sides of a statement) is in `layers`: `coverage`, `capacity`,
+Both sides of each statement are in `layers`: `coverage`, `capacity`,
 `variance_statement`, `norm_statement`; each head's rank is `effective_rank`.
 """
 
@@ -8,13 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mha_viz.core.metrics.layers import (
-    capacity,
-    coverage,
-    head_rank,
-    norm_statement,
-    variance_statement,
-)
+from mha_viz.core.metrics import layers
 from mha_viz.core.metrics.metric import Metric
 
 
@@ -32,14 +26,13 @@ ROWS = (
     Metric(
         key="head_rank",
         title="Effective rank of a head",
-        unit="",
         limits=(0.0, None),
         direction="higher means heads that write in more directions",
         meaning="In how many directions a head writes on average, weak ones counting less.",
         formula=r"\frac{1}{n_h}\sum_i \mathrm{erank}(z_i W_{O,i}),\quad \mathrm{erank}(M) ="
         r" \exp\Big(-\sum_r p_r \ln p_r\Big),\ p_r = \frac{\sigma_r(M)}{\sum_s \sigma_s(M)}",
         source="Roy and Vetterli 2007",
-        function=head_rank,
+        function=layers.head_rank,
         of="layer",
         needs=frozenset({"outputs"}),
     ),
@@ -53,7 +46,7 @@ ROWS = (
         formula=r"\frac{\mathrm{erank}([z_1 W_{O,1}; \dots; z_{n_h} W_{O,n_h}])}"
         r"{\sum_i \mathrm{erank}(z_i W_{O,i})}",
         source="after Roy and Vetterli 2007",
-        function=_part(coverage, "ratio"),
+        function=_part(layers.coverage, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),
@@ -62,12 +55,12 @@ ROWS = (
         title="Capacity, heads one by one",
         unit="nats",
         limits=(0.0, None),
-        direction="higher means more is told about which token is looking",
+        direction="higher means the keys say more about which token is looking",
         meaning="The sum of the heads' information, what several of them tell counted each time.",
         formula=r"\sum_i C_i,\quad C_i = H\Big(\frac{1}{n}\sum_q A^i_q\Big)"
         r" - \frac{1}{n}\sum_q H(A^i_q)",
         source="Shannon 1948",
-        function=_part(capacity, "total"),
+        function=_part(layers.capacity, "total"),
         of="layer",
     ),
     Metric(
@@ -79,7 +72,7 @@ ROWS = (
         meaning="The largest information of one head: all heads together tell at least that.",
         formula=r"\max_i C_i",
         source="Shannon 1948",
-        function=_part(capacity, "best"),
+        function=_part(layers.capacity, "best"),
         of="layer",
     ),
     Metric(
@@ -91,7 +84,7 @@ ROWS = (
         meaning="What a place looked at tells about the token looking, if the head is not named.",
         formula=r"C\Big(\frac{1}{n_h}\sum_i A^i\Big)",
         source="Shannon 1948",
-        function=_part(capacity, "pooled"),
+        function=_part(layers.capacity, "pooled"),
         of="layer",
     ),
     Metric(
@@ -103,26 +96,24 @@ ROWS = (
         meaning="What all heads together can tell at most about which token is looking.",
         formula=r"\min\Big(\sum_i C_i,\ \ln n\Big)",
         source="Cover and Thomas 2006, chapter 2",
-        function=_part(capacity, "bound"),
+        function=_part(layers.capacity, "bound"),
         of="layer",
     ),
     Metric(
         key="variance_ratio",
         title="Variance of the sum over the sum of variances",
-        unit="",
         limits=(0.0, None),
         direction="higher means the heads' outputs change together; above 1 the statement fails",
         meaning="The statement Var(sum of heads) <= sum of Var(head), as a ratio on this text.",
         formula=r"\frac{\mathrm{Var}\big(\sum_i h_i\big)}{\sum_i \mathrm{Var}(h_i)}",
         source="a statement of textbooks, measured",
-        function=_part(variance_statement, "ratio"),
+        function=_part(layers.variance_statement, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),
     Metric(
         key="norm_ratio",
         title="Squared norm of the sum over d_model",
-        unit="",
         limits=(0.0, None),
         direction="higher means a larger output; 1 is what the statement says",
         meaning="The statement E||sum of heads||^2 = d_model, as a ratio on this text, without the"
@@ -130,7 +121,7 @@ ROWS = (
         formula=r"\frac{1}{d_{\mathrm{model}}}\,\frac{1}{n}\sum_q"
         r" \Big\lVert \sum_i h_i(q) \Big\rVert_2^2",
         source="a statement of textbooks, measured",
-        function=_part(norm_statement, "ratio"),
+        function=_part(layers.norm_statement, "ratio"),
         of="layer",
         needs=frozenset({"outputs"}),
     ),

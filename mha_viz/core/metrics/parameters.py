@@ -16,7 +16,6 @@ from mha_viz.core.checks import Array, Given, as_tensor, check_alike, shape_of
 from mha_viz.errors import ArgumentError, ShapeError
 
 Weights = Given[Sequence[Float[Array, "head d_model d_head"]]]  # one for each layer
-Matrix = Given[Float[Array, "d_model d_head"]]
 
 _ROUNDING = 16.0  # a product is zero below so many units of what its factors' norms allow
 
@@ -146,40 +145,6 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     overlap = subspace_overlap([product.nan_to_num() for product in columns])
     overlap = overlap * subspace_overlap([product.nan_to_num() for product in rows])
     return overlap.masked_fill(nothing[:, None] | nothing, torch.nan)
-
-
-def principal_angles(W_i: Matrix, W_j: Matrix) -> Float[Tensor, "angle"]:
-    """Angles between the subspaces that the columns of two matrices span, the smallest first.
-
-    Args:
-        W_i: (d_model, d_head), one head's weights.
-        W_j: (d_model, d_head), another's, which may be of another d_head.
-
-    Returns:
-        As many angles as the smaller rank of the two, in radians in [0, pi / 2]; none where a
-        matrix is all zero.
-
-    Raises:
-        ShapeError, DTypeError, ArgumentError: if they do not fit each other.
-
-    Source: Bjorck and Golub 1973; cosines alone would lose angles near 0, so sines are used, too.
-
-    >>> principal_angles(torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0], [1.0]]))
-    tensor([0.7854])
-    """
-    W_i, W_j = as_tensor("W_i", W_i), as_tensor("W_j", W_j)
-    check_alike({"W_i": W_i, "W_j": W_j})
-    if not W_i.ndim == W_j.ndim == 2 or W_i.shape[0] != W_j.shape[0] or 0 in W_i.shape + W_j.shape:
-        raise ShapeError(
-            "W_i and W_j must be (d_model, d_head) with one d_model and none empty, got "
-            f"{shape_of(W_i)} and {shape_of(W_j)}"
-        )
-    bases = [_basis(_wide(W)) for W in (W_i, W_j)]
-    larger, smaller = sorted((U[:, U.any(0)].double() for U in bases), key=lambda U: -U.shape[1])
-    inside = larger.mT @ smaller
-    cosines = torch.linalg.svdvals(inside)
-    sines = torch.linalg.svdvals(smaller - larger @ inside).flip(0)
-    return torch.atan2(sines, cosines).to(bases[0].dtype)
 
 
 def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:

@@ -1,17 +1,7 @@
 """The rows of the table for what is measured of one head's pattern."""
 
-from mha_viz.core.metrics.content import duplicate_token, separator_token, special_token
-from mha_viz.core.metrics.focus import confidence, keys_for_mass
+from mha_viz.core.metrics import content, focus, position, spread
 from mha_viz.core.metrics.metric import Metric
-from mha_viz.core.metrics.position import (
-    distance,
-    first_token,
-    induction,
-    next_token,
-    previous_token,
-    self_token,
-)
-from mha_viz.core.metrics.spread import entropy, mutual_information, normalized_entropy
 
 ROWS = (
     Metric(
@@ -23,7 +13,7 @@ ROWS = (
         meaning="How undecided the head is about where to look, averaged over the text.",
         formula=r"\frac{1}{n}\sum_q \Big(-\sum_k A_{qk} \ln A_{qk}\Big)",
         source="Clark et al. 2019, section 3.3",
-        function=entropy,
+        function=spread.entropy,
         needs=frozenset({"rows"}),
     ),
     Metric(
@@ -35,7 +25,7 @@ ROWS = (
         meaning="Entropy as a share of the most it could be with the tokens each row may see.",
         formula=r"\frac{1}{n}\sum_q \frac{-\sum_k A_{qk} \ln A_{qk}}{\ln m_q}",
         source="Shannon 1948, section 7",
-        function=normalized_entropy,
+        function=spread.normalized_entropy,
         needs=frozenset({"causal", "rows"}),
     ),
     Metric(
@@ -47,7 +37,7 @@ ROWS = (
         meaning="How much the place looked at tells about which token is looking.",
         formula=r"H\Big(\frac{1}{n}\sum_q A_q\Big) - \frac{1}{n}\sum_q H(A_q)",
         source="Shannon 1948; Lin 1991",
-        function=mutual_information,
+        function=spread.mutual_information,
         needs=frozenset({"rows"}),
     ),
     Metric(
@@ -59,7 +49,7 @@ ROWS = (
         meaning="The largest attention weight of a row, averaged over the text.",
         formula=r"\frac{1}{n}\sum_q \max_k A_{qk}",
         source="Voita et al. 2019",
-        function=confidence,
+        function=focus.confidence,
     ),
     Metric(
         key="keys_for_mass",
@@ -70,7 +60,7 @@ ROWS = (
         meaning="How many tokens it takes, heaviest first, to hold 90 % of a row's weight.",
         formula=r"\frac{1}{n}\sum_q \min\Big\{|S| : \sum_{k \in S} A_{qk} \ge 0.9\Big\}",
         source="Holtzman et al. 2020 (nucleus)",
-        function=keys_for_mass,
+        function=focus.keys_for_mass,
     ),
     Metric(
         key="distance",
@@ -81,7 +71,7 @@ ROWS = (
         meaning="How many tokens away the head looks, forwards or backwards, on average.",
         formula=r"\frac{1}{n}\sum_q \sum_k A_{qk}\,|q-k|",
         source="Vig and Belinkov 2019",
-        function=distance,
+        function=position.distance,
         needs=frozenset({"self"}),
     ),
     Metric(
@@ -93,7 +83,7 @@ ROWS = (
         meaning="The weight a token gives to the one just before it.",
         formula=r"\frac{1}{n-1}\sum_{q \ge 1} A_{q,q-1}",
         source="Clark et al. 2019, section 3.1",
-        function=previous_token,
+        function=position.previous_token,
         needs=frozenset({"neighbours"}),
     ),
     Metric(
@@ -105,7 +95,7 @@ ROWS = (
         meaning="The weight a token gives to the one just after it; 0 where the future is hidden.",
         formula=r"\frac{1}{n-1}\sum_{q \le n-2} A_{q,q+1}",
         source="Clark et al. 2019, section 3.1",
-        function=next_token,
+        function=position.next_token,
         needs=frozenset({"neighbours"}),
     ),
     Metric(
@@ -117,7 +107,7 @@ ROWS = (
         meaning="The weight a token gives to itself.",
         formula=r"\frac{1}{n}\sum_q A_{qq}",
         source="Clark et al. 2019, section 3.1",
-        function=self_token,
+        function=position.self_token,
         needs=frozenset({"self"}),
     ),
     Metric(
@@ -129,7 +119,7 @@ ROWS = (
         meaning="The weight given to the first token, where many heads rest when idle.",
         formula=r"\frac{1}{n}\sum_q A_{q0}",
         source="Vig and Belinkov 2019; Xiao et al. 2024",
-        function=first_token,
+        function=position.first_token,
     ),
     Metric(
         key="special_token",
@@ -140,7 +130,7 @@ ROWS = (
         meaning="The weight given to markers such as [CLS] and [SEP].",
         formula=r"\frac{1}{n}\sum_q \sum_{k\ \mathrm{special}} A_{qk}",
         source="Clark et al. 2019, section 3.2",
-        function=special_token,
+        function=content.special_token,
         needs=frozenset({"special"}),
     ),
     Metric(
@@ -152,7 +142,7 @@ ROWS = (
         meaning="The weight given to special tokens after the first, such as [SEP].",
         formula=r"\frac{1}{n}\sum_q \sum_{k \ge 1\ \mathrm{special}} A_{qk}",
         source="Clark et al. 2019, section 3.2",
-        function=separator_token,
+        function=content.separator_token,
         needs=frozenset({"special"}),
     ),
     Metric(
@@ -164,7 +154,7 @@ ROWS = (
         meaning="The weight a repeated token gives to its other occurrences that it may see.",
         formula=r"\frac{1}{|R|}\sum_{q \in R}\ \sum_{k \ne q,\ t_k = t_q} A_{qk}",
         source="Wang et al. 2022",
-        function=duplicate_token,
+        function=content.duplicate_token,
         needs=frozenset({"self", "ids", "causal"}),
     ),
     Metric(
@@ -176,7 +166,7 @@ ROWS = (
         meaning="On a random text said twice: the weight a token gives to what followed it before.",
         formula=r"\frac{1}{p}\sum_{q=p}^{2p-1} A_{q,\,q-p+1}",
         source="Olsson et al. 2022",
-        function=induction,
+        function=position.induction,
         needs=frozenset({"self", "period"}),
     ),
 )
