@@ -47,7 +47,7 @@ class AttentionWeights:
         W_Q: (n_heads, d_model, d_head); W_K: (n_kv_heads, d_model, d_head);
         W_V: (n_kv_heads, d_model, d_value); W_O: (n_heads, d_value, d_model). In cross-attention
             W_K and W_V may read tokens of another width than d_model.
-        b_Q, b_K, b_V: (heads, width) as their weight has them; b_O: (d_model,).
+        b_Q, b_K, b_V: (heads, width), the same as in their weight; b_O: (d_model,).
         scale: factor on Q K^T; None means 1 / sqrt(d_head).
 
     Raises:

@@ -36,7 +36,12 @@ class Baseline:
 def uniform_pattern(
     n_query: int, n_key: int, *, causal: bool = False
 ) -> Float[Tensor, "1 1 query key"]:
-    """Attention that gives each key a row may see the same weight: A = 1 / m_q.
+    """Attention that gives the same weight to each key that a row may see: A = 1 / m_q.
+
+    Args:
+        n_query: queries, at least 1.
+        n_key: keys, at least 1.
+        causal: query q sees keys 0 to q only.
 
     >>> uniform_pattern(2, 2, causal=True)[0, 0]
     tensor([[1.0000, 0.0000],
@@ -49,6 +54,11 @@ def uniform_pattern(
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
     """Attention to the token `offset` places on, or to the nearest that exists.
+
+    Args:
+        n_query: queries, at least 1.
+        n_key: keys, at least 1.
+        offset: tokens; negative ones lead back.
 
     Raises:
         ArgumentError: an empty axis.
@@ -84,7 +94,7 @@ def baselines(
             merged; all are still heads of tokens, seen as the pattern is: after merging.
         value: (layer, head, key, d_value), what is read from each key.
         W_O: each layer's output weights (head, d_value, d_model): with both, metrics of a head's
-            output have a uniform and a fixed-offset baseline, too.
+            output have a uniform and a fixed-offset baseline as well.
         random: metric -> (layer, head) of the same architecture with random weights on this text.
 
     Returns:

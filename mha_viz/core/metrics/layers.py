@@ -113,8 +113,8 @@ def capacity(pattern: Pattern) -> Capacity:
     Returns:
         total: (layer,), nats, sum_i C_i with C_i the head's `mutual_information`.
         best: (layer,), nats, max_i C_i: all keys tell no less than one of them.
-        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if it
-            is not said whose it is. At most the mean of C_i, hence at most `best`.
+        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if
+            the head is not named. At most the mean of C_i, hence at most `best`.
         bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
             so they tell no more than one by one; and no more than which query it was.
 

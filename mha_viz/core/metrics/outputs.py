@@ -28,7 +28,7 @@ def norm_of_mean_output(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in units of the residual stream.
@@ -54,7 +54,7 @@ def output_norm(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
@@ -80,7 +80,7 @@ def output_share(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
@@ -109,7 +109,7 @@ def variance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and

@@ -40,7 +40,7 @@ def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "lay
 
     Args:
         pattern: (layer, head, query, key).
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head), nats in [0, ln key].
@@ -69,7 +69,7 @@ def normalized_entropy(
         pattern: (layer, head, query, key).
         causal: query q may see keys 0 to q only.
         allowed: bool (query, key), True = may attend; takes the place of `causal`.
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
@@ -110,7 +110,7 @@ def mutual_information(
 
     Args:
         pattern: (layer, head, query, key).
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
