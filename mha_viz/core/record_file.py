@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import astuple
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def describe(record: Any) -> dict[str, Any]:
         "scale": list(record.scale),
         "notes": list(record.notes),
         "shape": list(record.pattern.shape),
-        **{axis: [_to_list(token) for token in tokens] for axis, tokens in axes.items()},
+        **{axis: [list(astuple(token)) for token in tokens] for axis, tokens in axes.items()},
     }
 
 
@@ -126,19 +127,6 @@ def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:
     if foreign := set(raw) - {*fields, "shape"}:
         raise ValueError(f"its header tells what no record has: {', '.join(sorted(foreign)):.80}")
     return fields
-
-
-def _to_list(token: Token) -> list[Any]:
-    return [
-        token.text,
-        token.id,
-        token.start,
-        token.end,
-        token.word,
-        token.is_special,
-        token.segment,
-        token.parts,
-    ]
 
 
 def _from_list(raw: list[Any]) -> Token:

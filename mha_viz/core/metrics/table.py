@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given
+from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics import (
     flow_rows,
     layer_rows,
@@ -70,34 +70,27 @@ def head_table(
     (tensor([[1.]]), False)
     """
     pattern, _ = check_pattern(pattern)
-    if ids is not None:
-        ids = check_per_key("ids", ids, pattern)
+    n_query, n_key = pattern.shape[-2:]
+    # what is there, and what a metric that needs it is called with
+    given: dict[Need, dict[str, object]] = {
+        "causal": {"causal": causal},
+        "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
+    }
+    if n_query == n_key:
+        given |= {"self": {}, "neighbours": {}} if n_key > 1 else {"self": {}}
     if is_special is not None:
-        is_special = check_per_key("is_special", is_special, pattern)
-    compact = None
+        given["special"] = {"is_special": check_per_key("is_special", is_special, pattern)}
+    if ids is not None and len(check_per_key("ids", ids, pattern).unique()) < n_key:
+        given["ids"] = {"ids": as_tensor("ids", ids)}
+    if period is not None:
+        given["period"] = {"period": period}
     if z is not None and len(W_O):
         z, W_O, _ = check_outputs(z, W_O)
-        compact = compact_outputs(z, W_O)
-    n_query, n_key = pattern.shape[-2:]
-    met: set[Need] = {"causal", "rows"}
-    met |= {"self"} if n_query == n_key else set()
-    met |= {"neighbours"} if n_query == n_key > 1 else set()
-    met |= {"special"} if is_special is not None else set()
-    met |= {"ids"} if ids is not None and len(set(ids.tolist())) < len(ids) else set()
-    met |= {"period"} if period is not None else set()
-    met |= {"outputs", "compact"} if compact is not None else set()
-    given: dict[Need, dict[str, object]] = {
-        "special": {"is_special": is_special},
-        "ids": {"ids": ids},
-        "causal": {"causal": causal},
-        "period": {"period": period},
-        "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
-        "compact": {"compact": compact},  # and all of what heads write of these
-    }
+        given |= {"outputs": {}, "compact": {"compact": compact_outputs(z, W_O)}}
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
-        if metric.of == "head" and metric.needs <= met:
-            extra = {k: v for need in metric.needs for k, v in given.get(need, {}).items()}
+        if metric.of == "head" and metric.needs <= given.keys():
+            extra = {k: v for need in metric.needs for k, v in given[need].items()}
             subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
             table[metric.key] = metric.function(*subject, **extra)
     idle = table["confidence"] == 0
