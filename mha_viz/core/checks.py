@@ -1,4 +1,4 @@
-"""What can be wrong with the inputs of attention and of metrics, said in our words."""
+"""Checks of the inputs of attention and of metrics, whose errors are written for people."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar

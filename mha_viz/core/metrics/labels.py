@@ -186,7 +186,7 @@ def _to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | Non
     known = {"uniform attention": uniform, "best random head": baseline.random_high}
     sure = {name: value for name, value in known.items() if value is not None}
     if not sure:
-        # Induction has no uniform value without a text said twice: only a random model can say.
+        # Without a repeated text, induction has no uniform baseline: only a random model gives one.
         return ("no baseline", 0.0, label.threshold) if label.key == "induction" else None
     name = max(sure, key=sure.__getitem__)
     return name, sure[name], label.threshold

@@ -101,7 +101,7 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
 
 
 def capacity(pattern: Pattern) -> Capacity:
-    """What the keys that a layer's heads look at tell about the query, as far as it can be said.
+    """Bounds on what the keys that a layer's heads look at tell about the query.
 
     Let a query be drawn uniformly and every head look at one key, drawn from its row. The
     information of all these keys together, I(q; k_1 ... k_H), takes key^H sums; but it lies

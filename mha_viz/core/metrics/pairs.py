@@ -1,9 +1,9 @@
-"""How alike two heads are in what they did on one text: every head beside every other.
+"""How alike two heads are in what they did on one text, for all pairs of heads.
 
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
-Distances are 0 on the diagonal, likenesses 1. What a row of a pattern lacks to 1 (all of it, for
-a query that may see nothing) counts as weight on one more key, "nowhere": two rows of zeros are
-alike, a row of zeros and a full one have nothing in common.
+Distances are 0 on the diagonal, likenesses 1. If a row of a pattern sums to less than 1 (to 0, for
+a query that may see nothing), the rest counts as weight on one more key, "nowhere": two rows of
+zeros are alike, a row of zeros and a full one have nothing in common.
 """
 
 from collections.abc import Iterable
@@ -245,7 +245,7 @@ def _flat(rows: Tensor) -> Tensor:
 
 
 def _nowhere(pattern: Tensor) -> Tensor:
-    """What each row lacks to 1, (layer * head, query); nothing, where that may be rounding."""
+    """1 less each row's sum, (layer * head, query); 0 where that may be rounding."""
     lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
     return torch.where(lacking > ROUNDING, lacking, 0.0)
 

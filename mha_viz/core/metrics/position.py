@@ -122,7 +122,7 @@ def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
-    """On a random text said twice: mean mass from a token to what followed it the first time.
+    """On a random text repeated twice: mean mass from a token to what followed it the first time.
 
     Mean over the second copy's positions q of A[q, q - period + 1].
 

@@ -53,7 +53,7 @@ def head_table(
         ids: integers (key,), token ids.
         is_special: bool (key,).
         causal: whether the future was hidden.
-        period: tokens in one copy, if the text is one said twice from its first token on.
+        period: tokens in one copy, if the text is two copies of a sequence, one after the other.
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
             measured, too.
