@@ -177,7 +177,7 @@ def render() -> str:
 
 
 def _row(metric: Metric) -> str:
-    low, high = metric.range
+    low, high = metric.limits
     span = f"from {low:g}" if high is None else f"{low:g} to {high:g}"
     # Rounded twice: a last bit that differs between machines must not turn 0.9375 into 0.937.
     values = [

@@ -25,7 +25,8 @@ def align(
     insertions and deletions as late as it can.
 
     Args:
-        tokens_a, tokens_b: any text.
+        tokens_a: any text.
+        tokens_b: any text.
         ignore_case: "The" and "the" are the same token.
 
     Returns:
@@ -58,8 +59,13 @@ def equal_places(
     """The pairs of an alignment that are the same token: not those where one replaces another.
 
     Args:
-        tokens_a, tokens_b, ignore_case: as given to `align`.
+        tokens_a: as given to `align`.
+        tokens_b: as given to `align`.
         pairs: what it returned.
+        ignore_case: as given to `align`.
+
+    Returns:
+        Pairs of places (in A, in B), in order.
 
     >>> equal_places("abc", "axc", align("abc", "axc"))
     [(0, 0), (2, 2)]
@@ -105,7 +111,7 @@ def aligned(
 
     Args:
         matrix: (query, key), weights or any other numbers.
-        index: places of one text, as one side of `align` has them.
+        index: places of one text, such as one side of what `align` returns.
         key_index: the same for the columns, where keys are another text than queries.
 
     Returns:
@@ -146,10 +152,11 @@ def pattern_change(
     with its whole weight, and a key that replaces another is compared with that one.
 
     Args:
-        pattern_a, pattern_b: self-attention of as many layers and heads.
+        pattern_a: (layer, head, query, key) of self-attention on the first text.
+        pattern_b: of as many layers and heads, on the second text.
         pairs: the alignment of their tokens.
-        rows: the pairs that are averaged over, such as `equal_places`; None is all that are a
-            place in both texts, also where one token replaces another.
+        rows: the pairs that are averaged over, such as `equal_places`; None means all pairs with a
+            place in both texts, even where one token replaces another.
 
     Returns:
         (layer, head), probability in [0, 1]; NaN where there are no such rows.

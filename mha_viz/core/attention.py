@@ -7,21 +7,26 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, Number, check_numbers, check_out, check_tensors
+from mha_viz.core.checks import Given, Number, check_numbers, check_out, check_tensors
+
+# bool (True = may attend) or floats that are added to the scores
+Mask = Given[
+    Bool[Tensor, "*#batch #n_heads #query #key"] | Float[Tensor, "*#batch #n_heads #query #key"]
+]
 
 
 def attention(
-    query: Anything,
-    key: Anything,
-    value: Anything,
-    mask: Anything | None = None,
+    query: Given[Float[Tensor, "*batch n_heads query d_head"]],
+    key: Given[Float[Tensor, "*batch n_kv_heads key d_head"]],
+    value: Given[Float[Tensor, "*batch n_kv_heads key d_value"]],
+    mask: Mask | None = None,
     causal: bool = False,
     scale: Number | None = None,
     softcap: Number | None = None,
     dropout: Number = 0.0,
     need_pattern: bool = True,
-    gates: Anything | None = None,
-    out: Anything | None = None,
+    gates: Given[Float[Tensor, "*#batch #n_heads"]] | None = None,
+    out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
 ) -> tuple[
     Float[Tensor, "*batch n_heads query d_value"],
     Float[Tensor, "*batch n_heads query key"] | None,
@@ -91,11 +96,11 @@ def scores(
     query: Float[Tensor, "*batch n_heads query d_head"],
     key: Float[Tensor, "*batch n_kv_heads key d_head"],
     *,
-    mask: Anything | None = None,
+    mask: Mask | None = None,
     causal: bool = False,
     scale: Number | None = None,
     softcap: Number | None = None,
-    out: Anything | None = None,
+    out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
 ) -> Float[Tensor, "*batch n_heads query key"]:
     """How well each query fits each key: scale * Q K^T, then softcap, then the mask added.
 

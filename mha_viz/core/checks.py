@@ -1,24 +1,71 @@
-"""What can be wrong with the inputs of attention, said in our words."""
+"""Checks of the inputs of attention and of metrics, whose errors are written for people."""
 
 import math
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Shaped
+from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 Number = float | int
-Anything = Shaped[Tensor, "..."]  # a tensor whose shape and dtype we check ourselves, in our words
+Array = Tensor | NDArray[Any]
+Anything = Shaped[Tensor, "..."]  # a tensor of any shape and kind; `Given` says which is meant
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    Given = Annotated[T, "checked by hand"]
+else:
+
+    class Given:
+        """`Given[Float[Tensor, "query key"]]`: an argument that the function checks by itself.
+
+        The shape is for the reader. Under test every annotation is checked at each call; this one
+        lets anything pass, so that people get our error and not the type checker's.
+        """
+
+        def __class_getitem__(cls, asked: Any) -> Any:
+            """At runtime: any object, with what was asked for as its description."""
+            return Annotated[object, asked]
 
 
-def shape_of(tensor: Tensor) -> tuple[int, ...]:
+def as_tensor(name: str, given: Any) -> Tensor:
+    """A tensor as it is; an array, or a list of tensors or arrays of one shape, as a tensor.
+
+    Args:
+        name: what the caller calls it, for the error.
+        given: numbers of any kind and shape. An array's memory is shared where that can be.
+
+    Raises:
+        DTypeError: something else, or arrays that do not fit each other.
+
+    >>> as_tensor("pattern", [np.zeros((2, 3)), np.ones((2, 3))]).shape
+    torch.Size([2, 2, 3])
+    """
+    if isinstance(given, Tensor):
+        return given
+    try:
+        if isinstance(given, list | tuple):
+            return torch.stack([as_tensor(name, part) for part in given])
+        # torch takes no array that may not be written to, or that runs backwards
+        return torch.from_numpy(np.require(given, requirements=["C", "W"]))
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = getattr(given, "dtype", type(given).__name__)
+        raise DTypeError(f"{name} must be a tensor or an array of numbers, got {kind}") from error
+
+
+def shape_of(tensor: Array) -> tuple[int, ...]:
+    """The shape as a plain tuple, to compare and to print."""
     return tuple(tensor.shape)
 
 
 def check_tensors(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gates: Tensor | None
 ) -> None:
+    """Refuse inputs of `attention` that do not fit each other; arguments as there."""
     tensors = {"query": query, "key": key, "value": value}
     check_alike(tensors)
     for name, tensor in tensors.items():
@@ -76,11 +123,13 @@ def check_alike(tensors: dict[str, Tensor]) -> None:
 
 
 def check_groups(n_heads: int, n_kv_heads: int) -> None:
+    """Refuse numbers of query heads and key heads of which the second does not divide the first."""
     if n_heads < 1 or n_kv_heads < 1 or n_heads % n_kv_heads:
         raise ShapeError(f"n_kv_heads must divide n_heads, got {n_kv_heads} and {n_heads}")
 
 
 def check_numbers(scale: Number | None, softcap: Number | None, dropout: Number) -> None:
+    """Refuse numbers that attention cannot be computed with; arguments as in `attention`."""
     if scale is not None and not math.isfinite(scale):
         raise ArgumentError(f"scale must be finite, got {scale}")
     if softcap is not None and not (softcap > 0 and math.isfinite(softcap)):

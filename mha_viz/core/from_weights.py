@@ -40,7 +40,8 @@ def record(
         key_tokens: of the key axis, where that is another text (cross attention).
         special: which of the strings are no typed text but the tokenizer's own
             (`tokenizer.all_special_tokens`).
-        model, text: where the weights come from, for captions.
+        model: name of the model that the weights come from, for captions.
+        text: the text that they come from, for captions.
         part: "self", "encoder", "decoder" or "cross"; if not given, "cross" where there are
             `key_tokens`, and else "self".
         causal: whether the future was hidden; if not given, whether every weight on it is 0.

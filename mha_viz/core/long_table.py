@@ -16,7 +16,13 @@ def long_table(
     query_labels: Sequence[str],
     key_labels: Sequence[str],
 ) -> pd.DataFrame:
-    """A row for each weight: see `AttentionRecord.to_frame`."""
+    """A row for each weight: see `AttentionRecord.to_frame`.
+
+    Args:
+        pattern: (layer, head, query, key).
+        query_labels: a text for each query.
+        key_labels: a text for each key.
+    """
     small = np.int16 if max(pattern.shape) < 2**15 else np.int32
     axes = np.indices(tuple(pattern.shape), dtype=small)
     layer, head, query, key = (axis.ravel() for axis in axes)

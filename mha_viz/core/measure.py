@@ -15,11 +15,9 @@ from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 
 PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
-    "hellinger": "pattern",
-    "jensen_shannon": "pattern",
-    "correlation": "z",
-    "redundancy": "z",
-    "cka": "z",
+    key: "z" if "outputs" in metric.needs else "pattern"
+    for key, metric in METRICS.items()
+    if metric.of == "pair"
 }
 _ROUNDING = 1e-6  # of a likeness in float32
 LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances
@@ -28,8 +26,8 @@ LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are
 def measure(record: AttentionRecord) -> dict[str, Tensor]:
     """Every metric of a head that has a meaning for this record.
 
-    A record with merged words or removed tokens is measured as it stands: its weights, on its own
-    axes. What is made of heads' outputs does not change by leaving keys out.
+    A record with merged words or removed tokens is measured as it is: its own weights, on its own
+    axes. Leaving keys out does not change what is computed from the heads' outputs.
 
     Args:
         record: any record; without z and W_O what heads write is left out.
@@ -48,8 +46,11 @@ def text_baselines(
     """What uniform attention, a fixed offset and (where given) random weights score on this text.
 
     Args:
-        record: the text; with `value` kept, outputs have baselines, too.
-        random: what `measure` gave for a record of the same text from random weights.
+        record: a record of the text; if it kept `value`, outputs have baselines as well.
+        random: what `measure` returns for the same text in a model with random weights.
+
+    Returns:
+        metric key -> Baseline.
     """
     parts = (_parts(record.tokens), _parts(record.key_tokens)) if record.merged else None
     found = baselines(
@@ -94,8 +95,12 @@ def head_similarity(
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
     """`head_similarity` as a distance: a likeness s becomes 1 - |s|, so that 0 is the same.
 
-    A head whose output is another's turned round (correlation -1) is its twin, too. A likeness
-    that misses 1 by no more than rounding is 1: no order of heads is made of that.
+    A head whose output is the negative of another's (correlation -1) is its twin as well. A
+    likeness that misses 1 by no more than rounding counts as 1: rounding must not order heads.
+
+    Args:
+        record: as for `head_similarity`.
+        measure: as for `head_similarity`.
     """
     matrix = head_similarity(record, measure)
     if measure not in LIKENESS:

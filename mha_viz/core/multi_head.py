@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.core.attention import attention, scores, softmax, z
+from mha_viz.core.attention import Mask, attention, scores, softmax, z
 from mha_viz.core.checks import (
-    Anything,
+    Given,
     Number,
     check_alike,
     check_groups,
@@ -47,7 +47,7 @@ class AttentionWeights:
         W_Q: (n_heads, d_model, d_head); W_K: (n_kv_heads, d_model, d_head);
         W_V: (n_kv_heads, d_model, d_value); W_O: (n_heads, d_value, d_model). In cross-attention
             W_K and W_V may read tokens of another width than d_model.
-        b_Q, b_K, b_V: (heads, width) as their weight has them; b_O: (d_model,).
+        b_Q, b_K, b_V: (heads, width), the same as in their weight; b_O: (d_model,).
         scale: factor on Q K^T; None means 1 / sqrt(d_head).
 
     Raises:
@@ -58,14 +58,14 @@ class AttentionWeights:
     torch.Size([2, 3, 4])
     """
 
-    W_Q: Anything
-    W_K: Anything
-    W_V: Anything
-    W_O: Anything
-    b_Q: Anything | None = None
-    b_K: Anything | None = None
-    b_V: Anything | None = None
-    b_O: Anything | None = None
+    W_Q: Given[Float[Tensor, "n_heads d_model d_head"]]
+    W_K: Given[Float[Tensor, "n_kv_heads d_key_in d_head"]]
+    W_V: Given[Float[Tensor, "n_kv_heads d_value_in d_value"]]
+    W_O: Given[Float[Tensor, "n_heads d_value d_model"]]
+    b_Q: Given[Float[Tensor, "n_heads d_head"]] | None = None
+    b_K: Given[Float[Tensor, "n_kv_heads d_head"]] | None = None
+    b_V: Given[Float[Tensor, "n_kv_heads d_value"]] | None = None
+    b_O: Given[Float[Tensor, "d_model"]] | None = None
     scale: Number | None = None
 
     def __repr__(self) -> str:
@@ -100,7 +100,9 @@ class AttentionWeights:
 class HasAttentionWeights(Protocol):
     """A loaded model that can hand out one layer's parameters."""
 
-    def attention_weights(self, layer: int) -> AttentionWeights: ...
+    def attention_weights(self, layer: int) -> AttentionWeights:
+        """The parameters of one layer, counted from 0."""
+        ...
 
 
 class MultiHeadAttention(nn.Module):
@@ -183,16 +185,17 @@ class MultiHeadAttention(nn.Module):
         self.register_parameter(f"b_{letter}", zeros if bias else None)
 
     def extra_repr(self) -> str:
+        """The sizes, for the module's repr."""
         heads = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
         return f"d_model={self.d_model}, {heads}, d_head={self.d_head}"
 
     def forward(
         self,
-        query: Anything,
-        key: Anything | None = None,
-        value: Anything | None = None,
+        query: Given[Float[Tensor, "*batch query d_model"]],
+        key: Given[Float[Tensor, "*batch key d_key_in"]] | None = None,
+        value: Given[Float[Tensor, "*batch key d_value_in"]] | None = None,
         *,
-        mask: Anything | None = None,
+        mask: Mask | None = None,
         causal: bool = False,
         need_pattern: bool = True,
     ) -> AttentionOutput:
@@ -202,7 +205,9 @@ class MultiHeadAttention(nn.Module):
             query: (*batch, query, d_model).
             key: (*batch, key, d_key_in); the query tokens (self-attention) if not given.
             value: (*batch, key, d_value_in); the key tokens if not given.
-            mask, causal, need_pattern: as in `attention`.
+            mask: as in `attention`, broadcastable to (*batch, n_heads, query, key).
+            causal: query i sees keys j <= i only.
+            need_pattern: False takes torch's fused kernel; pattern and scores are None then.
 
         Returns:
             output (*batch, query, d_model), pattern and scores (*batch, n_heads, query, key) or

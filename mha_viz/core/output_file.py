@@ -6,15 +6,18 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from mha_viz.errors import WriteError
 
 _MAX_LINKS = 40  # as many as Linux follows
 
 
-def write_file(path: str | Path, content: bytes, *, parents: bool = False) -> None:
+def write_file(
+    path: str | Path, content: bytes | Iterable[memoryview], *, parents: bool = False
+) -> None:
     """Write bytes under a name, without a moment in which the name stands for half of them.
 
     They go into a new file beside the old one, which then takes its place and its permissions; a
@@ -24,7 +27,10 @@ def write_file(path: str | Path, content: bytes, *, parents: bool = False) -> No
     link) or another owner.
 
     Args:
-        path: the name; parents: make the folders that it lies in.
+        path: the name.
+        content: bytes, or parts of them that are written one after another, so that what is large
+            need not be copied into one piece.
+        parents: make the folders that the file lies in.
 
     Raises:
         WriteError: a folder, a disk (block device), a full disk, a place that may not be written.
@@ -33,15 +39,16 @@ def write_file(path: str | Path, content: bytes, *, parents: bool = False) -> No
     if not str(path):
         raise WriteError("Expected the name of a file to write, got an empty one.")
     path = Path(path)
+    parts = [memoryview(content)] if isinstance(content, bytes) else list(content)
     try:
         if parents and not path.parent.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _stream(path)
         if descriptor is not None:
             with open(descriptor, "wb", closefd=False) as file:
-                file.write(content)
+                file.writelines(parts)
             return
-        _write_place(Path(os.path.realpath(path)), content)
+        _write_place(Path(os.path.realpath(path)), parts)
     except (OSError, ValueError) as error:  # ValueError: a name with NUL or half a character in it
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise WriteError(
@@ -66,24 +73,24 @@ def _stream(path: Path) -> int | None:
     return None
 
 
-def _write_place(target: Path, content: bytes) -> None:
+def _write_place(target: Path, parts: list[memoryview]) -> None:
     """Write to what is there: nothing yet, a regular file, or something to write into."""
     try:
         old = target.stat()
     except FileNotFoundError:
-        _write_regular(target, content, None)
+        _write_regular(target, parts, None)
         return
     if stat.S_ISREG(old.st_mode):
-        _write_regular(target, content, old)
+        _write_regular(target, parts, old)
     elif stat.S_ISDIR(old.st_mode) or stat.S_ISBLK(old.st_mode):
         kind = "folder" if stat.S_ISDIR(old.st_mode) else "disk"
         raise OSError(errno.EISDIR, f"it is a {kind}, and a file is expected")
     else:
         with open(os.open(target, os.O_WRONLY | os.O_NOCTTY), "wb") as file:
-            file.write(content)
+            file.writelines(parts)
 
 
-def _write_regular(target: Path, content: bytes, old: os.stat_result | None) -> None:
+def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | None) -> None:
     """A new file in the old one's place; or, where others hold the old one, its content anew."""
     if old is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a rename would not ask
@@ -93,10 +100,10 @@ def _write_regular(target: Path, content: bytes, old: os.stat_result | None) -> 
         with file:
             if old is not None:
                 if _is_held_by_others(old, os.fstat(file.fileno())):
-                    _overwrite(target, content)
+                    _overwrite(target, parts)
                     return
                 draft.chmod(stat.S_IMODE(old.st_mode))
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
@@ -109,25 +116,30 @@ def _is_held_by_others(old: os.stat_result, new: os.stat_result) -> bool:
     return old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid)
 
 
-def _overwrite(target: Path, content: bytes) -> None:
+def _overwrite(target: Path, parts: list[memoryview]) -> None:
     """New content in the same file.
 
     What makes it longer is written first: a disk is found full while the old bytes still stand.
     """
+    length = sum(map(len, parts))
     with target.open("r+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         try:
-            _write_all(file, memoryview(content)[size:])
-            os.fsync(file.fileno())
+            _write_between(file, parts, size, length)
         except BaseException:
             file.truncate(size)
             raise
         file.seek(0)
-        _write_all(file, memoryview(content)[:size])
-        file.truncate(len(content))
+        _write_between(file, parts, 0, size)
+        file.truncate(length)
         os.fsync(file.fileno())
 
 
-def _write_all(file: BinaryIO, content: memoryview) -> None:
-    while content:
-        content = content[file.write(content) :]
+def _write_between(file: FileIO, parts: list[memoryview], begin: int, end: int) -> None:
+    """Those bytes of all parts that lie from one place to another, written to the disk itself."""
+    for part in parts:
+        rest = part[max(begin, 0) : max(end, 0)]
+        begin, end = begin - len(part), end - len(part)
+        while rest:
+            rest = rest[file.write(rest) :]
+    os.fsync(file.fileno())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core import display, record_file
+from mha_viz.core import display, record_file, views
 from mha_viz.core.record_checks import Place, check_place, check_record, check_tokens
-from mha_viz.core.removal import what_is_left
 from mha_viz.core.token import Token as Token
-from mha_viz.core.token import merge
 from mha_viz.errors import ArgumentError, NotKeptError
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ class AttentionRecord:
         merged: sub-words were merged to words.
         removed: float32 (layer, head, query), the share of each row's mass that `without_special`
             or `without_first` took away; None where nothing was removed.
-        notes: what the user should be told (a truncated text, weights newly initialised).
+        notes: what the user needs to know (a truncated text, weights newly initialised).
 
     Raises:
         RecordError: shapes that do not fit each other, numbers that are not weights.
@@ -81,10 +79,12 @@ class AttentionRecord:
 
     @property
     def n_layers(self) -> int:
+        """Layers of attention."""
         return self.pattern.shape[0]
 
     @property
     def n_heads(self) -> int:
+        """Query heads in each layer."""
         return self.pattern.shape[1]
 
     @property
@@ -94,10 +94,12 @@ class AttentionRecord:
 
     @property
     def labels(self) -> tuple[str, ...]:
+        """The text of each token of the query axis."""
         return tuple(token.text for token in self.tokens)
 
     @property
     def key_labels(self) -> tuple[str, ...]:
+        """The text of each token of the key axis."""
         return tuple(token.text for token in self.key_tokens)
 
     @property
@@ -106,7 +108,14 @@ class AttentionRecord:
         return None if self.removed is None else self.removed.mean(-1)
 
     def kept(self, name: str) -> Tensor:
-        """The tensor of that name, or `NotKeptError` with what to do about it."""
+        """A tensor that not every record holds.
+
+        Args:
+            name: "z", "query", "key" or "value".
+
+        Raises:
+            NotKeptError: this record does not hold it; the message says what to do.
+        """
         tensor: Tensor | None = getattr(self, name)
         if tensor is None:
             raise NotKeptError(
@@ -123,7 +132,7 @@ class AttentionRecord:
         Summed over heads, plus b_O, it is the layer's attention output. Computed when asked.
 
         Raises:
-            NotKeptError: z or the output weights are not at hand (a record read from a file).
+            NotKeptError: z or the output weights are missing (a record read from a file).
         """
         z = self.kept("z")
         if not self.W_O:
@@ -138,30 +147,50 @@ class AttentionRecord:
     # -- one head, two heads, all of them ------------------------------------------------------
 
     def head(self, layer: int, head: int) -> Float[Tensor, "query key"]:
-        """The weights of one head; negative numbers count from the end, as in Python."""
+        """The weights of one head.
+
+        Args:
+            layer: counted from 0; negative numbers count from the end, as in Python.
+            head: counted likewise.
+
+        Returns:
+            (query, key), in [0, 1].
+
+        Raises:
+            ArgumentError: no such layer or head.
+        """
         for name, number, size in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if not -size <= number < size:
                 raise ArgumentError(f"{name} must lie in 0..{size - 1}, got {number}.")
         return self.pattern[layer, head]
 
     def __getitem__(self, place: Place) -> Float[Tensor, "query key"]:
-        """`record[layer, head]`: the weights of one head, as `head` gives them."""
+        """The weights of one head: `record[layer, head]` is `record.head(layer, head)`."""
         layer, head = check_place(place)
         return self.head(layer, head)
 
     __iter__ = None  # Python would ask for record[0], record[1], ...
 
     def plot(self, layer: int, head: int) -> Any:
-        """One head as a Plotly heatmap of exact weights: see `mha_viz.show_head`."""
+        """One head as a Plotly heatmap of exact weights: see `mha_viz.show_head`.
+
+        Args:
+            layer: counted from 0.
+            head: counted from 0.
+
+        Raises:
+            ArgumentError: no such layer or head.
+        """
         if display.head_plotter is None:
-            raise NotKeptError("Drawing is not at hand here: import mha_viz first.")
+            raise NotKeptError("Drawing is not available here: import mha_viz first.")
         return display.head_plotter(self, layer, head)
 
     def compare(self, a: Place, b: Place) -> pd.Series[float]:
-        """Every measure between two heads, as `mha_viz.head_similarity` has it for all pairs.
+        """Every measure between two heads; `mha_viz.head_similarity` gives one for all pairs.
 
         Args:
-            a, b: (layer, head) each.
+            a: layer and head, counted from 0; negative numbers count from the end.
+            b: layer and head of the other.
 
         Returns:
             A number for each measure by its key: "hellinger" and "jensen_shannon" (distances of
@@ -210,27 +239,7 @@ class AttentionRecord:
         z is averaged, which is what its pattern times values gives. Source: Clark et al. 2019,
         section 4.1.
         """
-        if self.merged:
-            return self
-        rows, tokens = merge(self.tokens, self.text, self.text_pair)
-        columns, key_tokens = merge(self.key_tokens, self.text, self.text_pair)
-        average = rows / rows.sum(dim=1, keepdim=True)
-        pattern = self.pattern.new_empty(*self.pattern.shape[:2], len(tokens), len(key_tokens))
-        for i, layer in enumerate(self.pattern):  # all at once would be as much memory again
-            pattern[i] = (average @ layer @ columns.mT).clamp_(0.0, 1.0)
-        z, removed = self.z, self.removed
-        return replace(
-            self,
-            pattern=pattern,
-            z=None if z is None else torch.einsum("wq,lhqd->lhwd", average, z),
-            removed=None if removed is None else torch.einsum("wq,lhq->lhw", average, removed),
-            query=None,
-            key=None,
-            value=None,
-            tokens=tokens,
-            key_tokens=key_tokens,
-            merged=True,
-        )
+        return self if self.merged else views.merged(self)
 
     def without_special(self, renormalize: bool = True) -> AttentionRecord:
         """Special tokens left out on both axes; `removed_mass` says how much went.
@@ -239,54 +248,32 @@ class AttentionRecord:
             renormalize: scale each row back to a sum of 1; a row whose whole mass lay on special
                 tokens becomes a row of zeros.
         """
-        return self._without(
-            [token.is_special for token in self.tokens],
-            [token.is_special for token in self.key_tokens],
-            renormalize,
+        special, special_keys = (
+            [token.is_special for token in axis] for axis in (self.tokens, self.key_tokens)
         )
+        return views.without(self, special, special_keys, renormalize)
 
     def without_first(self, renormalize: bool = True) -> AttentionRecord:
-        """The first token (where many heads of causal models rest) left out on both axes."""
-        return self._without(
-            [i == 0 for i in range(len(self.tokens))],
-            [i == 0 for i in range(len(self.key_tokens))],
-            renormalize,
-        )
+        """The first token (where many heads of causal models rest) left out on both axes.
 
-    def _without(
-        self, no_query: list[bool], no_key: list[bool], renormalize: bool
-    ) -> AttentionRecord:
-        if not any(no_query) and not any(no_key):
-            return self
-        rows = [i for i, out in enumerate(no_query) if not out]
-        columns = [i for i, out in enumerate(no_key) if not out]
-        if not rows or not columns:
-            raise ArgumentError("Nothing would be left: every token of this record is removed.")
-        pattern = self.pattern.new_empty(*self.pattern.shape[:2], len(rows), len(columns))
-        gone = self.pattern.new_empty(pattern.shape[:3])
-        for i, layer in enumerate(self.pattern):
-            pattern[i], gone[i] = what_is_left(layer, rows, columns, renormalize)
-        if self.removed is not None:  # this removal acts on what the one before left
-            gone = 1 - (1 - self.removed[:, :, rows]) * (1 - gone)
-        return replace(
-            self,
-            pattern=pattern,
-            tokens=tuple(self.tokens[i] for i in rows),
-            key_tokens=tuple(self.key_tokens[i] for i in columns),
-            z=None if self.z is None else self.z[:, :, rows],
-            query=None if self.query is None else self.query[:, :, rows],
-            key=None if self.key is None else self.key[:, :, columns],
-            value=None if self.value is None else self.value[:, :, columns],
-            removed=gone,
-        )
+        Args:
+            renormalize: as in `without_special`.
+        """
+        first, first_key = ([i == 0 for i in range(n)] for n in self.pattern.shape[2:])
+        return views.without(self, first, first_key, renormalize)
 
     # -- files ---------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
         """Write a safetensors file with the description as JSON in its header. Never pickle.
 
-        Folders that are missing are made. See `mha_viz.core.output_file` for what becomes of links
-        and devices.
+        Args:
+            path: the file's name; folders that are missing are made.
+
+        Returns:
+            The path.
+
+        See `mha_viz.core.output_file` for links and devices.
 
         Raises:
             WriteError: it cannot be written there; what was there before is as it was.
@@ -306,6 +293,9 @@ class AttentionRecord:
     @classmethod
     def load(cls, path: str | Path) -> AttentionRecord:
         """Read a record that `save` wrote; every value is checked again.
+
+        Args:
+            path: the file's name.
 
         Raises:
             RecordError: no such file, not a record, damaged, or larger than 4 GiB.

@@ -1,6 +1,6 @@
-"""What a record refuses: tokens that are none, shapes that do not fit, numbers that are no weights.
+"""What a record refuses: wrong tokens, shapes that do not fit, numbers that are no weights.
 
-Takes records apart; `record` calls it for each one that is made.
+`record` calls it for each new record.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_tokens(name: str, given: Any) -> tuple[Token, ...]:
 
 
 def check_place(given: Any) -> tuple[int, int]:
-    """A layer and a head, of whatever kind of whole number; whether they are there is not asked."""
+    """A layer and a head as ints, from any kind of whole number; they need not exist."""
     try:
         layer, head = given
         return index(layer), index(head)

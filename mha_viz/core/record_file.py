@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import astuple
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from mha_viz.core.output_file import write_file
@@ -21,13 +22,42 @@ MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens stil
 TENSORS = ("pattern", "z", "query", "key", "value", "removed")
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
+_KINDS = {torch.float64: "F64", torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
 
 def write(path: str | Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-    """Write tensors under names of `TENSORS`, and what `describe` gave."""
-    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"format": FORMAT, "record": json.dumps(description)}
-    write_file(path, save(stored, header), parents=True)
+    """Write tensors under names of `TENSORS`, and what `describe` gave.
+
+    Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
+
+    Args:
+        path: the file's name; folders that are missing are made.
+        tensors: floating point, by name.
+        description: plain JSON values.
+
+    Raises:
+        WriteError: as `write_file`.
+    """
+    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in tensors.items()}
+    # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
+    ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
+    header: dict[str, Any] = {
+        "__metadata__": {"format": FORMAT, "record": json.dumps(description)},
+    }
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        shape = list(tensor.shape)
+        header[name] = {"dtype": _KINDS[tensor.dtype], "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    start = memoryview(len(text).to_bytes(8, "little") + text)
+    write_file(path, [start, *(_bytes(tensor) for _, tensor in ordered)], parents=True)
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    """A tensor's numbers one after another; not copied where they lie so already."""
+    return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
 
 
 def describe(record: Any) -> dict[str, Any]:
@@ -38,7 +68,7 @@ def describe(record: Any) -> dict[str, Any]:
         "scale": list(record.scale),
         "notes": list(record.notes),
         "shape": list(record.pattern.shape),
-        **{axis: [_to_list(token) for token in tokens] for axis, tokens in axes.items()},
+        **{axis: [list(astuple(token)) for token in tokens] for axis, tokens in axes.items()},
     }
 
 
@@ -97,19 +127,6 @@ def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:
     if foreign := set(raw) - {*fields, "shape"}:
         raise ValueError(f"its header tells what no record has: {', '.join(sorted(foreign)):.80}")
     return fields
-
-
-def _to_list(token: Token) -> list[Any]:
-    return [
-        token.text,
-        token.id,
-        token.start,
-        token.end,
-        token.word,
-        token.is_special,
-        token.segment,
-        token.parts,
-    ]
 
 
 def _from_list(raw: list[Any]) -> Token:

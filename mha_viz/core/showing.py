@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 def shape_text(value: object) -> str:
     """A tensor by its shape, anything else as it is.
 
+    Args:
+        value: of any kind.
+
     >>> import torch
     >>> shape_text(torch.zeros(2, 3)), shape_text(None)
     ('(2, 3)', 'None')
@@ -22,7 +25,13 @@ def shape_text(value: object) -> str:
 
 
 def table_html(line: str, table: pd.DataFrame, note: str = "") -> str:
-    """A line, a table of it, and a note below, as HTML in which no text is markup."""
+    """A line, a table of it, and a note below, as HTML in which no text is markup.
+
+    Args:
+        line: plain text above the table.
+        table: of numbers and plain text.
+        note: plain text below.
+    """
     below = f"<p>{html.escape(note)}</p>" if note else ""
     drawn = table.to_html(index=False, float_format="{:.4g}".format, na_rep="–", border=0)
     return f"<div><p>{html.escape(line)}</p>{drawn}{below}</div>"

@@ -40,8 +40,13 @@ def merge(
 ) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
     """Which tokens belong to which word (1 or 0), and the words as tokens of their own.
 
-    Neighbours belong together that have the same word and segment; special tokens stand alone. A
-    word's label is its slice of the text it was typed in.
+    Neighbours with the same word and segment belong together; special tokens stand alone. A word's
+    label is its slice of the text that it was typed in.
+
+    Args:
+        tokens: of one axis.
+        text: the text of segment 0.
+        text_pair: the text of segment 1.
 
     >>> parts = (Token("wal", 7, 0, 3, word=0), Token("king", 8, 3, 7, word=0))
     >>> member, words = merge(parts, "walking", None)

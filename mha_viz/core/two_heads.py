@@ -12,7 +12,12 @@ from mha_viz.core.metrics import METRICS
 def compared(
     pattern: Float[Tensor, "2 query key"], z: Float[Tensor, "2 query d_head"] | None
 ) -> pd.Series[float]:
-    """A number for each measure by its key: see `AttentionRecord.compare`."""
+    """A number for each measure by its key: see `AttentionRecord.compare`.
+
+    Args:
+        pattern: (2, query, key), the weights of two heads.
+        z: (2, query, d_head) of the same heads; None where it was not kept.
+    """
     found = {}
     for key, metric in METRICS.items():
         held = z if "outputs" in metric.needs else pattern

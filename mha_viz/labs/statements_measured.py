@@ -174,7 +174,7 @@ def shared_information(pattern: Anything) -> Float[Tensor, "layer head head"]:
     >>> shared_information(torch.eye(2).expand(1, 2, 2, 2))[0, 0, 1]
     tensor(0.6931)
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     n_layers, n_heads, n_query, n_key = pattern.shape
     if n_layers * n_heads**2 * n_query * n_key**2 > MAX_PRODUCTS:
         return torch.full((n_layers, n_heads, n_heads), torch.nan, dtype=wide)
@@ -209,7 +209,7 @@ def sampled_information(
     >>> bool(low.abs() < 1e-6), bool(high.abs() < 1e-6)
     (True, True)
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     if n_draws < 2:
         raise ArgumentError(f"2 draws are the least, got {n_draws}.")
     random = torch.Generator().manual_seed(seed)

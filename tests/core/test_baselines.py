@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core import metrics
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
@@ -22,18 +21,18 @@ def empty(query: int = N, key: int = N) -> torch.Tensor:
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_uniform_rows_share_the_weight_among_the_keys_in_sight(causal: bool) -> None:
-    pattern = metrics.uniform_pattern(N, KEYS, causal=causal)[0, 0]
+    pattern = uniform_pattern(N, KEYS, causal=causal)[0, 0]
     for q in range(N):
         seen = q + 1 if causal else KEYS
         assert pattern[q].tolist() == pytest.approx([1 / seen] * seen + [0.0] * (KEYS - seen))
 
 
 def test_a_fixed_offset_looks_at_one_key_and_stays_inside() -> None:
-    places = metrics.offset_pattern(N, 3, 2)[0, 0].argmax(-1)
+    places = offset_pattern(N, 3, 2)[0, 0].argmax(-1)
     assert places.tolist() == [2] * N
-    assert metrics.offset_pattern(5, 5, -1)[0, 0].argmax(-1).tolist() == [0, 0, 1, 2, 3]
+    assert offset_pattern(5, 5, -1)[0, 0].argmax(-1).tolist() == [0, 0, 1, 2, 3]
     with pytest.raises(ArgumentError, match="at least one query"):
-        metrics.offset_pattern(0, 3, 1)
+        offset_pattern(0, 3, 1)
 
 
 def test_what_heads_that_learned_nothing_score() -> None:

@@ -8,6 +8,7 @@ import scipy.stats
 import torch
 
 from mha_viz.core import metrics
+from mha_viz.core.metrics import content, focus, position, spread
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.patterns import (
     HEADS,
@@ -42,7 +43,7 @@ BY_HAND = {
 
 
 def test_a_hidden_future_holds_no_duplicates() -> None:
-    got = metrics.duplicate_token(THREE, ids=torch.tensor([5, 9, 5]), causal=True)
+    got = content.duplicate_token(THREE, ids=torch.tensor([5, 9, 5]), causal=True)
     close(got, 0.2)  # the first 5 has no other one that it may see
 
 
@@ -74,18 +75,18 @@ def test_half_patterns_are_added_up_in_float32(name: str, dtype: torch.dtype) ->
 def test_entropies_agree_with_scipy(query: int, key: int) -> None:
     pattern = random_pattern(query, key)
     rows = scipy.stats.entropy(pattern.double().numpy(), axis=-1)
-    close(metrics.row_entropy(pattern), rows)
-    close(metrics.entropy(pattern), rows.mean(-1))
-    close(metrics.normalized_entropy(pattern), (rows / math.log(key)).mean(-1))
+    close(spread.row_entropy(pattern), rows)
+    close(spread.entropy(pattern), rows.mean(-1))
+    close(spread.normalized_entropy(pattern), (rows / math.log(key)).mean(-1))
     overall = scipy.stats.entropy(pattern.double().mean(-2).numpy(), axis=-1)
-    close(metrics.mutual_information(pattern), overall - rows.mean(-1))
+    close(spread.mutual_information(pattern), overall - rows.mean(-1))
 
 
 @pytest.mark.parametrize(
     "name", ["row_entropy", "entropy", "normalized_entropy", "mutual_information"]
 )
 def test_entropies_have_gradients(name: str) -> None:
-    function = getattr(metrics, name)
+    function = getattr(spread, name)
     scores = random_pattern(5, KEYS).double().log().requires_grad_()
     assert torch.autograd.gradcheck(lambda scores: function(scores.softmax(-1)), scores)
     close(function(scores.softmax(-1)).detach(), function(scores.detach().softmax(-1)))
@@ -95,34 +96,34 @@ def test_information_of_two_rows_is_their_jensen_shannon_divergence() -> None:
     pattern = random_pattern(2, KEYS)
     first, second = pattern[1, 2].double().numpy()
     want = scipy.spatial.distance.jensenshannon(first, second) ** 2
-    assert metrics.mutual_information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
+    assert spread.mutual_information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
 
 
 def test_looking_at_everything_alike() -> None:
     pattern = uniform()
-    close(metrics.entropy(pattern), math.log(N))
-    close(metrics.normalized_entropy(pattern), 1.0)
+    close(spread.entropy(pattern), math.log(N))
+    close(spread.normalized_entropy(pattern), 1.0)
     for n in (3, 11, 101, 499):  # in floats the share may come out above 1
-        assert metrics.normalized_entropy(uniform(5, n)).max() <= 1.0
-    close(metrics.mutual_information(pattern), 0.0)
-    close(metrics.confidence(pattern), 1 / N)
-    close(metrics.keys_for_mass(pattern), N)  # 6/7 is short of 90 %
-    close(metrics.distance(pattern), (N * N - 1) / (3 * N))
+        assert spread.normalized_entropy(uniform(5, n)).max() <= 1.0
+    close(spread.mutual_information(pattern), 0.0)
+    close(focus.confidence(pattern), 1 / N)
+    close(focus.keys_for_mass(pattern), N)  # 6/7 is short of 90 %
+    close(position.distance(pattern), (N * N - 1) / (3 * N))
     for name in ("previous_token", "next_token", "self_token", "first_token"):
         close(metrics.METRICS[name].function(pattern), 1 / N)
-    close(metrics.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
+    close(content.special_token(pattern, is_special=torch.arange(N) < 2), 2 / N)
 
 
 @pytest.mark.parametrize(("n", "want"), [(2, 2), (5, 5), (10, 9), (11, 10), (20, 18), (100, 90)])
 def test_sparsity_of_equal_weights_is_not_a_matter_of_rounding(n: int, want: int) -> None:
     for dtype in (torch.float16, torch.float32, torch.float64):
-        close(metrics.keys_for_mass(uniform(3, n).to(dtype)), want)
+        close(focus.keys_for_mass(uniform(3, n).to(dtype)), want)
 
 
 def test_sparsity_counts_the_heaviest_first() -> None:
     pattern = head([0.05, 0.6, 0.05, 0.3])
     for share, want in ((0.5, 1), (0.6, 1), (0.61, 2), (0.9, 2), (0.91, 3), (1.0, 4)):
-        close(metrics.keys_for_mass(pattern, share=share), want)
+        close(focus.keys_for_mass(pattern, share=share), want)
 
 
 @pytest.mark.parametrize(
@@ -134,24 +135,24 @@ def test_a_head_with_one_fixed_offset(offset: int, name: str) -> None:
         at_the_edge = 1 / N if other == "self_token" else 0.0  # the token without a neighbour
         want = 1.0 if other == name else at_the_edge
         close(metrics.METRICS[other].function(pattern), want)
-    close(metrics.distance(pattern), abs(offset) * (N - 1) / N)
-    close(metrics.entropy(pattern), 0.0)
-    close(metrics.confidence(pattern), 1.0)
-    close(metrics.keys_for_mass(pattern), 1.0)
+    close(position.distance(pattern), abs(offset) * (N - 1) / N)
+    close(spread.entropy(pattern), 0.0)
+    close(focus.confidence(pattern), 1.0)
+    close(focus.keys_for_mass(pattern), 1.0)
 
 
 def test_each_query_with_a_key_of_its_own_has_all_the_information() -> None:
     order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
-    close(metrics.mutual_information(shifted(0)[..., order]), math.log(N))
+    close(spread.mutual_information(shifted(0)[..., order]), math.log(N))
 
 
 def test_all_on_the_first_token() -> None:
     pattern = torch.zeros(LAYERS, HEADS, N, N)
     pattern[..., 0] = 1.0
-    close(metrics.first_token(pattern), 1.0)
-    close(metrics.distance(pattern), (N - 1) / 2)
-    close(metrics.mutual_information(pattern), 0.0)
-    close(metrics.previous_token(pattern), 1 / (N - 1))
+    close(position.first_token(pattern), 1.0)
+    close(position.distance(pattern), (N - 1) / 2)
+    close(spread.mutual_information(pattern), 0.0)
+    close(position.previous_token(pattern), 1 / (N - 1))
 
 
 def test_layers_and_heads_are_kept_apart() -> None:
@@ -159,36 +160,36 @@ def test_layers_and_heads_are_kept_apart() -> None:
     pattern[1, 2] = shifted(-1)[0, 0]
     want = torch.zeros(LAYERS, HEADS)
     want[1, 2] = 1.0
-    assert torch.equal(metrics.previous_token(pattern), want)
-    assert torch.equal(metrics.distance(pattern) > 0, want > 0)
+    assert torch.equal(position.previous_token(pattern), want)
+    assert torch.equal(position.distance(pattern) > 0, want > 0)
 
 
 def test_normalized_entropy_knows_what_a_row_may_see() -> None:
     lower = torch.ones(N, N).tril()
     evenly = (lower / lower.sum(-1, keepdim=True)).expand(LAYERS, HEADS, N, N)
-    close(metrics.normalized_entropy(evenly, causal=True), (N - 1) / N)  # row 0 sees one key
-    close(metrics.normalized_entropy(evenly, allowed=lower > 0), (N - 1) / N)
-    assert (metrics.normalized_entropy(evenly) < 0.8).all()
+    close(spread.normalized_entropy(evenly, causal=True), (N - 1) / N)  # row 0 sees one key
+    close(spread.normalized_entropy(evenly, allowed=lower > 0), (N - 1) / N)
+    assert (spread.normalized_entropy(evenly) < 0.8).all()
     with_masked_row = evenly * (torch.arange(N)[:, None] != 4)
     sighted = (lower > 0) & (torch.arange(N)[:, None] != 4)
-    close(metrics.normalized_entropy(with_masked_row, allowed=sighted), (N - 2) / N)
+    close(spread.normalized_entropy(with_masked_row, allowed=sighted), (N - 2) / N)
     with pytest.raises(ArgumentError, match="may not see"):
-        metrics.normalized_entropy(uniform(), causal=True)
+        spread.normalized_entropy(uniform(), causal=True)
 
 
 @pytest.mark.parametrize(("query", "key"), [(3, 5), (5, 3)])
 def test_causal_counts_from_the_first_key_in_cross_attention(query: int, key: int) -> None:
     lower = torch.ones(query, key).tril()
     evenly = (lower / lower.sum(-1, keepdim=True)).expand(1, 1, query, key)
-    close(metrics.normalized_entropy(evenly, causal=True), (query - 1) / query)
+    close(spread.normalized_entropy(evenly, causal=True), (query - 1) / query)
 
 
 def test_special_tokens_by_a_plain_sum() -> None:
     pattern, special = random_pattern(5, KEYS), torch.arange(KEYS) % 4 == 0
     want = sum(pattern[..., k] for k in (0, 4, 8)).mean(-1)
-    close(metrics.special_token(pattern, is_special=special), want)
-    close(metrics.special_token(pattern, is_special=~special), 1 - want)
-    close(metrics.special_token(pattern, is_special=torch.zeros(KEYS, dtype=torch.bool)), 0.0)
+    close(content.special_token(pattern, is_special=special), want)
+    close(content.special_token(pattern, is_special=~special), 1 - want)
+    close(content.special_token(pattern, is_special=torch.zeros(KEYS, dtype=torch.bool)), 0.0)
 
 
 def test_duplicates_by_a_plain_loop() -> None:
@@ -197,7 +198,7 @@ def test_duplicates_by_a_plain_loop() -> None:
     for q in (0, 1, 2, 4, 5):  # 15 and 16 occur once
         others = [k for k in range(N) if k != q and ids[k] == ids[q]]
         sums.append(pattern[..., q, others].sum(-1))
-    close(metrics.duplicate_token(pattern, ids=torch.tensor(ids)), torch.stack(sums).mean(0))
+    close(content.duplicate_token(pattern, ids=torch.tensor(ids)), torch.stack(sums).mean(0))
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -220,47 +221,64 @@ def test_induction_by_a_plain_loop() -> None:
 P, CROSS = random_pattern(), random_pattern(5, KEYS)
 M = metrics
 WRONG: dict[str, tuple[type[MhaVizError], str, object]] = {
-    "axes": (ShapeError, r"layer, head, query, key.*\(3, 7, 7\)", lambda: M.entropy(P[0])),
-    "empty": (ShapeError, "none empty", lambda: M.confidence(P[..., :0])),
-    "integers": (DTypeError, "floating point.*int64", lambda: M.first_token(P.long())),
-    "one token": (ArgumentError, "at least 2 tokens.*1", lambda: M.previous_token(P[..., :1, :1])),
-    "no next": (ArgumentError, "at least 2 tokens.*1", lambda: M.next_token(P[..., :1, :1])),
+    "axes": (ShapeError, r"layer, head, query, key.*\(3, 7, 7\)", lambda: spread.entropy(P[0])),
+    "empty": (ShapeError, "none empty", lambda: focus.confidence(P[..., :0])),
+    "integers": (DTypeError, "floating point.*int64", lambda: position.first_token(P.long())),
+    "one token": (
+        ArgumentError,
+        "at least 2 tokens.*1",
+        lambda: position.previous_token(P[..., :1, :1]),
+    ),
+    "no next": (ArgumentError, "at least 2 tokens.*1", lambda: position.next_token(P[..., :1, :1])),
     "special length": (
         ShapeError,
         r"is_special.*\(11,\).*\(7,\)",
-        lambda: M.special_token(CROSS, is_special=torch.ones(N) > 0),
+        lambda: content.special_token(CROSS, is_special=torch.ones(N) > 0),
     ),
     "special ids": (
         DTypeError,
         "is_special must be bool.*int64",
-        lambda: M.special_token(P, is_special=torch.arange(N)),
+        lambda: content.special_token(P, is_special=torch.arange(N)),
     ),
-    "ids length": (ShapeError, "ids.*7", lambda: M.duplicate_token(P, ids=torch.arange(6))),
-    "float ids": (DTypeError, "ids.*integers", lambda: M.duplicate_token(P, ids=torch.ones(N))),
-    "no twice": (ArgumentError, "occurs twice", lambda: M.duplicate_token(P, ids=torch.arange(N))),
+    "ids length": (ShapeError, "ids.*7", lambda: content.duplicate_token(P, ids=torch.arange(6))),
+    "float ids": (
+        DTypeError,
+        "ids.*integers",
+        lambda: content.duplicate_token(P, ids=torch.ones(N)),
+    ),
+    "no twice": (
+        ArgumentError,
+        "occurs twice",
+        lambda: content.duplicate_token(P, ids=torch.arange(N)),
+    ),
     "table ids": (ShapeError, "ids.*7", lambda: M.head_table(P, ids=torch.arange(8))),
     "allowed": (
         ShapeError,
         r"allowed.*\(7, 7\).*\(7,\)",
-        lambda: M.normalized_entropy(P, allowed=torch.ones(N) > 0),
+        lambda: spread.normalized_entropy(P, allowed=torch.ones(N) > 0),
     ),
     "allowed kind": (
         DTypeError,
         "allowed must be bool",
-        lambda: M.normalized_entropy(P, allowed=torch.ones(N, N)),
+        lambda: spread.normalized_entropy(P, allowed=torch.ones(N, N)),
     ),
-    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: M.keys_for_mass(P, share=1.5)),
+    "share": (ArgumentError, r"share.*\(0, 1\].*1.5", lambda: focus.keys_for_mass(P, share=1.5)),
     "period": (ArgumentError, "7 tokens.*period 4", lambda: M.induction(P, period=4)),
     "short": (ArgumentError, "period >= 2.*period 1", lambda: M.induction(P, period=1)),
     "start": (ArgumentError, "start 2", lambda: M.induction(P, period=3, start=2)),
     **{
         f"cross {f.__name__}": (ArgumentError, "5 queries and 11 keys", lambda f=f: f(CROSS))
-        for f in (M.distance, M.previous_token, M.next_token, M.self_token)
+        for f in (
+            position.distance,
+            position.previous_token,
+            position.next_token,
+            position.self_token,
+        )
     },
     "cross duplicate": (
         ArgumentError,
         "self-attention",
-        lambda: M.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
+        lambda: content.duplicate_token(CROSS, ids=torch.zeros(KEYS).long()),
     ),
     "cross induction": (ArgumentError, "self-attention", lambda: M.induction(CROSS, period=2)),
 }
@@ -274,19 +292,19 @@ def test_what_is_wrong_is_said(error: type[MhaVizError], words: str, call: objec
 
 def test_a_row_that_lost_mass_may_be_more_spread_out_than_ln_2_over_two_keys() -> None:
     pattern = torch.tensor([[[[0.37, 0.37], [0.37, 0.37]]]])
-    assert float(metrics.normalized_entropy(pattern)) == 1.0  # cut there: 0.736 nats over ln 2
+    assert float(spread.normalized_entropy(pattern)) == 1.0  # cut there: 0.736 nats over ln 2
     with pytest.raises(ArgumentError, match="may not see"):
-        metrics.normalized_entropy(pattern, causal=True)
+        spread.normalized_entropy(pattern, causal=True)
 
 
 def test_rows_of_zeros_tell_nothing() -> None:
     alike = torch.full((1, 1, 5, 5), 0.2)
     alike[..., :2, :] = 0.0
-    close(metrics.mutual_information(alike), 0.0)
+    close(spread.mutual_information(alike), 0.0)
     apart = torch.eye(5)[None, None].clone()
     apart[..., :2, :] = 0.0
-    close(metrics.mutual_information(apart), math.log(3))
-    close(metrics.mutual_information(torch.zeros(1, 1, 5, 5)), 0.0)
+    close(spread.mutual_information(apart), math.log(3))
+    close(spread.mutual_information(torch.zeros(1, 1, 5, 5)), 0.0)
 
 
 def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() -> None:
@@ -294,4 +312,4 @@ def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() 
     joint = pattern.double() / pattern.double().sum((-2, -1), keepdim=True)
     h = [torch.special.entr(joint.sum(axes)).sum(-1) for axes in (-2, -1)]
     want = h[0] + h[1] - torch.special.entr(joint).sum((-2, -1))
-    close(metrics.mutual_information(pattern), want.float(), atol=1e-5)
+    close(spread.mutual_information(pattern), want.float(), atol=1e-5)

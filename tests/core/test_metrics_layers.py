@@ -50,7 +50,6 @@ def test_coverage_agrees_with_the_svd_of_the_stack(query: int, d_head: int, d_mo
     close(together, [rank(layer.reshape(-1, d_model)) for layer in heads])
     close(apart, [sum(rank(head) for head in layer) for layer in heads])
     close(ratio, together / apart)
-    close(layers.coverage_ratio(z, W_O), ratio)
 
 
 @pytest.mark.parametrize("faint", [1e-5, 1e-4])
@@ -150,17 +149,19 @@ def test_statements_agree_with_the_materialised_outputs(
     mean_square, width = layers.norm_statement(z, W_O)
     close(mean_square, heads.sum(1).norm(dim=-1).square().mean(-1))
     close(width, float(d_model))
-    close(layers.variance_ratio(z, W_O), of_sum / sum_of)
-    close(layers.norm_ratio(z, W_O), mean_square / d_model)
+    close(layers.variance_statement(z, W_O).ratio, of_sum / sum_of)
+    close(layers.norm_statement(z, W_O).ratio, mean_square / d_model)
 
 
 def test_the_variance_statement_may_hold_and_may_fail() -> None:
     z = random_z()[:, :1].repeat(1, HEADS, 1, 1)
     same = tuple(weight[:1].repeat(HEADS, 1, 1) for weight in weights())
-    close(layers.variance_ratio(z, same), float(HEADS))  # heads alike: H^2 Var beside H Var
+    close(
+        layers.variance_statement(z, same).ratio, float(HEADS)
+    )  # heads alike: H^2 Var beside H Var
     z[:, 1] *= -1.0
     z[:, 2] = 0.0
-    close(layers.variance_ratio(z, same), 0.0)  # heads that cancel
+    close(layers.variance_statement(z, same).ratio, 0.0)  # heads that cancel
 
 
 # -- all of them -------------------------------------------------------------------------------
@@ -186,9 +187,22 @@ def test_layers_are_kept_apart(row) -> None:
     assert row.function(*given)[0] != row.function(*given)[1]
 
 
-def test_the_rows_name_their_functions() -> None:
+def test_the_rows_give_the_number_they_name() -> None:
+    z, W_O, pattern = random_z(), weights(), random_pattern()
+    capacity, together = layers.capacity(pattern), layers.coverage(z, W_O)
+    want = {
+        "head_rank": together.apart / HEADS,
+        "coverage_ratio": together.together / together.apart,
+        "capacity_total": capacity[0],
+        "capacity_best": capacity[1],
+        "capacity_pooled": capacity[2],
+        "capacity_bound": capacity[3],
+        "variance_ratio": layers.variance_statement(z, W_O).ratio,
+        "norm_ratio": layers.norm_statement(z, W_O).ratio,
+    }
+    assert list(want) == [row.key for row in ROWS]
     for row in ROWS:
-        assert row.key == row.function.__name__ and row.function is getattr(layers, row.key)
+        close(row.function(*((z, W_O) if row.needs else (pattern,))), want[row.key])
         assert row.of == "layer" and row.needs <= {"outputs"}
         assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 

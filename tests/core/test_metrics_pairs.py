@@ -94,6 +94,16 @@ def test_larger_patterns_keep_their_accuracy() -> None:
     close(pairs.hellinger(pattern), looped(pattern, hellinger), atol=1e-6)
 
 
+@pytest.mark.parametrize("function", OF_Z)
+def test_larger_outputs_keep_their_accuracy(function: Callable[..., Tensor]) -> None:
+    z = torch.randn(1, 5, 257, 64) * torch.rand(64) + 3
+    z[0, 3] = z[0, 1] + 1e-3 * torch.randn(257, 64)  # nearly the same head
+    z[0, 4] = z[0, 1]
+    got = function(z)
+    close(got, function(z.double()), atol=1e-6)
+    assert abs(1 - got[1, 4]) < 1e-6
+
+
 # -- what must hold for any input --------------------------------------------------------------
 
 

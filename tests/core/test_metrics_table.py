@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core import metrics
+from mha_viz.core.metrics import content, spread
 from mha_viz.errors import ArgumentError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
 
@@ -56,13 +57,11 @@ def test_the_table_holds_what_the_functions_say() -> None:
     special = torch.arange(N) == 3
     table = metrics.head_table(pattern, ids=ids, is_special=special, causal=True, period=3)
     assert list(table) == PATTERN_METRICS
-    assert torch.equal(table["entropy"], metrics.entropy(pattern))
-    assert torch.equal(
-        table["normalized_entropy"], metrics.normalized_entropy(pattern, causal=True)
-    )
-    assert torch.equal(table["mutual_information"], metrics.mutual_information(pattern))
-    assert torch.equal(table["special_token"], metrics.special_token(pattern, is_special=special))
-    duplicates = metrics.duplicate_token(pattern, ids=ids, causal=True)
+    assert torch.equal(table["entropy"], spread.entropy(pattern))
+    assert torch.equal(table["normalized_entropy"], spread.normalized_entropy(pattern, causal=True))
+    assert torch.equal(table["mutual_information"], spread.mutual_information(pattern))
+    assert torch.equal(table["special_token"], content.special_token(pattern, is_special=special))
+    duplicates = content.duplicate_token(pattern, ids=ids, causal=True)
     assert torch.equal(table["duplicate_token"], duplicates)
     assert torch.equal(table["induction"], metrics.induction(pattern, period=3))
     close(table["next_token"], 0.0)
@@ -90,13 +89,14 @@ def test_the_table_leaves_out_what_does_not_apply() -> None:
 
 def test_every_row_of_the_table_is_filled_in() -> None:
     for key, metric in metrics.METRICS.items():
-        assert key == metric.key == metric.function.__name__
+        assert key == metric.key
+        assert key == metric.function.__name__ or metric.of == "layer"  # some return several
         assert metric.title and metric.formula and metric.source
         assert metric.direction.startswith("higher means")
         assert metric.meaning.endswith(".")
         assert metric.unit in {"nats", "tokens", "keys", "probability", "share", ""}
         if metric.of == "head" and metric.unit:
-            assert (metric.range[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
+            assert (metric.limits[1] is None) == (metric.unit in {"nats", "tokens", "keys"})
 
 
 @hypothesis.settings(max_examples=60, deadline=None)
@@ -124,7 +124,7 @@ def test_every_number_stays_in_its_range(
         "distance": n - 1,
     }
     for name, values in table.items():
-        low, high = metrics.METRICS[name].range
+        low, high = metrics.METRICS[name].limits
         high = largest[name] if high is None else high
         assert values.shape == (LAYERS, HEADS)
         assert low <= values.min() and values.max() <= high + 1e-5, name

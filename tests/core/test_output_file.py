@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,12 +163,14 @@ def test_a_circle_of_links_is_an_error(tmp_path):
     assert (tmp_path / "a").is_symlink() and (tmp_path / "b").is_symlink()
 
 
+@pytest.mark.parametrize("cuts", [[], [0, 2, 3, 3, 9], [3], [19_999]], ids=str)
 @pytest.mark.parametrize("old", [b"old", b"old" * 10_000], ids=["short", "long"])
-def test_both_names_of_a_file_stay_names_of_one_file(tmp_path, old):
+def test_both_names_of_a_file_stay_names_of_one_file(tmp_path, old, cuts):
     path, other = tmp_path / "path", tmp_path / "other"
     path.write_bytes(old)
     os.link(path, other)
-    write_file(path, NEW)
+    parts = [memoryview(NEW)[a:b] for a, b in pairwise([0, *cuts, len(NEW)])]
+    write_file(path, parts if cuts else NEW)
     assert path.samefile(other) and other.read_bytes() == NEW
     assert sorted(os.listdir(tmp_path)) == ["other", "path"]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from mha_viz.core import record_file
 from mha_viz.core.record import AttentionRecord, Token
@@ -257,3 +257,19 @@ def test_a_header_that_claims_more_than_the_file_holds(tmp_path):
     (tmp_path / "r").write_bytes(struct.pack("<Q", len(text)) + text)
     with pytest.raises(RecordError, match="cannot be read as a record"):
         AttentionRecord.load(tmp_path / "r")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_what_is_kept_comes_back_in_its_precision(tmp_path, dtype):
+    record = make(value=make().value.to(dtype), z=make().z[..., :0])
+    back = AttentionRecord.load(record.save(tmp_path / "r"))
+    assert back == record and back.value.dtype == dtype and back.z.shape[-1] == 0
+    assert load_file(tmp_path / "r")["value"].dtype == dtype  # by the library itself, too
+
+
+def test_a_record_is_written_from_its_own_memory(tmp_path, monkeypatch):
+    record, given = make(), []
+    monkeypatch.setattr(record_file, "write_file", lambda path, parts, **_: given.extend(parts))
+    record.save(tmp_path / "r")
+    places = {np.asarray(part).__array_interface__["data"][0] for part in given}
+    assert {record.pattern.data_ptr(), record.z.data_ptr(), record.key.data_ptr()} <= places

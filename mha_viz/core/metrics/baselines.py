@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.metrics.checks import OutputMatrices, Pattern
 from mha_viz.core.metrics.table import head_table
 from mha_viz.errors import ArgumentError
 
@@ -35,7 +36,12 @@ class Baseline:
 def uniform_pattern(
     n_query: int, n_key: int, *, causal: bool = False
 ) -> Float[Tensor, "1 1 query key"]:
-    """Attention that gives each key a row may see the same weight: A = 1 / m_q.
+    """Attention that gives the same weight to each key that a row may see: A = 1 / m_q.
+
+    Args:
+        n_query: queries, at least 1.
+        n_key: keys, at least 1.
+        causal: query q sees keys 0 to q only.
 
     >>> uniform_pattern(2, 2, causal=True)[0, 0]
     tensor([[1.0000, 0.0000],
@@ -48,6 +54,11 @@ def uniform_pattern(
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
     """Attention to the token `offset` places on, or to the nearest that exists.
+
+    Args:
+        n_query: queries, at least 1.
+        n_key: keys, at least 1.
+        offset: tokens; negative ones lead back.
 
     Raises:
         ArgumentError: an empty axis.
@@ -62,25 +73,28 @@ def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 
 
 
 def baselines(
-    pattern: Anything,
+    pattern: Pattern,
     *,
-    ids: Anything | None = None,
-    is_special: Anything | None = None,
+    ids: Given[Int[Array, "key"]] | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
-    parts: tuple[Anything, Anything] | None = None,
-    value: Anything | None = None,
-    W_O: tuple[Tensor, ...] = (),
-    random: Mapping[str, Anything] | None = None,
+    parts: tuple[Int[Tensor, "query"], Int[Tensor, "key"]] | None = None,
+    value: Given[Float[Array, "layer head key d_value"]] | None = None,
+    W_O: OutputMatrices = (),
+    random: Mapping[str, Float[Tensor, "layer head"]] | None = None,
 ) -> dict[str, Baseline]:
     """For each metric that applies to this text, what uniform, fixed and random heads score.
 
     Args:
         pattern: (layer, head, query, key); its shape alone is looked at.
-        ids, is_special, causal: as for `head_table`.
+        ids: integers (key,), token ids.
+        is_special: bool (key,).
+        causal: whether the future was hidden.
         parts: integers (query,) and (key,), how many tokens each place was before words were
             merged; all are still heads of tokens, seen as the pattern is: after merging.
-        value: (layer, head, key, d_head), and W_O as in a record: with both, metrics of a head's
-            output have a uniform and a fixed-offset baseline, too.
+        value: (layer, head, key, d_value), what is read from each key.
+        W_O: each layer's output weights (head, d_value, d_model): with both, metrics of a head's
+            output have a uniform and a fixed-offset baseline as well.
         random: metric -> (layer, head) of the same architecture with random weights on this text.
 
     Returns:
@@ -96,8 +110,8 @@ def baselines(
     for name, weights in made.items():
         weights = weights if parts is None else _by_words(weights, *parts)
         outputs: dict[str, Any] = {}
-        if value is not None and W_O:
-            wide = value.float()
+        if value is not None and len(W_O):
+            wide = as_tensor("value", value).float()
             outputs = {"z": weights.to(wide) @ wide, "W_O": W_O}
         for key, values in head_table(weights, **given, **outputs).items():
             found.setdefault(key, {})[name] = float(values.mean())

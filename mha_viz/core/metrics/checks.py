@@ -1,32 +1,86 @@
-"""What every metric asks of its inputs, and the precision it adds up in."""
+"""What every metric asks of its inputs, and the precision it adds up in.
+
+Metrics take tensors and numpy's arrays alike, and return tensors.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
+Pattern = Given[Float[Array, "layer head query key"]]
+HeadVectors = Given[Float[Array, "layer head query d_head"]]
+OutputMatrices = Given[Sequence[Float[Array, "head d_head d_model"]]]  # one for each layer
 
-def check_pattern(pattern: Anything) -> torch.dtype:
-    """Refuse what is no pattern; return the dtype to add up in: float32, or float64 if it is that.
 
-    >>> check_pattern(torch.ones(1, 1, 2, 2, dtype=torch.float16))
+def check_pattern(pattern: Pattern) -> tuple[Float[Tensor, "layer head query key"], torch.dtype]:
+    """Refuse what is no pattern.
+
+    Args:
+        pattern: (layer, head, query, key), or a list of layers.
+
+    Returns:
+        The pattern as a tensor, and the dtype to add up in: float32, or float64 if it is that.
+
+    Raises:
+        ShapeError, DTypeError: with what was expected and what came.
+
+    >>> check_pattern(torch.ones(1, 1, 1, 1, dtype=torch.float16))
+    (tensor([[[[1.]]]], dtype=torch.float16), torch.float32)
+    """
+    return _four_axes("pattern", "query, key", pattern)
+
+
+def check_z(z: HeadVectors) -> tuple[Float[Tensor, "layer head query d_head"], torch.dtype]:
+    """Refuse what is no z; as `check_pattern`.
+
+    Args:
+        z: (layer, head, query, d_head), or a list of layers.
+
+    Returns:
+        z as a tensor, and the dtype to add up in: float32, or float64 if it is that.
+
+    Raises:
+        ShapeError, DTypeError: with what was expected and what came.
+    """
+    return _four_axes("z", "query, d_head", z)
+
+
+def _four_axes(name: str, last: str, given: Any) -> tuple[Tensor, torch.dtype]:
+    tensor = as_tensor(name, given)
+    if tensor.ndim != 4 or 0 in tensor.shape:
+        expected = f"{name} must be (layer, head, {last}) with none empty"
+        raise ShapeError(f"{expected}, got {tuple(tensor.shape)}")
+    if not tensor.is_floating_point():
+        raise DTypeError(f"{name} must be floating point, got {tensor.dtype}")
+    return tensor, torch.promote_types(tensor.dtype, torch.float32)
+
+
+def check_self_attention(
+    pattern: Pattern, at_least: int = 1
+) -> tuple[Float[Tensor, "layer head query query"], torch.dtype]:
+    """As `check_pattern`, and queries and keys must be the same tokens.
+
+    Args:
+        pattern: (layer, head, query, key), with as many keys as queries.
+        at_least: how many tokens there must be.
+
+    Returns:
+        As `check_pattern`.
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern.
+        ArgumentError: cross-attention, or too few tokens.
+
+    >>> check_self_attention(torch.ones(1, 1, 2, 2), at_least=2)[1]
     torch.float32
     """
-    if pattern.ndim != 4 or 0 in pattern.shape:
-        got = tuple(pattern.shape)
-        raise ShapeError(f"pattern must be (layer, head, query, key) with none empty, got {got}")
-    if not pattern.is_floating_point():
-        raise DTypeError(f"pattern must be floating point, got {pattern.dtype}")
-    return torch.promote_types(pattern.dtype, torch.float32)
-
-
-def check_self_attention(pattern: Anything, at_least: int = 1) -> torch.dtype:
-    """As `check_pattern`, and queries and keys must be the same tokens, `at_least` so many.
-
-    >>> check_self_attention(torch.ones(1, 1, 2, 2), at_least=2)
-    torch.float32
-    """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     n_query, n_key = pattern.shape[-2:]
     if n_query != n_key:
         raise ArgumentError(
@@ -35,14 +89,30 @@ def check_self_attention(pattern: Anything, at_least: int = 1) -> torch.dtype:
         )
     if n_key < at_least:
         raise ArgumentError(f"this metric needs at least {at_least} tokens, got {n_key}")
-    return wide
+    return pattern, wide
 
 
-def check_per_key(name: str, given: Anything, pattern: Anything) -> None:
+def check_per_key(
+    name: str, given: Given[Shaped[Array, "key"]], pattern: Tensor
+) -> Shaped[Tensor, "key"]:
     """Refuse anything but one entry per key.
 
+    Args:
+        name: what the caller calls it, for the error.
+        given: (key,), of any kind.
+        pattern: (layer, head, query, key), checked already.
+
+    Returns:
+        The entries as a tensor.
+
+    Raises:
+        ShapeError, DTypeError: with what was expected and what came.
+
     >>> check_per_key("ids", torch.tensor([5, 6]), torch.ones(1, 1, 2, 2))
+    tensor([5, 6])
     """
-    n_key = pattern.shape[-1]
-    if given.shape != (n_key,):
-        raise ShapeError(f"{name} must be ({n_key},), one entry per key, got {tuple(given.shape)}")
+    entries, n_key = as_tensor(name, given), pattern.shape[-1]
+    if entries.shape != (n_key,):
+        got = tuple(entries.shape)
+        raise ShapeError(f"{name} must be ({n_key},), one entry per key, got {got}")
+    return entries

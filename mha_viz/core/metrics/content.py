@@ -1,11 +1,12 @@
 """Which tokens a head looks at: special ones, and the same token elsewhere."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given
 from mha_viz.core.metrics.checks import (
+    Pattern,
     check_pattern,
     check_per_key,
     check_self_attention,
@@ -13,7 +14,9 @@ from mha_viz.core.metrics.checks import (
 from mha_viz.errors import ArgumentError, DTypeError
 
 
-def special_token(pattern: Anything, *, is_special: Anything) -> Float[Tensor, "layer head"]:
+def special_token(
+    pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
+) -> Float[Tensor, "layer head"]:
     """Mean mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
 
     Args:
@@ -31,14 +34,16 @@ def special_token(pattern: Anything, *, is_special: Anything) -> Float[Tensor, "
     >>> special_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, False]))
     tensor([[0.5000]])
     """
-    wide = check_pattern(pattern)
-    check_per_key("is_special", is_special, pattern)
-    if is_special.dtype != torch.bool:
-        raise DTypeError(f"is_special must be bool, got {is_special.dtype}")
-    return pattern[..., is_special].sum(-1, dtype=wide).mean(-1)
+    pattern, wide = check_pattern(pattern)
+    special = check_per_key("is_special", is_special, pattern)
+    if special.dtype != torch.bool:
+        raise DTypeError(f"is_special must be bool, got {special.dtype}")
+    return pattern[..., special].sum(-1, dtype=wide).mean(-1)
 
 
-def separator_token(pattern: Anything, *, is_special: Anything) -> Float[Tensor, "layer head"]:
+def separator_token(
+    pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
+) -> Float[Tensor, "layer head"]:
     """Mean mass on special tokens after the first: mean_q sum over special k >= 1 of A.
 
     A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
@@ -58,15 +63,14 @@ def separator_token(pattern: Anything, *, is_special: Anything) -> Float[Tensor,
     >>> separator_token(torch.tensor([[[[0.5, 0.5]]]]), is_special=torch.tensor([True, True]))
     tensor([[0.5000]])
     """
-    check_pattern(pattern)
-    check_per_key("is_special", is_special, pattern)
-    later = is_special.clone()
+    pattern, _ = check_pattern(pattern)
+    later = check_per_key("is_special", is_special, pattern).clone()
     later[0] = False
     return special_token(pattern, is_special=later)
 
 
 def duplicate_token(
-    pattern: Anything, *, ids: Anything, causal: bool = False
+    pattern: Pattern, *, ids: Given[Int[Array, "key"]], causal: bool = False
 ) -> Float[Tensor, "layer head"]:
     """Mean mass on the same token elsewhere: over the rows q that may see such a token.
 
@@ -90,8 +94,8 @@ def duplicate_token(
     >>> duplicate_token(pattern, ids=torch.tensor([7, 7]))
     tensor([[0.6250]])
     """
-    wide = check_self_attention(pattern)
-    check_per_key("ids", ids, pattern)
+    pattern, wide = check_self_attention(pattern)
+    ids = check_per_key("ids", ids, pattern)
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise DTypeError(f"ids must be integers, got {ids.dtype}")
     again = (ids[:, None] == ids).fill_diagonal_(False)

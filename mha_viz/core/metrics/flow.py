@@ -13,15 +13,20 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, shape_of
-from mha_viz.core.metrics.checks import check_pattern, check_self_attention
+from mha_viz.core.checks import Array, Given, as_tensor, shape_of
+from mha_viz.core.metrics.checks import (
+    OutputMatrices,
+    Pattern,
+    check_pattern,
+    check_self_attention,
+)
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 FLOW_LIMIT = 80_000_000  # layer * key ** 3, to which the work is in proportion: under 5 s
 FLOW_UNIT = 2**30  # what a capacity of 1 is as an integer; the largest power whose sums fit int32
 
 
-def attention_rollout(pattern: Anything, residual: float = 0.5) -> Float[Tensor, "layer query key"]:
+def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, "layer query key"]:
     """How much of each input token is in each token after each layer, if attention simply mixes.
 
     R_l = M_l R_{l-1} with R_{-1} the identity and M_l the layer's rows, scaled to a sum of 1, of
@@ -55,7 +60,7 @@ def attention_rollout(pattern: Anything, residual: float = 0.5) -> Float[Tensor,
     return torch.stack(rolled)
 
 
-def attention_flow(pattern: Anything, query: int, residual: float = 0.5) -> Float[Tensor, "key"]:
+def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float[Tensor, "key"]:
     """How much could flow from one token of the last layer to each input token: the maximum flow.
 
     Tokens of every layer are the nodes of a network, and M_l of `attention_rollout` has its edges'
@@ -101,7 +106,9 @@ def attention_flow(pattern: Anything, query: int, residual: float = 0.5) -> Floa
 
 
 def value_weighted(
-    pattern: Anything, value: Anything, W_O: Sequence[Anything]
+    pattern: Pattern,
+    value: Given[Float[Array, "layer head key d_value"]],
+    W_O: OutputMatrices,
 ) -> Float[Tensor, "layer head query key"]:
     """Weights times the length of what they carry: A_qk ||v_k W_O||.
 
@@ -124,18 +131,20 @@ def value_weighted(
     >>> value_weighted(A, v, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[7.5000, 0.0000]]]])
     """
-    wide = check_pattern(pattern)
-    _check_carried(pattern, value, W_O)
-    lengths = torch.stack([_lengths(v, W) for v, W in zip(value, W_O, strict=True)])
-    return pattern.to(wide) * lengths.to(wide)[:, :, None, :]
+    pattern, wide = check_pattern(pattern)
+    value = as_tensor("value", value)
+    weights = [as_tensor("W_O", weight) for weight in W_O]
+    _check_carried(pattern, value, weights)
+    lengths = [_lengths(v, W) for v, W in zip(value.unbind(), weights, strict=True)]
+    return pattern.to(wide) * torch.stack(lengths).to(wide)[:, :, None, :]
 
 
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _mixing(pattern: Tensor, residual: float) -> Tensor:
+def _mixing(pattern: Pattern, residual: float) -> Tensor:
     """Each layer's M: (layer, query, key), rows that sum to 1 (or 0, where there is nothing)."""
-    wide = check_self_attention(pattern)
+    pattern, wide = check_self_attention(pattern)
     if not 0 <= residual <= 1:
         raise ArgumentError(f"residual must be in [0, 1], got {residual}")
     mean = pattern.mean(1, dtype=wide)

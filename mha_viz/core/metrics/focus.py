@@ -5,12 +5,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.checks import Pattern, check_pattern
 from mha_viz.errors import ArgumentError
 
 
-def confidence(pattern: Anything) -> Float[Tensor, "layer head"]:
+def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Mean of the largest weight in each row: mean_q max_k A.
 
     Args:
@@ -27,11 +26,11 @@ def confidence(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> confidence(torch.tensor([[[[0.75, 0.25], [0.5, 0.5]]]]))
     tensor([[0.6250]])
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     return pattern.amax(-1).mean(-1, dtype=wide)
 
 
-def keys_for_mass(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
+def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
     """Mean number of keys that together hold `share` of a row's mass, the heaviest first.
 
     Args:
@@ -51,7 +50,7 @@ def keys_for_mass(pattern: Anything, *, share: float = 0.9) -> Float[Tensor, "la
     >>> keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
     tensor([[1.5000]])
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     if not 0 < share <= 1:
         raise ArgumentError(f"share must be in (0, 1], got {share}")
     given_up = torch.stack([_given_up(layer.to(wide), share) for layer in pattern])

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mha_viz.core.checks import Anything
+from jaxtyping import Float
+from torch import Tensor
+
 from mha_viz.core.metrics.baselines import Baseline
 
 
@@ -12,8 +14,9 @@ class Label:
     """A name for a kind of head, and the rule that a head must meet to get it.
 
     Args:
-        key, title: its name in code and on screen.
-        metric: key of the metric that is looked at.
+        key: its name in code.
+        title: its name on screen.
+        metric: key of the metric that decides.
         threshold: what the score must reach, in the metric's unit or, where `relative`, as a
             multiple of the uniform baseline.
         at_least: the score must be no smaller; else no larger.
@@ -48,6 +51,7 @@ class EarnedLabel:
 
     @property
     def why(self) -> str:
+        """The label, the score that earned it, and the numbers it had to reach and to beat."""
         sign = "needs" if self.label.at_least else "at most"
         return (
             f"{self.label.title} {self.score:.3g} ({sign} {self.threshold:.3g}; "
@@ -134,7 +138,7 @@ _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near an
 
 
 def head_labels(
-    scores: Mapping[str, Anything], baselines: Mapping[str, Baseline]
+    scores: Mapping[str, Float[Tensor, "layer head"]], baselines: Mapping[str, Baseline]
 ) -> list[list[tuple[EarnedLabel, ...]]]:
     """The labels of every head: result[layer][head]; a head may have none.
 
@@ -147,6 +151,9 @@ def head_labels(
     Args:
         scores: metric key -> (layer, head).
         baselines: metric key -> Baseline, from `baselines`.
+
+    Returns:
+        result[layer][head]: labels in the order of `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
     found: list[list[dict[str, EarnedLabel]]] = [[{} for _ in range(heads)] for _ in range(layers)]
@@ -179,7 +186,7 @@ def _to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | Non
     known = {"uniform attention": uniform, "best random head": baseline.random_high}
     sure = {name: value for name, value in known.items() if value is not None}
     if not sure:
-        # Induction has no uniform value without a text said twice: only a random model can say.
+        # Without a repeated text, induction has no uniform baseline: only a random model gives one.
         return ("no baseline", 0.0, label.threshold) if label.key == "induction" else None
     name = max(sure, key=sure.__getitem__)
     return name, sure[name], label.threshold

@@ -3,15 +3,18 @@
 Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.metrics.checks import (
+    HeadVectors,
+    OutputMatrices,
+    Pattern,
+    check_pattern,
+)
 from mha_viz.core.metrics.outputs import (
     check_outputs,
     effective_rank,
@@ -46,6 +49,11 @@ class VarianceStatement(NamedTuple):
     of_sum: Layers
     sum_of: Layers
 
+    @property
+    def ratio(self) -> Layers:
+        """(layer,): above 1 the statement fails; NaN (not defined) where no output changes."""
+        return torch.where(self.sum_of > 0, self.of_sum / self.sum_of, torch.nan)
+
 
 class NormStatement(NamedTuple):
     """Both sides of E||sum of heads||^2 = d_model; see `norm_statement`."""
@@ -53,8 +61,13 @@ class NormStatement(NamedTuple):
     mean_square: Layers
     d_model: Layers
 
+    @property
+    def ratio(self) -> Layers:
+        """(layer,): 1 where the statement holds."""
+        return self.mean_square / self.d_model
 
-def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
+
+def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     """Effective rank of all the heads' outputs stacked, beside the sum of each head's own.
 
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
@@ -80,15 +93,15 @@ def coverage(z: Anything, W_O: Sequence[Anything]) -> Coverage:
     >>> coverage(z, [torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]])]).ratio
     tensor([0.5000])
     """
-    wide = check_outputs(z, W_O)
+    z, W_O, wide = check_outputs(z, W_O)
     layers = zip(z, W_O, strict=True)
     together = rank_of_gram(torch.stack([_gram_of_stack(*layer) for layer in layers])).to(wide)
     apart = effective_rank(z, W_O).sum(-1)
     return Coverage(together, apart, together / apart)
 
 
-def capacity(pattern: Anything) -> Capacity:
-    """What the keys that a layer's heads look at tell about the query, as far as it can be said.
+def capacity(pattern: Pattern) -> Capacity:
+    """Bounds on what the keys that a layer's heads look at tell about the query.
 
     Let a query be drawn uniformly and every head look at one key, drawn from its row. The
     information of all these keys together, I(q; k_1 ... k_H), takes key^H sums; but it lies
@@ -100,8 +113,8 @@ def capacity(pattern: Anything) -> Capacity:
     Returns:
         total: (layer,), nats, sum_i C_i with C_i the head's `mutual_information`.
         best: (layer,), nats, max_i C_i: all keys tell no less than one of them.
-        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if it
-            is not said whose it is. At most the mean of C_i, hence at most `best`.
+        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if
+            the head is not named. At most the mean of C_i, hence at most `best`.
         bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
             so they tell no more than one by one; and no more than which query it was.
 
@@ -115,7 +128,7 @@ def capacity(pattern: Anything) -> Capacity:
     >>> total, bound
     (tensor([2.0794]), tensor([0.6931]))
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     each = mutual_information(pattern)
     # a layer at a time: half precision is never held wider as a whole
     mean = torch.stack([layer.mean(0, keepdim=True, dtype=wide) for layer in pattern])
@@ -123,7 +136,7 @@ def capacity(pattern: Anything) -> Capacity:
     return Capacity(total, each.amax(-1), mutual_information(mean)[:, 0], total.minimum(most))
 
 
-def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatement:
+def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement:
     """Both sides of Var(sum_i head_i) <= sum_i Var(head_i), which textbooks state; it may fail.
 
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
@@ -146,13 +159,11 @@ def variance_statement(z: Anything, W_O: Sequence[Anything]) -> VarianceStatemen
     >>> variance_statement(z, W_O)
     VarianceStatement(of_sum=tensor([4.]), sum_of=tensor([2.]))
     """
-    check_outputs(z, W_O)
-    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
-    of_sum = [total.var(0, correction=0).sum() for total in sums]
+    of_sum = [total.var(0, correction=0).sum() for total in _summed(z, W_O)]
     return VarianceStatement(torch.stack(of_sum), variance(z, W_O).sum(-1))
 
 
-def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
+def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
     """Both sides of E_q ||sum_i head_i(q)||^2 = d_model, which textbooks state; measured here.
 
     Without the bias b_O, which is not the heads'.
@@ -173,23 +184,12 @@ def norm_statement(z: Anything, W_O: Sequence[Anything]) -> NormStatement:
     >>> norm_statement(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
     NormStatement(mean_square=tensor([12.]), d_model=tensor([3.]))
     """
-    check_outputs(z, W_O)
-    sums = [_summed(rows, weight) for rows, weight in zip(z, W_O, strict=True)]
-    mean_square = torch.stack([total.square().sum(-1).mean() for total in sums])
+    mean_square = torch.stack([total.square().sum(-1).mean() for total in _summed(z, W_O)])
     widths = torch.tensor([float(weight.shape[-1]) for weight in W_O])
     return NormStatement(mean_square, widths.to(mean_square))
 
 
-def coverage_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`coverage`'s together / apart: how far the heads of a layer write in different directions.
-
-    >>> coverage_ratio(torch.ones(1, 2, 1, 1), [torch.eye(2).reshape(2, 1, 2)])
-    tensor([1.0000])
-    """
-    return coverage(z, W_O).ratio
-
-
-def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
+def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
     """Mean over the layer's heads of `effective_rank`, directions: (layer,), at least 0.
 
     Args:
@@ -207,69 +207,11 @@ def head_rank(z: Anything, W_O: Sequence[Anything]) -> Layers:
     return effective_rank(z, W_O).mean(-1)
 
 
-def capacity_total(pattern: Anything) -> Layers:
-    """`capacity`'s total: the sum of the heads' information, nats.
-
-    >>> capacity_total(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([2.0794])
-    """
-    return capacity(pattern).total
-
-
-def capacity_best(pattern: Anything) -> Layers:
-    """`capacity`'s best: the largest information of one head, nats.
-
-    >>> capacity_best(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).best
-
-
-def capacity_pooled(pattern: Anything) -> Layers:
-    """`capacity`'s pooled: the information of the heads' mean pattern, nats.
-
-    >>> capacity_pooled(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).pooled
-
-
-def capacity_bound(pattern: Anything) -> Layers:
-    """`capacity`'s bound: what the heads together can tell at most, nats.
-
-    >>> capacity_bound(torch.eye(2).expand(1, 3, 2, 2))
-    tensor([0.6931])
-    """
-    return capacity(pattern).bound
-
-
-def variance_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`variance_statement`'s sides, one over the other: above 1 the statement fails.
-
-    NaN (not defined) where no head's output changes over the text.
-
-    >>> variance_ratio(torch.tensor([[[[0.0], [2.0]], [[0.0], [2.0]]]]), [torch.ones(2, 1, 1)])
-    tensor([2.])
-    """
-    sides = variance_statement(z, W_O)
-    return torch.where(sides.sum_of > 0, sides.of_sum / sides.sum_of, torch.nan)
-
-
-def norm_ratio(z: Anything, W_O: Sequence[Anything]) -> Layers:
-    """`norm_statement`'s sides, one over the other: 1 where the statement holds.
-
-    >>> norm_ratio(torch.ones(1, 2, 1, 1), [torch.ones(2, 1, 3)])
-    tensor([4.])
-    """
-    sides = norm_statement(z, W_O)
-    return sides.mean_square / sides.d_model
-
-
-def _summed(z: Tensor, W_O: Tensor) -> Tensor:
-    """sum_i head_i of one layer: (query, d_model)."""
-    wide = torch.promote_types(z.dtype, torch.float32)
-    side_by_side = z.to(wide).transpose(0, 1).flatten(1)  # all heads' z in one row
-    return side_by_side @ W_O.to(side_by_side).flatten(0, 1)
+def _summed(z: HeadVectors, W_O: OutputMatrices) -> list[Tensor]:
+    """sum_i head_i of each layer: (query, d_model)."""
+    z, W_O, wide = check_outputs(z, W_O)
+    side_by_side = z.to(wide).transpose(1, 2).flatten(2)  # all heads' z in one row
+    return [rows @ W.to(rows).flatten(0, 1) for rows, W in zip(side_by_side, W_O, strict=True)]
 
 
 def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:

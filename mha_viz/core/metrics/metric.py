@@ -14,7 +14,7 @@ Of = Literal["head", "pair", "parameters", "layer", "flow"]
 _NAMED = 5  # metrics that a line has room for
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """One quantity, and all that a reader has to know about it.
 
@@ -22,7 +22,7 @@ class Metric:
         key: its name in code and in files.
         title: its name on screen.
         unit: "nats", "tokens", "keys", "probability", "share", or "" for a plain number.
-        range: lowest and highest value; None where the highest grows with the text.
+        limits: lowest and highest value; None where the highest grows with the text.
         direction: what a higher value means.
         meaning: one sentence in plain words.
         formula: LaTeX; A is the pattern, q a query, k a key, n the number of tokens.
@@ -33,9 +33,9 @@ class Metric:
             "parameters" alone; a "layer" -> (layer,); the "flow" through all layers.
         needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
-            future is hidden, "period" a text said twice; "rows": can be handed its row entropies;
-            "outputs": made of what heads write, z and W_O (pairs: of z; flow: of values, too);
-            "compact": can be handed their `compact_outputs`.
+            future is hidden, "period" a text repeated twice; "rows": takes its row entropies;
+            "outputs": computed from what heads write, z and W_O (pairs: z; flow: values as well);
+            "compact": takes their `compact_outputs`.
 
     >>> from mha_viz.core.metrics import METRICS
     >>> METRICS["distance"].unit
@@ -44,8 +44,8 @@ class Metric:
 
     key: str
     title: str
-    unit: str
-    range: tuple[float, float | None]
+    unit: str = ""
+    limits: tuple[float, float | None]
     direction: str
     meaning: str
     formula: str
@@ -68,7 +68,7 @@ RENAMED = {
 
 
 class MetricTable(dict[str, Metric]):
-    """Metrics by key; a key that there is not is refused in words.
+    """Metrics by key; an unknown key is refused with the known ones.
 
     >>> MetricTable()
     MetricTable(0 metrics: )

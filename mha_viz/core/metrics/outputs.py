@@ -11,12 +11,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
 from mha_viz.errors import DTypeError, ShapeError
+
+Compact = Given[Float[Array, "layer head query d_head"]]  # what `compact_outputs` gives
 
 
 def norm_of_mean_output(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
     """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
@@ -25,7 +28,7 @@ def norm_of_mean_output(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in units of the residual stream.
@@ -39,19 +42,19 @@ def norm_of_mean_output(
     >>> norm_of_mean_output(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    outputs = compact_outputs(z, W_O) if compact is None else compact
+    outputs = _compact(z, W_O, compact)
     return outputs.mean(-2).norm(dim=-1)
 
 
 def output_norm(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
     """Mean norm of a head's output: mean_q ||head_i(q)||_2.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
@@ -65,19 +68,19 @@ def output_norm(
     >>> output_norm(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[10.]])
     """
-    outputs = compact_outputs(z, W_O) if compact is None else compact
+    outputs = _compact(z, W_O, compact)
     return outputs.norm(dim=-1).mean(-1)
 
 
 def output_share(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
     """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), shares in [0, 1] that sum to 1 over a layer; NaN (not defined) where no head
@@ -97,7 +100,7 @@ def output_share(
 
 
 def variance(
-    z: Anything, W_O: Sequence[Anything], *, compact: Anything | None = None
+    z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
     """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
 
@@ -106,7 +109,7 @@ def variance(
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
-        compact: their `compact_outputs`, where that is at hand already.
+        compact: their `compact_outputs`, if it has been computed already.
 
     Returns:
         (layer, head), at least 0, in squared units of the residual stream; 0 for one query, and
@@ -121,16 +124,17 @@ def variance(
     >>> variance(z, [torch.tensor([[[3.0, 4.0]]])])
     tensor([[25.]])
     """
-    outputs = compact_outputs(z, W_O) if compact is None else compact
+    outputs = _compact(z, W_O, compact)
     mean = outputs.mean(-2, keepdim=True)
     # centred before it is squared: mean of squares less square of the mean would cancel
     centred = (heads - own for heads, own in zip(outputs, mean, strict=True))
     deviation = torch.stack([heads.flatten(1).norm(dim=-1) for heads in centred])
-    alike = deviation <= rounding(z) * z.shape[-2] ** 0.5 * mean[..., 0, :].norm(dim=-1)
-    return torch.where(alike, 0.0, deviation) ** 2 / z.shape[-2]
+    n_query = outputs.shape[-2]
+    alike = deviation <= rounding(z) * n_query**0.5 * mean[..., 0, :].norm(dim=-1)
+    return torch.where(alike, 0.0, deviation) ** 2 / n_query
 
 
-def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer head"]:
+def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
     """In how many directions a head writes: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
     The singular values are those of the head's outputs on this text, (query, d_model), not
@@ -154,7 +158,7 @@ def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer
     >>> effective_rank(torch.eye(3).reshape(1, 1, 3, 3), [torch.eye(3, 5)[None]])
     tensor([[3.0000]])
     """
-    wide = check_outputs(z, W_O)
+    z, W_O, wide = check_outputs(z, W_O)
     outputs = compact_outputs(z.double(), W_O)  # rounding would raise ranks
     tall = z.shape[-2] > z.shape[-1]
     # the smaller one
@@ -163,7 +167,7 @@ def effective_rank(z: Anything, W_O: Sequence[Anything]) -> Float[Tensor, "layer
 
 
 def compact_outputs(
-    z: Anything, W_O: Sequence[Anything]
+    z: HeadVectors, W_O: OutputMatrices
 ) -> Float[Tensor, "layer head query d_head"]:
     """What heads write, d_head wide: z L with L L^T = W_O W_O^T; all measures here are made of it.
 
@@ -182,12 +186,12 @@ def compact_outputs(
     >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[10.]]]])
     """
-    wide = check_outputs(z, W_O)
+    z, W_O, wide = check_outputs(z, W_O)
     return z.to(wide) @ output_root(W_O, wide).to(z.device)
 
 
 def output_root(
-    W_O: Sequence[Anything], dtype: torch.dtype = torch.float64
+    W_O: OutputMatrices, dtype: torch.dtype = torch.float64
 ) -> Float[Tensor, "layer head d_head d_head"]:
     """Some L with L L^T = W_O W_O^T for every head; once per model.
 
@@ -201,7 +205,7 @@ def output_root(
     if isinstance(W_O, OutputWeights):
         return W_O.root(dtype)
     # a layer at a time: only one layer's weights are ever held twice
-    wide = (layer.detach().double() for layer in W_O)
+    wide = (as_tensor("W_O", layer).detach().double() for layer in W_O)
     return _root(torch.stack([weight @ weight.mT for weight in wide])).to(dtype)
 
 
@@ -245,42 +249,49 @@ def _place(tensor: Tensor) -> tuple[object, ...]:
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
-def check_z(z: Anything) -> torch.dtype:
-    """Refuse what is no z; return the dtype to add up in: float32, or float64 if it is that.
-
-    >>> check_z(torch.ones(1, 1, 2, 2, dtype=torch.float16))
-    torch.float32
-    """
-    if z.ndim != 4 or 0 in z.shape:
-        got = tuple(z.shape)
-        raise ShapeError(f"z must be (layer, head, query, d_head) with none empty, got {got}")
-    if not z.is_floating_point():
-        raise DTypeError(f"z must be floating point, got {z.dtype}")
-    return torch.promote_types(z.dtype, torch.float32)
-
-
-def rounding(z: Anything) -> float:
+def rounding(z: HeadVectors) -> float:
     """Share of a head's z up to which its numbers may differ by rounding alone.
 
     A few units in the last place that sums are made in, or one of what z is kept in.
 
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+
     >>> f"{rounding(torch.ones(1, 1, 2, 2)):.1e}"
     '9.5e-07'
     """
-    return max(8 * torch.finfo(check_z(z)).eps, torch.finfo(z.dtype).eps)
+    kept, wide = check_z(z)
+    return max(8 * torch.finfo(wide).eps, torch.finfo(kept.dtype).eps)
 
 
-def check_outputs(z: Anything, W_O: Sequence[Anything]) -> torch.dtype:
+def check_outputs(
+    z: HeadVectors, W_O: OutputMatrices
+) -> tuple[Float[Tensor, "layer head query d_head"], Sequence[Tensor], torch.dtype]:
     """As `check_z`, and W_O must hold weights for every layer and head of it.
 
-    >>> check_outputs(torch.ones(1, 3, 7, 2), [torch.ones(3, 2, 5)])
+    Args:
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model).
+
+    Returns:
+        Both as tensors, and the dtype to add up in: float32, or float64 if z is that.
+
+    Raises:
+        ShapeError, DTypeError: with what was expected and what came.
+
+    >>> check_outputs(torch.ones(1, 3, 7, 2), [torch.ones(3, 2, 5)])[2]
     torch.float32
     """
-    wide = check_z(z)
+    z, wide = check_z(z)
     n_layers, n_heads, _, d_head = z.shape
     if len(W_O) != n_layers:
         raise ShapeError(f"W_O must hold {n_layers} layers as z does, got {len(W_O)}")
-    for layer, weight in enumerate(W_O):
+    weights: Sequence[Tensor]
+    if isinstance(W_O, OutputWeights):
+        weights = W_O  # as it is: it keeps its root
+    else:
+        weights = [as_tensor(f"W_O of layer {layer}", weight) for layer, weight in enumerate(W_O)]
+    for layer, weight in enumerate(weights):
         if weight.ndim != 3 or weight.shape[:2] != (n_heads, d_head) or 0 in weight.shape:
             raise ShapeError(
                 f"W_O of layer {layer} must be (head, d_head, d_model) = ({n_heads}, {d_head}, "
@@ -288,7 +299,11 @@ def check_outputs(z: Anything, W_O: Sequence[Anything]) -> torch.dtype:
             )
         if not weight.is_floating_point():
             raise DTypeError(f"W_O of layer {layer} must be floating point, got {weight.dtype}")
-    return wide
+    return z, weights, wide
+
+
+def _compact(z: HeadVectors, W_O: OutputMatrices, compact: Compact | None) -> Tensor:
+    return compact_outputs(z, W_O) if compact is None else as_tensor("compact", compact)
 
 
 def _root(gram: Tensor) -> Tensor:

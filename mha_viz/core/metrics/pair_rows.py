@@ -1,73 +1,69 @@
 """The rows of the table for what is measured of two heads on one text."""
 
+from mha_viz.core.metrics import pairs
 from mha_viz.core.metrics.metric import Metric
-from mha_viz.core.metrics.pairs import cka, correlation, hellinger, jensen_shannon, redundancy
 
 ROWS = (
     Metric(
         key="hellinger",
         title="Hellinger distance",
-        unit="",
-        range=(0.0, 1.0),
+        limits=(0.0, 1.0),
         direction="higher means looking at other tokens",
         meaning="How far apart two heads' attention weights are, from the same to none in common.",
         formula=r"\sqrt{1 - \frac{1}{n}\sum_q \sum_k \sqrt{A^i_{qk} A^j_{qk}}}",
         source="Hellinger 1909",
-        function=hellinger,
+        function=pairs.hellinger,
         of="pair",
     ),
     Metric(
         key="jensen_shannon",
         title="Jensen-Shannon divergence",
         unit="nats",
-        range=(0.0, None),
+        limits=(0.0, None),
         direction="higher means looking at other tokens",
         meaning="How well a place looked at tells which of the two heads looked; ln 2 at most.",
         formula=r"\frac{1}{n}\sum_q \Big[ H\Big(\frac{A^i_q + A^j_q}{2}\Big)"
         r" - \frac{H(A^i_q) + H(A^j_q)}{2} \Big]",
         source="Lin 1991; Clark et al. 2019, section 6",
-        function=jensen_shannon,
+        function=pairs.jensen_shannon,
         of="pair",
     ),
     Metric(
         key="correlation",
         title="Correlation of z",
-        unit="",
-        range=(-1.0, 1.0),
+        limits=(-1.0, 1.0),
         direction="higher means the same numbers, coordinate by coordinate",
         meaning="Whether two heads' results rise and fall together, each in its own coordinates.",
         formula=r"\frac{\mathrm{Cov}(z_i, z_j)}{\sigma_i \sigma_j}",
         source="Pearson's correlation",
-        function=correlation,
+        function=pairs.correlation,
         of="pair",
         needs=frozenset({"outputs"}),
     ),
     Metric(
         key="redundancy",
         title="Redundancy",
-        unit="",
-        range=(0.0, 1.0),
+        limits=(0.0, 1.0),
         direction="higher means results in the same directions, coordinate by coordinate",
         meaning="How far two heads' results lie in the same directions of their own coordinates.",
         formula=r"\frac{R_{ij}}{\sqrt{R_{ii} R_{jj}}},\quad R_{ij} ="
         r" \frac{\lVert z_i z_j^\top \rVert_F}{\lVert z_i \rVert_F \lVert z_j \rVert_F}",
         source="textbooks; the scale so that a head beside itself has 1 is ours",
-        function=redundancy,
+        function=pairs.redundancy,
         of="pair",
         needs=frozenset({"outputs"}),
     ),
     Metric(
         key="cka",
         title="Centred kernel alignment",
-        unit="",
-        range=(0.0, 1.0),
+        limits=(0.0, 1.0),
         direction="higher means treating the same tokens alike",
         meaning="Whether tokens that one head treats alike are alike to the other; coordinates do"
         " not matter.",
         formula=r"\frac{\langle K_i, K_j \rangle}{\lVert K_i \rVert_F \lVert K_j \rVert_F},"
         r"\quad K = \bar z \bar z^\top",
         source="Kornblith et al. 2019",
-        function=cka,
+        function=pairs.cka,
         of="pair",
         needs=frozenset({"outputs"}),
     ),

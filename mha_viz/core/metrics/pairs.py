@@ -1,12 +1,12 @@
-"""How alike two heads are in what they did on one text: every head beside every other.
+"""How alike two heads are in what they did on one text, for all pairs of heads.
 
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
-Distances are 0 on the diagonal, likenesses 1. What a row of a pattern lacks to 1 (all of it, for
-a query that may see nothing) counts as weight on one more key, "nowhere": two rows of zeros are
-alike, a row of zeros and a full one have nothing in common.
+Distances are 0 on the diagonal, likenesses 1. If a row of a pattern sums to less than 1 (to 0, for
+a query that may see nothing), the rest counts as weight on one more key, "nowhere": two rows of
+zeros are alike, a row of zeros and a full one have nothing in common.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,18 +14,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
-from mha_viz.core.metrics.outputs import check_z, rounding
+from mha_viz.core.metrics.checks import HeadVectors, Pattern, check_pattern, check_z
+from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.spread import LEAST
 
-BLOCK = 2**12  # weights of each head that one matrix product takes: no second pattern is held
+BLOCK = 2**14  # weights of each head that one matrix product takes: no second pattern is held
 SMALL_BLOCK = 2**12  # ... and that are mixed with all others': for a core's cache
 CLOSE = 1e-5  # squared distances below this are too near to be differences of float32 sums
 ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 
-def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     """Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
     Args:
@@ -46,17 +45,17 @@ def hellinger(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
             [1.0000, 0.0000, 0.6325],
             [0.4472, 0.6325, 0.0000]])
     """
-    check_pattern(pattern)
-    squared = _squared_hellinger(pattern, slice(None), check_pattern(pattern))
+    pattern, wide = check_pattern(pattern)
+    squared = _squared_hellinger(pattern, slice(None), wide)
     close = (squared < CLOSE).triu(1)
     near = close.any(0) | close.any(1)
     if near.any():
         within = near[:, None] & near
         squared[within] = _squared_hellinger(pattern, near, torch.float64).flatten()
-    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, pattern)
+    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
-def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     """Jensen-Shannon divergence of two heads' rows, averaged: mean_q JS(A_i(q), A_j(q)).
 
     JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
@@ -77,7 +76,7 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[0.0000, 0.6931],
             [0.6931, 0.0000]])
     """
-    check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
     # numpy works in one thread: here as many work as torch would use, a block each. They must end
     # with the work: a thread that has used torch and stays makes all of torch's steps slower.
@@ -89,10 +88,10 @@ def jensen_shannon(pattern: Anything) -> Float[Tensor, "all_heads all_heads"]:
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
     divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
-    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, pattern)
+    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 
-def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """Correlation of two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
 
     The entries are z's (query, d_head) numbers in a row, less their mean. The k-th coordinate of
@@ -115,11 +114,11 @@ def correlation(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    products = _products_of(z, _deviations, over=(1, 2), degree=2)
-    return _finished(_cosines(products).clamp(-1.0, 1.0), 1.0, z)
+    deviations = _centred(z, (1, 2)).flatten(1)
+    return _finished(_cosines(deviations @ deviations.mT).clamp(-1.0, 1.0), 1.0, deviations.dtype)
 
 
-def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
+def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
     """How much two heads' z lie in the same directions: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
 
     From d_head x d_head Gram matrices: ||z_i z_j^T||_F^2 = <z_i^T z_i, z_j^T z_j>, which for a
@@ -146,16 +145,19 @@ def redundancy(z: Anything, normalize: bool = True) -> Float[Tensor, "all_heads 
     (tensor([[1.0000, 0.8409],
              [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
     """
-    products = _products_of(z, lambda heads, _: _kernel_blocks(heads.mT), over=(), degree=4)
-    squared = _cosines(products)
-    if not normalize:
-        own = _own_redundancy(z)
-        squared = squared * own[:, None] * own
+    heads = _scaled(z)
+    moments = heads.mT @ heads
+    products = moments.flatten(1) @ moments.flatten(1).mT
+    if normalize:
+        squared = _cosines(products)
+    else:
+        size = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
+        squared = products / (size[:, None] * size)
     likeness = squared.clamp(0.0, 1.0).sqrt()
-    return _finished(likeness, 1.0 if normalize else None, z)
+    return _finished(likeness, 1.0 if normalize else None, heads.dtype)
 
 
-def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
+def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """Linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||), K = z z^T, z less its mean.
 
     K is (query, query): which tokens a head treats alike. Turning or scaling a head's z as a
@@ -179,14 +181,14 @@ def cka(z: Anything) -> Float[Tensor, "all_heads all_heads"]:
     tensor([[1., 1.],
             [1., 1.]])
     """
-    products = _products_of(
-        z, lambda heads, mean: _kernel_blocks(heads - mean), over=(1,), degree=4
-    )
-    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, z)
+    heads = _centred(z, (1,))
+    blocks = heads.split(max(1, BLOCK // heads.shape[1]), dim=1)
+    products = _products((block @ heads.mT).flatten(1) for block in blocks)
+    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, heads.dtype)
 
 
 def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
-    """Of some heads, right on the diagonal and above it."""
+    """Of some heads, (heads, heads)."""
     parts = (_flat(_rows(pattern, span))[heads] for span in _spans(pattern, BLOCK))
     affinity = _products(part.to(wide).sqrt() for part in parts)
     nowhere = _nowhere(pattern)[heads]
@@ -198,51 +200,25 @@ def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
     return ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
 
 
-def _products_of(
-    z: Tensor,
-    blocks: Callable[[Tensor, Tensor], Iterable[Tensor]],
-    *,
-    over: tuple[int, ...],
-    degree: int,
-) -> Float[Tensor, "all_heads all_heads"]:
-    """Products of what `blocks` makes of z, (layer * head, query, d_head), and of its mean.
+def _scaled(z: HeadVectors) -> Tensor:
+    """(layer * head, query, d_head), a head's largest entry 1; zeros stay.
 
-    They are of that degree in z, at some scale: no measure of z depends on a head's. But powers of
-    what is very large or small may leave the range of floats. Where they did it is done again with
-    heads whose largest entry is 1. NaN for a head of which, without its mean over those axes, no
-    more than rounding is left.
+    No likeness depends on a head's scale, but a power of what is very large or very small would
+    leave what floats can hold.
     """
-    heads = z.detach().to(check_z(z)).flatten(0, 1)
-    found = _products_and_mean(heads, blocks, over)
-    own = found[0].diagonal()
-    if not ((own > 1e-30) & (own < 1e30)).all():
-        found = _products_and_mean(_scaled(heads), blocks, over)
-    products, mean = found
-    # of the whole head, where hardly anything but the mean is in it
-    size = mean.flatten(1).norm(dim=-1) * (heads[0].numel() / mean[0].numel()) ** 0.5
-    products.diagonal()[products.diagonal() <= (rounding(z) * size.double()) ** degree] = torch.nan
-    return products
-
-
-def _products_and_mean(
-    heads: Tensor, blocks: Callable[[Tensor, Tensor], Iterable[Tensor]], over: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    mean = heads.mean(over, keepdim=True) if over else heads.new_zeros(len(heads), 1, 1)
-    return _products(blocks(heads, mean)), mean
-
-
-def _scaled(heads: Tensor) -> Tensor:
-    """Each head divided by its largest entry; zeros stay."""
-    largest = heads.flatten(1).abs().amax(-1).view(-1, 1, 1)
+    kept, wide = check_z(z)
+    heads = kept.detach().to(wide).flatten(0, 1)
+    largest = heads.abs().amax((1, 2), keepdim=True)
     return heads / torch.where(largest > 0, largest, 1.0)
 
 
-def _own_redundancy(z: Tensor) -> Tensor:
-    """R_ii, (layer * head,): ||z^T z||_F / ||z||_F^2."""
-    heads = _scaled(z.detach().to(check_z(z)).flatten(0, 1))
-    moments = heads.mT @ heads
-    trace = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
-    return (moments.flatten(1).norm(dim=-1) / trace).double()
+def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
+    """`_scaled` less its mean over some axes; NaN for a head of which only rounding is left."""
+    heads = _scaled(z)
+    centred = heads - heads.mean(over, keepdim=True)
+    whole, left = (part.flatten(1).norm(dim=-1) for part in (heads, centred))
+    centred[left <= rounding(z) * whole] = torch.nan
+    return centred
 
 
 def _cosines(products: Tensor) -> Tensor:
@@ -260,7 +236,7 @@ def _spans(pattern: Tensor, size: int) -> list[slice]:
 
 def _rows(pattern: Tensor, queries: slice) -> Tensor:
     """Those of some queries, (layer, head, queries, key), in a precision to add up in."""
-    return pattern.detach()[:, :, queries].to(check_pattern(pattern))
+    return pattern.detach()[:, :, queries].to(check_pattern(pattern)[1])
 
 
 def _flat(rows: Tensor) -> Tensor:
@@ -268,46 +244,16 @@ def _flat(rows: Tensor) -> Tensor:
     return rows.flatten(2).flatten(0, 1)
 
 
-def _deviations(heads: Tensor, mean: Tensor) -> Iterator[Tensor]:
-    """A head's numbers less their mean, part by part."""
-    return (part - mean[..., 0] for part in heads.flatten(1).split(BLOCK, dim=-1))
-
-
-def _kernel_blocks(rows: Tensor) -> Iterator[Tensor]:
-    """K_i = z_i z_i^T row block by row block; the half below the diagonal counted in the other."""
-    n_rows = rows.shape[1]
-    step = max(1, min(BLOCK // n_rows, -(-n_rows // 4)))
-    return (_kernel_rows(rows[:, begin:], step) for begin in range(0, n_rows, step))
-
-
-def _kernel_rows(rows: Tensor, step: int) -> Tensor:
-    """The first rows of K_i = z_i z_i^T, what is right of the diagonal block counted twice."""
-    block = rows[:, :step] @ rows.mT
-    block[..., step:] *= 2**0.5  # in a product of two such blocks: twice
-    return block.flatten(1)
-
-
 def _nowhere(pattern: Tensor) -> Tensor:
-    """What each row lacks to 1, (layer * head, query); nothing, where that may be rounding."""
-    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)).flatten(0, 1)
+    """1 less each row's sum, (layer * head, query); 0 where that may be rounding."""
+    lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
     return torch.where(lacking > ROUNDING, lacking, 0.0)
 
 
 def _products(blocks: Iterable[Tensor]) -> Tensor:
-    """sum over blocks of block block^T, in float64; right only on the diagonal and above it.
-
-    Three panels of rows, each beside what is right of its diagonal block: two thirds of the work.
-    """
-    total = torch.zeros(())  # as large as the first block has rows
-    for block in blocks:
-        size = len(block)
-        if not total.ndim:
-            total = block.new_zeros(size, size, dtype=torch.float64)
-        step = -(-size // 3)
-        for at in range(0, size, step):
-            total[at : at + step, at:] += block[at : at + step] @ block[at:].mT
-        del block  # before the next is made: in its place, which is in the cache already
-    return total
+    """sum over blocks of block block^T, added up in float64."""
+    start = torch.zeros((), dtype=torch.float64)
+    return sum(((block @ block.mT).double() for block in blocks), start)
 
 
 def _mixed(block: Tensor) -> Tensor:
@@ -332,10 +278,10 @@ def _mixed_on_device(block: Tensor) -> Tensor:
     return sums
 
 
-def _finished(matrix: Tensor, own: float | None, like: Tensor) -> Tensor:
-    """Symmetric to the last bit, `own` on the diagonal where it is a number, in `like`'s width."""
+def _finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
+    """Symmetric to the last bit, `own` on the diagonal where it is a number."""
     matrix = matrix.triu() + matrix.triu(1).mT
     if own is not None:
         diagonal = matrix.diagonal()
         diagonal.copy_(torch.where(diagonal.isnan(), diagonal, own))
-    return matrix.to(torch.promote_types(like.dtype, torch.float32))
+    return matrix.to(dtype)

@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, check_alike, shape_of
+from mha_viz.core.checks import Array, Given, as_tensor, check_alike, shape_of
 from mha_viz.errors import ArgumentError, ShapeError
 
-Weights = Sequence[Anything]  # per layer (head, d_model, d_head)
+Weights = Given[Sequence[Float[Array, "head d_model d_head"]]]  # one for each layer
 
 _ROUNDING = 16.0  # a product is zero below so many units of what its factors' norms allow
 
@@ -42,8 +42,8 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
     tensor([[1.0000, 0.7071],
             [0.7071, 1.0000]])
     """
-    _check_weights(weights=weights)
-    rows = torch.cat([_unit(_wide(layer)).flatten(1) for layer in weights])
+    (layers,) = _checked(weights=weights)
+    rows = torch.cat([_unit(layer).flatten(1) for layer in layers])
     return _symmetric(rows @ rows.mT).clamp(-1.0, 1.0)
 
 
@@ -73,8 +73,8 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
     tensor([[ 1., -1.],
             [-1.,  1.]])
     """
-    _check_weights(left=left, right=right)
-    pairs = [_orthonormal_right(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
+    lefts, rights = _checked(left=left, right=right)
+    pairs = [_orthonormal_right(a, b) for a, b in zip(lefts, rights, strict=True)]
     return _inner_products([a for a, _ in pairs], [b for _, b in pairs]).clamp(-1.0, 1.0)
 
 
@@ -103,8 +103,8 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     tensor([[1.0000, 0.5000],
             [0.5000, 1.0000]])
     """
-    _check_weights(weights=weights)
-    bases = [_basis(_wide(layer)) for layer in weights]
+    (layers,) = _checked(weights=weights)
+    bases = [_basis(layer) for layer in layers]
     squares = _inner_products(bases, bases)
     ranks = torch.cat([basis.square().sum((-2, -1)).round() for basis in bases])
     smaller = torch.minimum(ranks[:, None], ranks)  # 0 / 0 where a head has no subspace
@@ -137,8 +137,7 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     tensor([[1.0000, 0.5000],
             [0.5000, 1.0000]])
     """
-    _check_weights(left=left, right=right)
-    pairs = [(_wide(a), _wide(b)) for a, b in zip(left, right, strict=True)]
+    pairs = list(zip(*_checked(left=left, right=right), strict=True))
     # a product's columns may span less than those of its left factor: as much as right lets through
     columns = [_orthonormal_right(a, b)[0] for a, b in pairs]
     rows = [_orthonormal_right(b, a)[0] for a, b in pairs]
@@ -148,39 +147,7 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     return overlap.masked_fill(nothing[:, None] | nothing, torch.nan)
 
 
-def principal_angles(W_i: Anything, W_j: Anything) -> Float[Tensor, "angle"]:
-    """Angles between the subspaces that the columns of two matrices span, the smallest first.
-
-    Args:
-        W_i, W_j: (d_model, d_head), one head's weights each.
-
-    Returns:
-        As many angles as the smaller rank of the two, in radians in [0, pi / 2]; none where a
-        matrix is all zero.
-
-    Raises:
-        ShapeError, DTypeError, ArgumentError: if they do not fit each other.
-
-    Source: Bjorck and Golub 1973; cosines alone would lose angles near 0, so sines are used, too.
-
-    >>> principal_angles(torch.tensor([[1.0], [0.0]]), torch.tensor([[1.0], [1.0]]))
-    tensor([0.7854])
-    """
-    check_alike({"W_i": W_i, "W_j": W_j})
-    if not W_i.ndim == W_j.ndim == 2 or W_i.shape[0] != W_j.shape[0] or 0 in W_i.shape + W_j.shape:
-        raise ShapeError(
-            "W_i and W_j must be (d_model, d_head) with one d_model and none empty, got "
-            f"{shape_of(W_i)} and {shape_of(W_j)}"
-        )
-    bases = [_basis(_wide(W)) for W in (W_i, W_j)]
-    larger, smaller = sorted((U[:, U.any(0)].double() for U in bases), key=lambda U: -U.shape[1])
-    inside = larger.mT @ smaller
-    cosines = torch.linalg.svdvals(inside)
-    sines = torch.linalg.svdvals(smaller - larger @ inside).flip(0)
-    return torch.atan2(sines, cosines).to(bases[0].dtype)
-
-
-def diversity(weights: Anything) -> Float[Tensor, ""]:
+def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:
     """How different the heads of one layer are: the mean over pairs i != j of 1 - |cos theta_ij|.
 
     Args:
@@ -207,12 +174,16 @@ def diversity(weights: Anything) -> Float[Tensor, ""]:
 # -- inside ------------------------------------------------------------------------------------
 
 
-def _check_weights(**named: Weights) -> None:
-    """Each a sequence over layers of (head, d_model, d_head); all with the same heads and width."""
-    heads_and_width = set()
-    for name, layers in named.items():
-        if not layers:
+def _checked(**named: Weights) -> list[list[Tensor]]:
+    """Each as tensors (head, d_model, d_head), one for each layer; heads and width are the same.
+
+    In the precision to add up in: float32, or float64 if they are that.
+    """
+    heads_and_width, checked = set(), []
+    for name, given in named.items():
+        if not len(given):
             raise ArgumentError(f"{name} must hold at least one layer, got none")
+        layers = [as_tensor(f"{name}[{i}]", layer) for i, layer in enumerate(given)]
         check_alike({f"{name}[{i}]": layer for i, layer in enumerate(layers)})
         shapes = {shape_of(layer) for layer in layers}
         shape = shape_of(layers[0])
@@ -222,9 +193,11 @@ def _check_weights(**named: Weights) -> None:
                 f"empty, got {', '.join(map(str, sorted(shapes)))}"
             )
         heads_and_width.add((len(layers), shape[0], shape[2]))
+        checked.append([_wide(layer) for layer in layers])
     if len(heads_and_width) > 1:
         got = " and ".join(f"{name} {len(w)} x {shape_of(w[0])}" for name, w in named.items())
         raise ShapeError(f"layers, heads and d_head must be the same, got {got}")
+    return checked
 
 
 def _wide(weights: Tensor) -> Tensor:

@@ -4,12 +4,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern, check_self_attention
+from mha_viz.core.metrics.checks import Pattern, check_pattern, check_self_attention
 from mha_viz.errors import ArgumentError
 
 
-def distance(pattern: Anything) -> Float[Tensor, "layer head"]:
+def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """How far a head looks: mean_q sum_k A |q - k|.
 
     Args:
@@ -27,7 +26,7 @@ def distance(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> distance(torch.tensor([[[[0.5, 0.5], [0.5, 0.5]]]]))
     tensor([[0.5000]])
     """
-    wide = check_self_attention(pattern)
+    pattern, wide = check_self_attention(pattern)
     at = torch.arange(pattern.shape[-1], device=pattern.device, dtype=wide)
     gaps = (at[:, None] - at).abs().flatten()
     # one matrix-vector product per layer: no second (query, key) tensor per head
@@ -35,7 +34,7 @@ def distance(pattern: Anything) -> Float[Tensor, "layer head"]:
     return sums / pattern.shape[-2]
 
 
-def previous_token(pattern: Anything) -> Float[Tensor, "layer head"]:
+def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Mean mass on the token before: mean over q >= 1 of A[q, q - 1].
 
     Args:
@@ -53,11 +52,11 @@ def previous_token(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> previous_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.7500]])
     """
-    wide = check_self_attention(pattern, at_least=2)
+    pattern, wide = check_self_attention(pattern, at_least=2)
     return _diagonal(pattern, -1).mean(-1, dtype=wide)
 
 
-def next_token(pattern: Anything) -> Float[Tensor, "layer head"]:
+def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Mean mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
     Args:
@@ -75,11 +74,11 @@ def next_token(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> next_token(torch.tensor([[[[0.5, 0.5], [0.75, 0.25]]]]))
     tensor([[0.5000]])
     """
-    wide = check_self_attention(pattern, at_least=2)
+    pattern, wide = check_self_attention(pattern, at_least=2)
     return _diagonal(pattern, 1).mean(-1, dtype=wide)
 
 
-def self_token(pattern: Anything) -> Float[Tensor, "layer head"]:
+def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Mean mass on the token itself: mean_q A[q, q].
 
     Args:
@@ -97,11 +96,11 @@ def self_token(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> self_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.6250]])
     """
-    wide = check_self_attention(pattern)
+    pattern, wide = check_self_attention(pattern)
     return _diagonal(pattern, 0).mean(-1, dtype=wide)
 
 
-def first_token(pattern: Anything) -> Float[Tensor, "layer head"]:
+def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
     """Mean mass on the first key: mean_q A[q, 0]. In a causal model row 0 can look nowhere else.
 
     Args:
@@ -118,12 +117,12 @@ def first_token(pattern: Anything) -> Float[Tensor, "layer head"]:
     >>> first_token(torch.tensor([[[[1.0, 0.0], [0.75, 0.25]]]]))
     tensor([[0.8750]])
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     return pattern[..., 0].mean(-1, dtype=wide)
 
 
-def induction(pattern: Anything, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
-    """On a random text said twice: mean mass from a token to what followed it the first time.
+def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
+    """On a random text repeated twice: mean mass from a token to what followed it the first time.
 
     Mean over the second copy's positions q of A[q, q - period + 1].
 
@@ -145,7 +144,7 @@ def induction(pattern: Anything, *, period: int, start: int = 0) -> Float[Tensor
     >>> induction(torch.stack([a, a, b, c]).reshape(1, 1, 4, 4), period=2)
     tensor([[1.]])
     """
-    wide = check_self_attention(pattern)
+    pattern, wide = check_self_attention(pattern)
     end = start + 2 * period
     if period < 2 or start < 0 or end > pattern.shape[-1]:
         raise ArgumentError(

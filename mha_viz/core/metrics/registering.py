@@ -71,7 +71,7 @@ def register_metric(
         key=key,
         title=title or key.replace("_", " ").capitalize(),
         unit=unit,
-        range=limits,
+        limits=limits,
         direction="",
         meaning=meaning,
         formula="",

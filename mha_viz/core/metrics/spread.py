@@ -2,17 +2,18 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
-from mha_viz.core.metrics.checks import check_pattern
+from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.metrics.checks import Pattern, check_pattern
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
+Rows = Given[Float[Array, "layer head query"]]  # what `row_entropy` gives
 LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; no sum can tell the difference
 
 
-def row_entropy(pattern: Anything) -> Float[Tensor, "layer head query"]:
+def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
     """Entropy of each row: -sum_k A ln A.
 
     Args:
@@ -29,17 +30,17 @@ def row_entropy(pattern: Anything) -> Float[Tensor, "layer head query"]:
     >>> row_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
     tensor([[[0.0000, 0.6931]]])
     """
-    wide = check_pattern(pattern)
+    pattern, wide = check_pattern(pattern)
     # a layer at a time: only one layer's (head, query, key) is ever held twice
     return torch.stack([_entropies(layer.to(wide)) for layer in pattern])
 
 
-def entropy(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor, "layer head"]:
+def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "layer head"]:
     """Mean entropy of a head's rows: mean_q -sum_k A ln A.
 
     Args:
         pattern: (layer, head, query, key).
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head), nats in [0, ln key].
@@ -52,15 +53,15 @@ def entropy(pattern: Anything, *, rows: Anything | None = None) -> Float[Tensor,
     >>> entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]))
     tensor([[0.3466]])
     """
-    return (row_entropy(pattern) if rows is None else rows).mean(-1)
+    return _rows(pattern, rows).mean(-1)
 
 
 def normalized_entropy(
-    pattern: Anything,
+    pattern: Pattern,
     *,
     causal: bool = False,
-    allowed: Anything | None = None,
-    rows: Anything | None = None,
+    allowed: Given[Bool[Array, "query key"]] | None = None,
+    rows: Rows | None = None,
 ) -> Float[Tensor, "layer head"]:
     """Mean entropy of the rows, each as a share of the most it could be: ln(keys the row may see).
 
@@ -68,7 +69,7 @@ def normalized_entropy(
         pattern: (layer, head, query, key).
         causal: query q may see keys 0 to q only.
         allowed: bool (query, key), True = may attend; takes the place of `causal`.
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
@@ -82,7 +83,8 @@ def normalized_entropy(
     >>> normalized_entropy(torch.tensor([[[[1.0, 0.0], [0.5, 0.5]]]]), causal=True)
     tensor([[0.5000]])
     """
-    rows = row_entropy(pattern) if rows is None else rows
+    pattern, _ = check_pattern(pattern)
+    rows = _rows(pattern, rows)
     in_sight = _keys_in_sight(pattern, causal, allowed).to(rows)
     most = in_sight.log()
     share = torch.where(most > 0, rows / most, 0.0)
@@ -98,7 +100,7 @@ def normalized_entropy(
 
 
 def mutual_information(
-    pattern: Anything, *, rows: Anything | None = None
+    pattern: Pattern, *, rows: Rows | None = None
 ) -> Float[Tensor, "layer head"]:
     """What the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
 
@@ -108,7 +110,7 @@ def mutual_information(
 
     Args:
         pattern: (layer, head, query, key).
-        rows: its `row_entropy`, where that is at hand already.
+        rows: its `row_entropy`, if it has been computed already.
 
     Returns:
         (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
@@ -121,8 +123,8 @@ def mutual_information(
     >>> mutual_information(torch.eye(2).reshape(1, 1, 2, 2))
     tensor([[0.6931]])
     """
-    wide = check_pattern(pattern)
-    rows = row_entropy(pattern) if rows is None else rows
+    pattern, wide = check_pattern(pattern)
+    rows = _rows(pattern, rows)
     mean = pattern.mean(-2, dtype=wide)
     mass = mean.sum(-1)  # of a row, on average
     if (mass < 1 - 1e-4).any():
@@ -132,6 +134,10 @@ def mutual_information(
     # concavity makes it non-negative; rounding may not
     found = (torch.special.entr(mean).sum(-1) - rows.mean(-1)).clamp(min=0.0)
     return torch.where(mass > 0, found, 0.0)
+
+
+def _rows(pattern: Pattern, rows: Rows | None) -> Tensor:
+    return row_entropy(pattern) if rows is None else as_tensor("rows", rows)
 
 
 def _entropies(rows: Tensor) -> Tensor:
@@ -144,13 +150,14 @@ def _entropies(rows: Tensor) -> Tensor:
     return torch.from_numpy(-np.vecdot(weights, logarithms))
 
 
-def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Tensor | None) -> Tensor:
+def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Array | None) -> Tensor:
     """How many keys each query may see: (query,)."""
     n_query, n_key = pattern.shape[-2:]
     if allowed is None:
         # counted from the first query and the first key, as attention does
         every = torch.full((n_query,), n_key)
         return every.minimum(torch.arange(1, n_query + 1)) if causal else every
+    allowed = as_tensor("allowed", allowed)
     if allowed.dtype != torch.bool:
         raise DTypeError(f"allowed must be bool (True = may attend), got {allowed.dtype}")
     if allowed.shape != (n_query, n_key):

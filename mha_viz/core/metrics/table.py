@@ -1,12 +1,10 @@
 """The one table that names every quantity, and one call for all that apply to a text."""
 
-from collections.abc import Sequence
-
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
+from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics import (
     flow_rows,
     layer_rows,
@@ -15,10 +13,16 @@ from mha_viz.core.metrics import (
     parameter_rows,
     pattern_rows,
 )
-from mha_viz.core.metrics.checks import check_pattern, check_per_key
+from mha_viz.core.metrics.checks import (
+    HeadVectors,
+    OutputMatrices,
+    Pattern,
+    check_pattern,
+    check_per_key,
+)
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
 from mha_viz.core.metrics.metric import MetricTable, Need
-from mha_viz.core.metrics.outputs import compact_outputs
+from mha_viz.core.metrics.outputs import check_outputs, compact_outputs
 from mha_viz.core.metrics.spread import row_entropy
 
 METRICS = MetricTable(
@@ -29,14 +33,14 @@ METRICS = MetricTable(
 
 
 def head_table(
-    pattern: Anything,
+    pattern: Pattern,
     *,
-    ids: Anything | None = None,
-    is_special: Anything | None = None,
+    ids: Given[Int[Array, "key"]] | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
     period: int | None = None,
-    z: Anything | None = None,
-    W_O: Sequence[Tensor] = (),
+    z: HeadVectors | None = None,
+    W_O: OutputMatrices = (),
 ) -> dict[str, Float[Tensor, "layer head"]]:
     """Every metric that applies to this pattern, in the order of `METRICS`.
 
@@ -49,9 +53,10 @@ def head_table(
         ids: integers (key,), token ids.
         is_special: bool (key,).
         causal: whether the future was hidden.
-        period: tokens in one copy, if the text is one said twice from its first token on.
-        z: (layer, head, query, d_head), and W_O (head, d_head, d_model) for each layer: with both,
-            what a head writes is measured, too.
+        period: tokens in one copy, if the text is two copies of a sequence, one after the other.
+        z: (layer, head, query, d_head), pattern times values.
+        W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
+            measured, too.
 
     Returns:
         metric key -> (layer, head).
@@ -64,31 +69,28 @@ def head_table(
     >>> table["self_token"], "special_token" in table
     (tensor([[1.]]), False)
     """
-    check_pattern(pattern)
-    for name, per_key in (("ids", ids), ("is_special", is_special)):
-        if per_key is not None:
-            check_per_key(name, per_key, pattern)
+    pattern, _ = check_pattern(pattern)
     n_query, n_key = pattern.shape[-2:]
-    met: set[Need] = {"causal", "rows"}
-    met |= {"self"} if n_query == n_key else set()
-    met |= {"neighbours"} if n_query == n_key > 1 else set()
-    met |= {"special"} if is_special is not None else set()
-    met |= {"ids"} if ids is not None and len(set(ids.tolist())) < len(ids) else set()
-    met |= {"period"} if period is not None else set()
-    met |= {"outputs", "compact"} if z is not None and W_O else set()
+    # what is there, and what a metric that needs it is called with
     given: dict[Need, dict[str, object]] = {
-        "special": {"is_special": is_special},
-        "ids": {"ids": ids},
         "causal": {"causal": causal},
-        "period": {"period": period},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
-        # and all of what heads write of these
-        "compact": {"compact": compact_outputs(z, W_O) if z is not None and W_O else None},
     }
+    if n_query == n_key:
+        given |= {"self": {}, "neighbours": {}} if n_key > 1 else {"self": {}}
+    if is_special is not None:
+        given["special"] = {"is_special": check_per_key("is_special", is_special, pattern)}
+    if ids is not None and len(check_per_key("ids", ids, pattern).unique()) < n_key:
+        given["ids"] = {"ids": as_tensor("ids", ids)}
+    if period is not None:
+        given["period"] = {"period": period}
+    if z is not None and len(W_O):
+        z, W_O, _ = check_outputs(z, W_O)
+        given |= {"outputs": {}, "compact": {"compact": compact_outputs(z, W_O)}}
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
-        if metric.of == "head" and metric.needs <= met:
-            extra = {k: v for need in metric.needs for k, v in given.get(need, {}).items()}
+        if metric.of == "head" and metric.needs <= given.keys():
+            extra = {k: v for need in metric.needs for k, v in given[need].items()}
             subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
             table[metric.key] = metric.function(*subject, **extra)
     idle = table["confidence"] == 0

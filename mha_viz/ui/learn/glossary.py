@@ -106,7 +106,7 @@ def _of_term(term: Term) -> tuple[str, str]:
 
 
 def _of_metric(metric: Any) -> tuple[str, str]:
-    low, high = metric.range
+    low, high = metric.limits
     span = f"{_number(low)} to {_number(high)}" if high is not None else f"from {_number(low)}"
     unit = metric.unit or "a plain number"
     lines = (

@@ -1,0 +1,118 @@
+"""Numpy's arrays, and lists of them, give what tensors give."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core.metrics import METRICS, baselines, head_table
+from mha_viz.errors import DTypeError, ShapeError
+from tests.core.patterns import HEADS, LAYERS, N, random_pattern
+from tests.core.records import make
+
+PATTERN = random_pattern()
+Z = torch.randn(LAYERS, HEADS, N, 5)
+W_O = list(torch.randn(LAYERS, HEADS, 5, 11))
+WEIGHTS = list(torch.randn(LAYERS, HEADS, 13, 5))
+EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "ids": {"ids": torch.arange(N) % 3}}
+PERIOD = {"period": 3}
+GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and W_O
+    "diversity": (WEIGHTS[0],),
+    "attention_flow": (PATTERN, 2),
+    "value_weighted": (PATTERN, Z, W_O),
+    "product_cosine": (WEIGHTS, WEIGHTS[::-1]),
+    "product_overlap": (WEIGHTS, WEIGHTS[::-1]),
+}
+
+
+def arrays(given: Any) -> Any:
+    """The same, with numpy's arrays in place of tensors."""
+    if isinstance(given, torch.Tensor):
+        return given.numpy()
+    if isinstance(given, list | tuple):
+        return type(given)(map(arrays, given))
+    return {name: arrays(value) for name, value in given.items()} if type(given) is dict else given
+
+
+def call(key: str, turned: Callable[[Any], Any]) -> torch.Tensor:
+    metric = METRICS[key]
+    subject: tuple[Any, ...] = (PATTERN,)
+    if metric.of == "parameters":
+        subject = (WEIGHTS,)
+    elif "outputs" in metric.needs:
+        subject = (Z,) if metric.of == "pair" else (Z, W_O)
+    extra = {k: v for need in metric.needs for k, v in EXTRA.get(need, {}).items()}
+    extra |= PERIOD if "period" in metric.needs else {}
+    return metric.function(*turned(GIVEN.get(key, subject)), **turned(extra))
+
+
+@pytest.mark.parametrize("key", METRICS)
+def test_every_metric_takes_arrays(key: str) -> None:
+    got, want = call(key, arrays), call(key, lambda given: given)
+    assert isinstance(got, torch.Tensor)
+    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+
+
+def test_a_list_of_layers_is_a_pattern() -> None:
+    layers = [layer.numpy() for layer in PATTERN]
+    assert torch.equal(METRICS["entropy"].function(layers), METRICS["entropy"].function(PATTERN))
+    assert torch.equal(METRICS["cka"].function(list(Z)), METRICS["cka"].function(Z))
+
+
+def test_the_table_and_its_baselines_take_arrays() -> None:
+    about = {"ids": torch.arange(N) % 3, "is_special": torch.arange(N) < 2}
+    for function, more in (
+        (head_table, {"z": Z, "W_O": W_O, **PERIOD}),
+        (baselines, {"value": Z, "W_O": W_O}),
+    ):
+        want = function(PATTERN, **about, **more)
+        got = function(arrays(PATTERN), **arrays({**about, **more}))
+        assert list(got) == list(want)
+        for key, values in want.items():
+            same = torch.equal if isinstance(values, torch.Tensor) else lambda a, b: a == b
+            assert same(got[key], values), key
+
+
+def test_a_record_of_arrays_is_reported_like_one_of_tensors() -> None:
+    labels = [f"t{i}" for i in range(N)]
+    want, got = mv.record(PATTERN, labels), mv.record(list(arrays(PATTERN)), labels)
+    assert got == want
+    assert mv.head_report(got).equals(mv.head_report(want))
+    for measure in ("hellinger", "jensen_shannon"):
+        assert torch.equal(mv.head_similarity(got, measure), mv.head_similarity(want, measure))
+
+
+def test_ones_own_metric_gets_tensors() -> None:
+    def on_special(pattern: torch.Tensor, *, is_special: torch.Tensor) -> torch.Tensor:
+        return torch.where(is_special, pattern, 0.0).sum((-2, -1))
+
+    mv.register_metric(on_special, needs=["special"])
+    try:
+        found = head_table(arrays(PATTERN), is_special=np.arange(N) < 2)["on_special"]
+    finally:
+        del mv.METRICS["on_special"]
+    torch.testing.assert_close(found, PATTERN[..., :2].sum((-2, -1)))
+
+
+def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> None:
+    entropy = METRICS["entropy"].function
+    locked = PATTERN.numpy().copy()
+    locked.flags.writeable = False
+    backwards = np.ascontiguousarray(PATTERN.numpy()[..., ::-1])[..., ::-1]
+    for given in (locked, backwards, np.asfortranarray(locked)):
+        torch.testing.assert_close(entropy(given), entropy(PATTERN))
+    with pytest.raises(DTypeError, match="pattern must be a tensor or an array of numbers, got"):
+        entropy(PATTERN.numpy().astype(object))
+    with pytest.raises(DTypeError, match="got >f4"):
+        entropy(PATTERN.numpy().astype(">f4"))
+    with pytest.raises(DTypeError, match="got list"):
+        entropy([PATTERN[0].numpy(), PATTERN[0, :2].numpy()])
+    with pytest.raises(DTypeError, match="got NoneType"):
+        entropy(None)
+    with pytest.raises(DTypeError, match="floating point, got"):
+        entropy(make().pattern.long().numpy())
+    with pytest.raises(ShapeError, match=r"\(3, 7, 7\)"):
+        entropy(PATTERN[0].numpy())
