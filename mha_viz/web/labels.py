@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mha_viz.errors import ShapeError
 
@@ -101,13 +101,3 @@ def head_name(layer: int, head: int) -> str:
     'L3 H7'
     """
     return f"L{layer} H{head}"
-
-
-def flags(values: Iterable[int] | None, expected: int, name: str) -> list[int]:
-    """One number per token (a flag, a segment); all 0 where none are given."""
-    if values is None:
-        return [0] * expected
-    numbers = [int(value) for value in values]
-    if len(numbers) != expected:
-        raise ShapeError(f"{name} has {len(numbers)} values for {expected} tokens.")
-    return numbers

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mha_viz.core.from_weights import record
+from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import fact_texts, grid_image, head_image
@@ -63,7 +65,7 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     ):
         shown = "".join(ET.fromstring(picture).itertext())
         assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
-    payload = grid_payload(grid, texts, texts)
+    payload = grid_payload(record(grid, [Token(text, 7) for text in texts]))
     for page in (grid_html(payload, **named), head_html(head, texts, texts, **named)):
         assert "<h1>t\ufffd</h1>" in page and "<p>c\ufffdd</p>" in page
         page.encode()  # half a character has no bytes
@@ -95,7 +97,7 @@ def test_files_refuse() -> None:
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
-    payload = grid_payload(softmax_rows(2, 3, 7, 7), TOKENS, TOKENS)
+    payload = grid_payload(record(softmax_rows(2, 3, 7, 7), TOKENS))
     page = grid_html(payload, title="</title><script>x", caption="<i>c</i>", dark=True)
     assert not re.search(r"(src|href)=|https?://", page)
     assert page.count("<script") == 1 and page.count("</script>") == 1
@@ -107,7 +109,7 @@ def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
 
 
 def test_fragment_keeps_a_page_inside_its_frame() -> None:
-    payload = grid_payload(softmax_rows(1, 1, 7, 7), TOKENS, TOKENS)
+    payload = grid_payload(record(softmax_rows(1, 1, 7, 7), TOKENS))
     frame = fragment(grid_html(payload), title='a"b')
     assert frame.startswith("<iframe srcdoc=") and frame.endswith("</iframe>")
     assert frame.count("<") == 2  # the frame's own tags
