@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +15,11 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
     as_numbers,
-    build_figure,
+    axis_title,
     check_names,
-    heading,
-    legend,
+    headed_figure,
     missing_note,
+    rank_correlation,
     stays,
 )
 from mha_viz.web import theme
@@ -53,7 +52,6 @@ def pair_scatter(
     colour: Num[NDArray | Tensor, " pair"] | None = None,  # type: ignore[type-arg]
     colour_title: str = "",
     corners: tuple[str, str, str, str] | None = CORNERS,
-    title: str = "",
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -120,21 +118,14 @@ def pair_scatter(
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
     if shade is not None and colour_title:
         notes.append(f"Colour: {colour_title}.")
-    text, top = heading(title, notes, dark)
-    above = top + (BAR if shade is not None else 0)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=above + 440,
-        margin=dict(l=8, r=10, t=above, b=8),
-        hovermode="closest",
-        dragmode="pan",
-        legend=legend(dark),
-        showlegend=True,
+    layout = dict(
         xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
         yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
+    )
+    above = BAR if shade is not None else 0
+    return headed_figure(
+        traces, dark, "", notes, 440, layout, above=above, sides=(8, 10), named=True, drag="pan"
     )
 
 
@@ -196,16 +187,10 @@ def _template(x_title: str, y_title: str) -> str:
 
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y_title: str) -> str:
-    """Spearman's rank correlation in words; not defined below two pairs, or where one is level."""
-    from scipy.stats import spearmanr  # has no stubs
-
+    """Spearman's rank correlation in words, and where all pairs are the same but for rounding."""
     level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
-    rho = math.nan
-    if len(x) > 1 and not level:
-        rho = float(spearmanr(x, y).statistic)
-    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
-    why = "".join(f" All pairs are the same in “{title}”." for title in level)
-    return f"Spearman’s rank correlation {found}, {len(x):,} pairs.{why}"
+    found = rank_correlation(x, y, "pairs", level=bool(level))
+    return found + "".join(f" All pairs are the same in “{title}”." for title in level)
 
 
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
@@ -235,5 +220,5 @@ def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
         zeroline=False,
         showline=False,
         nticks=7,
-        title=dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6),
+        title=axis_title(title),
     )

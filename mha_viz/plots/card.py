@@ -35,7 +35,6 @@ def report_card(
     selected: tuple[int, int],
     *,
     baselines: Mapping[str, Mapping[str, SupportsFloat]] | None = None,
-    title: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """One head among all heads in every metric: is it unusual?
@@ -82,7 +81,7 @@ def report_card(
         dict(_markers(chosen), marker=chosen_marker(dark, 14), **stays(1)),
         texts_of(texts, dark),
     ]
-    return in_rows(traces, len(tables), title or head_name(layer, head), _key(ticks), dark)
+    return in_rows(traces, len(tables), head_name(layer, head), _key(ticks), dark)
 
 
 class _Scale:

@@ -96,7 +96,7 @@ def curves(
             exponentformat="power" if y_axis == "log" else None,
         ),
     )
-    return build_figure(traces, dark, **over(layout, more or {}))
+    return build_figure(traces, dark, over(layout, more or {}))
 
 
 def ticks(places: Sequence[int]) -> dict[str, Any]:

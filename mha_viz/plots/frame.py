@@ -1,10 +1,11 @@
-"""What figures of many heads share: checked numbers, headings, legends and marks."""
+"""What figures share: checked numbers, headings, legends, axes and marks."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
@@ -49,6 +50,24 @@ def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
     return numbers
 
 
+def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
+    """Attention weights as float32 of that many axes, without a copy where possible.
+
+    Raises:
+        ShapeError: another number of axes, or none of something.
+        ArgumentError: numbers outside [0, 1].
+    """
+    if isinstance(pattern, Tensor):
+        pattern = pattern.detach().cpu().float().numpy()
+    weights = np.asarray(pattern, dtype=np.float32)
+    if weights.ndim != axes or not weights.size:
+        raise ShapeError(f"Expected a pattern of {axes} axes, none empty; got {weights.shape}.")
+    low, high = float(weights.min()), float(weights.max())
+    if not (low >= 0.0 and high <= 1.01):  # NaN comes through in both ends
+        raise ArgumentError(f"Attention weights lie in [0, 1]; got values from {low} to {high}.")
+    return weights
+
+
 def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int, int]:
     """The chosen (layer, head), or an ArgumentError where there is no such head."""
     layer, head = selected
@@ -74,10 +93,12 @@ def quantity(value: float, unit: str) -> str:
 
 
 def unit_text(unit: str) -> str:
+    """A unit, fit for plotly; empty where there is none."""
     return plotly_text(clean(unit, 30)) if unit else ""
 
 
 def with_unit(title: str, unit: str) -> str:
+    """A title with its unit in brackets, or the one of them that there is."""
     return f"{title} ({unit})" if title and unit else title or unit
 
 
@@ -85,7 +106,9 @@ def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any
     """A title with smaller lines below it, wrapped for a phone, and the height that it takes.
 
     Args:
-        title, notes: plain text, never read as markup; empty ones are left out.
+        title: plain text, never read as markup; left out where empty.
+        notes: likewise, smaller.
+        dark: the theme.
     """
     lines = [plotly_text(line) for line in _wrapped(title, _TITLE_LETTERS)]
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
@@ -122,14 +145,58 @@ def legend(dark: bool) -> dict[str, Any]:
     )
 
 
-def build_figure(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
+def build_figure(
+    traces: Sequence[dict[str, Any]], dark: bool, layout: Mapping[str, Any]
+) -> go.Figure:
     """A figure with the theme's layout, and `layout` over it; in one go: plotly checks each step.
 
     Args:
         traces: with their type; a scatter needs none.
+        dark: the theme.
+        layout: plotly's, as plain dictionaries.
     """
     typed = [dict(type="scatter") | trace for trace in traces]
     return go.Figure(dict(data=typed, layout=over(theme.layout(dark), layout)))
+
+
+def headed_figure(
+    traces: Sequence[dict[str, Any]],
+    dark: bool,
+    title: str,
+    notes: Sequence[str],
+    inner: SupportsFloat,
+    layout: Mapping[str, Any],
+    *,
+    above: int = 0,
+    sides: tuple[int, int] = (8, 12),
+    below: int = 8,
+    named: bool = False,
+    drag: Literal["zoom", "pan", False] = False,
+) -> go.Figure:
+    """A figure below its heading, in which hover tells of the closest point.
+
+    Args:
+        traces, dark, layout: as for `build_figure`.
+        title, notes: the heading, as for `heading`.
+        inner: height of all that is below the heading and `above`, in pixels.
+        above: pixels between the heading and the picture, for a colour bar or names.
+        sides: pixels at the left and right of the picture.
+        below: pixels under the picture.
+        named: whether a legend names the traces.
+        drag: what dragging with a pointer does.
+    """
+    text, top = heading(title, notes, dark)
+    top += above
+    frame = dict(
+        title=text,
+        height=round(top + float(inner)),
+        margin=dict(l=sides[0], r=sides[1], t=top, b=below),
+        hovermode="closest",
+        dragmode=drag,
+        showlegend=named,
+        **({"legend": legend(dark)} if named else {}),
+    )
+    return build_figure(traces, dark, over(frame, layout))
 
 
 def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,9 +225,19 @@ def layer_axis(layers: int) -> dict[str, Any]:
         showline=True,
         ticks="outside",
         ticklen=4,
-        title=dict(text="layer", font=dict(size=12), standoff=6),
+        title=axis_title("layer"),
         fixedrange=True,
     )
+
+
+def value_axis(title: str) -> dict[str, Any]:
+    """An axis of numbers with its title, which may be any text."""
+    return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title))
+
+
+def axis_title(title: str) -> dict[str, Any]:
+    """The title of an axis; any text."""
+    return dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6)
 
 
 def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
@@ -173,6 +250,23 @@ def stays(opacity: SupportsFloat) -> dict[str, Any]:
     """Keeps points as they are when one is clicked: the page draws its own mark."""
     still = dict(marker=dict(opacity=float(opacity)))
     return dict(selected=still, unselected=still)
+
+
+def rank_correlation(
+    x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, level: bool = False
+) -> str:
+    """Spearman's rank correlation in words; not defined for fewer than two, or where one is level.
+
+    Args:
+        x, y: two measures of the same things. what: these things in words.
+        level: whether the caller takes one of them to be level but for rounding.
+    """
+    from scipy.stats import spearmanr  # has no stubs
+
+    defined = not level and len(x) > 1 and np.ptp(x) and np.ptp(y)
+    rho = float(spearmanr(x, y).statistic) if defined else math.nan
+    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
+    return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 
 def missing_note(missing: int, total: int, what: str = "heads") -> str:

@@ -16,12 +16,10 @@ from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
     SYMBOLS,
     as_numbers,
-    build_figure,
     check_head,
     check_names,
     chosen_marker,
-    heading,
-    legend,
+    headed_figure,
     missing_note,
     stays,
 )
@@ -37,7 +35,6 @@ def head_map(
     *,
     clusters: Int[NDArray, " head2"] | Sequence[int] | None = None,  # type: ignore[type-arg]
     explained: float | None = None,
-    title: str = "",
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -89,19 +86,18 @@ def head_map(
                 **stays(1),
             )
         )
-    text, top = heading(title, _notes(points[known], size, explained), dark)
-    bar = BAR * (clusters is None)
-    return build_figure(
+    return headed_figure(
         traces,
         dark,
-        title=text,
-        height=top + bar + 440,
-        margin=dict(l=10, r=10, t=top + bar, b=10),
-        hovermode="closest",
-        dragmode="pan",
-        legend=legend(dark),
-        showlegend=clusters is not None,
-        **_axes(points[known], dark),
+        "",
+        _notes(points[known], size, explained),
+        440,
+        _axes(points[known], dark),
+        above=BAR * (clusters is None),
+        sides=(10, 10),
+        below=10,
+        named=clusters is not None,
+        drag="pan",
     )
 
 
@@ -140,7 +136,7 @@ def _parts(
 
 def _layer_bar(layers: int, dark: bool) -> dict[str, Any]:
     places = list(range(0, layers, -(-layers // 8)))
-    return colour_bar(dark, len=250, tickvals=places, ticktext=[f"L{i}" for i in places])
+    return colour_bar(dark, {i: f"L{i}" for i in places}, length=250)
 
 
 def _points(
@@ -176,11 +172,8 @@ def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
     ranges = []
     reach = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     for column in (0, 1):
-        low, high = (
-            (float(points[:, column].min()), float(points[:, column].max()))
-            if len(points)
-            else (0.0, 0.0)
-        )
+        along = points[:, column]
+        low, high = (float(along.min()), float(along.max())) if len(points) else (0.0, 0.0)
         room = 0.08 * reach or 1.0
         ranges.append([low - room, high + room])
     return dict(

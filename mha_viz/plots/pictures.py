@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import colour_bar
+from mha_viz.plots.cells import colour_bar, missing_ground
 from mha_viz.plots.frame import as_numbers, build_figure
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
@@ -21,6 +21,15 @@ from mha_viz.web.labels import clean, hover_text, plotly_text
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
 Place = tuple[int, int]
+_BARE = dict(
+    showgrid=False,
+    zeroline=False,
+    ticks="",
+    showticklabels=False,
+    fixedrange=True,
+    automargin=False,
+    constrain="domain",
+)
 
 
 def pictures(
@@ -62,27 +71,17 @@ def pictures(
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
         traces.append(_points(values, title) | place)
-        quiet = dict(
-            showgrid=False,
-            zeroline=False,
-            ticks="",
-            showticklabels=False,
-            fixedrange=True,
-            automargin=False,
-        )
-        axes[f"xaxis{n}"] = quiet | dict(
+        axes[f"xaxis{n}"] = _BARE | dict(
             domain=[left, (column + 0.98) / across],
             range=[-0.5, wide - 0.5],
             anchor=f"y{n}",
-            constrain="domain",
             constraintoward="left",
         )
-        axes[f"yaxis{n}"] = quiet | dict(
+        axes[f"yaxis{n}"] = _BARE | dict(
             domain=[top - side / height, top],
             range=[rows - 0.5, -0.5],
             anchor=f"x{n}",
             scaleanchor=f"x{n}",
-            constrain="domain",
             constraintoward="top",
         )
         texts.append(
@@ -100,9 +99,7 @@ def pictures(
         )
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    return build_figure(
-        traces,
-        dark,
+    layout = dict(
         **axes,
         shapes=shapes,
         annotations=texts,
@@ -112,6 +109,7 @@ def pictures(
         hovermode="closest",
         dragmode="zoom",
     )
+    return build_figure(traces, dark, layout)
 
 
 def picture_cells(
@@ -156,7 +154,7 @@ def tile_cells(
     radius: int,
     cell: float = 20.0,
 ) -> list[Cells]:
-    """The tiles of `head_tiles` for the browser, in the order of the heads.
+    """The tiles of `pixel_tiles` for the browser, in the order of the heads.
 
     Args:
         pattern, pixel, notes, radius: as there. cell: side of a pixel of the picture.
@@ -182,7 +180,7 @@ def tile_cells(
     return tiles
 
 
-def head_tiles(
+def pixel_tiles(
     pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
     pixel: Place,
     offsets: Sequence[Place],
@@ -227,16 +225,8 @@ def head_tiles(
             ]
             for of, line in zip(names[0], window, strict=True)
         ]
-        ground = dict(
-            type="rect",
-            x0=x - 0.5,
-            x1=x + tile - 0.5,
-            y0=y - 0.5,
-            y1=y + tile - 0.5,
-            layer="below",
-            line=dict(width=0),
-            fillcolor=theme.missing(dark),
-        )
+        ground = missing_ground(tile, tile, dark)
+        ground |= dict(x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5)
         shapes += [ground, _frame((y + radius, x + radius), dark)]
         texts.append(
             dict(
@@ -260,27 +250,17 @@ def head_tiles(
         xgap=1,
         ygap=1,
         colorscale=theme.colorscale("sqrt", dark),
-        colorbar=colour_bar(dark, tickvals=[0, 0.25, 0.5, 1]),
+        colorbar=colour_bar(dark, {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}),
     )
-    quiet = dict(
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-        showticklabels=False,
-        fixedrange=True,
-        constrain="domain",
-        automargin=False,
-    )
-    return build_figure(
-        [weights_shown],
-        dark,
+    layout = dict(
         height=side + 40,
         margin=dict(l=4, r=4, t=34, b=4),
         shapes=shapes,
         annotations=texts,
-        xaxis=quiet | dict(range=[-0.6, wide - gap], constraintoward="left"),
-        yaxis=quiet | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
+        xaxis=_BARE | dict(range=[-0.6, wide - gap], constraintoward="left"),
+        yaxis=_BARE | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
     )
+    return build_figure([weights_shown], dark, layout)
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:

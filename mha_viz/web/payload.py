@@ -85,7 +85,7 @@ def grid_payload(
     Raises:
         ShapeError: facts that do not fit the record.
     """
-    weights = as_weights(record.pattern, 4)
+    weights = record.pattern.cpu().numpy()
     layers, heads, queries, keys = weights.shape
     pool = math.ceil(max(queries, keys) / MAX_SIDE)
     pooled = pool_max(weights, pool)
@@ -150,7 +150,7 @@ def lines_payload(
     """
     if not 0.0 < threshold <= 1.0:
         raise ArgumentError(f"threshold must lie in (0, 1], got {threshold}.")
-    weights = as_weights(record.pattern[tuple(zip(*chosen, strict=True))], 3)
+    weights = record.pattern[tuple(zip(*chosen, strict=True))].cpu().numpy()
     header = {
         "kind": "lines",
         "heads": len(chosen),
@@ -196,20 +196,3 @@ def unpack(payload: bytes) -> tuple[dict[str, Any], bytes]:
     if not isinstance(header, dict) or header.get("v") != VERSION:
         raise ArgumentError(f"The payload's header is not of version {VERSION}.")
     return header, payload[4 + length :]
-
-
-def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
-    """A float32 array of that many axes, none of them empty, without a copy where possible."""
-    if isinstance(pattern, Tensor):
-        pattern = pattern.detach().cpu().float().numpy()
-    weights = np.asarray(pattern, dtype=np.float32)
-    if weights.ndim != axes or 0 in weights.shape:
-        raise ShapeError(f"Expected a pattern of {axes} axes, none empty; got {weights.shape}.")
-    return weights
-
-
-def check_range(weights: NDArray[np.float32]) -> None:
-    """Raise unless every number is a weight; one pass, and NaN comes through in both ends."""
-    low, high = float(weights.min()), float(weights.max())
-    if not (low >= 0.0 and high <= 1.01):
-        raise ArgumentError(f"Attention weights lie in [0, 1]; got values from {low} to {high}.")

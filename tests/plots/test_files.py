@@ -13,7 +13,7 @@ from mha_viz.core.from_weights import record
 from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
-from mha_viz.plots.static import fact_texts, grid_image, head_image
+from mha_viz.plots.static import grid_image, head_image
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html
@@ -61,7 +61,7 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     head, grid = softmax_rows(2, 2), softmax_rows(1, 1, 2, 2)
     for picture in (
         head_image(head, texts, texts, file_format="svg", **named),
-        grid_image(grid, file_format="svg", facts={(0, 0): texts[0]}, **named),
+        grid_image(grid, file_format="svg", **named),
     ):
         shown = "".join(ET.fromstring(picture).itertext())
         assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
@@ -76,12 +76,10 @@ def test_no_warnings_for_any_script(recwarn: pytest.WarningsRecorder) -> None:
     assert not [w for w in recwarn if "lyph" in str(w.message)]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_grid_image(dark: bool) -> None:
+def test_grid_image() -> None:
     pattern = softmax_rows(2, 3, 5, 7)
-    data = grid_image(pattern, title="all", dark=dark, facts=fact_texts(pattern.max((2, 3))))
-    with Image.open(io.BytesIO(data)) as image:
-        assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper(dark))
+    with Image.open(io.BytesIO(grid_image(pattern, title="all"))) as image:
+        assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper())
     ET.fromstring(grid_image(pattern, file_format="svg", caption=CAPTION))
 
 
