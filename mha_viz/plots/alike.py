@@ -62,15 +62,19 @@ def pair_scatter(
     that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
 
     Args:
-        x, y: (pair,), two measures of each pair.
+        x: (pair,), a measure of each pair.
+        y: (pair,), another one.
         pairs: (pair, 2), the two heads as indices into `names`.
         names: one per head; any text.
-        x_title, y_title: what is measured, with its unit.
+        x_title: what x is, with its unit.
+        y_title: what y is, with its unit.
         n_heads: heads in a layer.
         colour: (pair,), a third measure, shown as colour; NaN: grey.
+        colour_title: what the third measure is.
         corners: what the four corners mean: low x and low y, high x and low y, low x and high y,
             both high. The default is for two similarities.
         selected: a pair [i, j] to mark, in either order.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: numbers and pairs of different lengths.

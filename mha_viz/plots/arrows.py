@@ -26,10 +26,13 @@ def arrows(
     """Arrows in the plane, both axes with the same unit.
 
     Args:
-        vectors: (vector, 2), all finite. names: one for each; any text.
-        chosen: a vector x with a dotted line through its tip, at a right angle to it: on the line
-            y.x = x.x, beyond it y.x is larger.
+        vectors: (vector, 2), all finite.
+        names: one per vector; any text.
+        title: plain text above the picture.
+        chosen: the index of a vector x, through whose tip a dotted line is drawn at a right angle:
+            on the line y.x = x.x, beyond it y.x is larger.
         circle: whether a circle of the chosen length is drawn, too.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: vectors that are not of the plane, or have no place in it; too few names.

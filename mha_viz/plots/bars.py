@@ -31,6 +31,7 @@ def token_bars(
         series: name -> (token,); NaN leaves a gap.
         labels: one per token; any text, also twice the same.
         unit: what the numbers are counted in, beside the axis.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: a series that does not have one number per token, or none at all.

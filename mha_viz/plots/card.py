@@ -48,9 +48,11 @@ def report_card(
 
     Args:
         values: (layer, head) by metric, all of one shape; rows are drawn in this order.
-        titles, units: by metric; where one is missing, the metric's key, and no unit.
+        titles: by metric; the metric's key where one is missing.
+        units: by metric; no unit where one is missing.
         selected: (layer, head) of the chosen head.
         baselines: by metric, then by name ("uniform attention").
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head), or of different shapes.

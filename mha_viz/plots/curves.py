@@ -47,11 +47,18 @@ def curves(
 
     Args:
         lines: (x (point,), y (point,)) by name; a y that is not finite leaves a gap.
-        title: what is drawn, `note` a smaller line below it; x_title, y_title with units.
+        title: what is drawn.
+        x_title: of the axis, with its unit.
+        y_title: of the axis, with its unit.
         bands: (low (point,), high (point,)) around the line of the same name.
-        levels: dotted horizontal lines by name. moments: dotted vertical ones.
-        x_axis, y_axis: "log" leaves out what is not above 0.
+        levels: dotted horizontal lines by name.
+        moments: dotted vertical lines by name.
+        note: a smaller line below the title.
+        x_axis: "log" leaves out what is not above 0.
+        y_axis: likewise.
+        height: of the whole figure, in pixels.
         more: plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: no line. ShapeError: x and y, or a band, of different lengths.

@@ -45,10 +45,13 @@ def difference_heatmap(
     B; hover tells its value. A cell that neither has is grey.
 
     Args:
-        a, b: (query, key), aligned to each other.
-        query_labels, key_labels: any text, also twice the same; never read as markup.
+        a: (query, key), aligned to `b`.
+        b: (query, key).
+        query_labels: any text, also twice the same; never read as markup.
+        key_labels: likewise.
         title: what is drawn; "B minus A" where empty.
         names: what the two are called.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: matrices of different shapes, labels that do not fit them.
@@ -160,9 +163,12 @@ def head_changes(
 
     Args:
         change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
-        title, unit: what changed, and what it is counted in.
+        title: what changed.
+        unit: what it is counted in.
+        diverging: whether the numbers are signed: two hues, symmetric around 0.
         selected: (layer, head) of the chosen head, framed.
         asides: (layer, head), what hover says below each head's value.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head).
@@ -257,9 +263,10 @@ def metric_change(
     A scale runs from 0 to the larger value (from the smaller one, where that is negative).
 
     Args:
-        rows: (value in A, value in B) by the metric's title, in the order drawn; NaN: not
-            defined, which its row says.
+        rows: (value in A, value in B) by the metric's title, in the order drawn; NaN: not defined,
+            which its row says.
         names: what the two are called.
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: no metric.

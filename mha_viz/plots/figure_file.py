@@ -28,6 +28,7 @@ def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -
     The picture grows by the height of its caption; what was there keeps its size.
 
     Args:
+        figure: any figure of this package.
         caption: model, text and settings; plain text, never read as markup.
         dark: the theme that the figure was made for.
         title: plain text; the caption's first line where the figure has no title of its own.

@@ -50,24 +50,6 @@ def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
     return numbers
 
 
-def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
-    """Attention weights as float32 of that many axes, without a copy where possible.
-
-    Raises:
-        ShapeError: another number of axes, or none of something.
-        ArgumentError: numbers outside [0, 1].
-    """
-    if isinstance(pattern, Tensor):
-        pattern = pattern.detach().cpu().float().numpy()
-    weights = np.asarray(pattern, dtype=np.float32)
-    if weights.ndim != axes or not weights.size:
-        raise ShapeError(f"Expected a pattern of {axes} axes, none empty; got {weights.shape}.")
-    low, high = float(weights.min()), float(weights.max())
-    if not (low >= 0.0 and high <= 1.01):  # NaN comes through in both ends
-        raise ArgumentError(f"Attention weights lie in [0, 1]; got values from {low} to {high}.")
-    return weights
-
-
 def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int, int]:
     """The chosen (layer, head), or an ArgumentError where there is no such head."""
     layer, head = selected
@@ -108,7 +90,7 @@ def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any
     Args:
         title: plain text, never read as markup; left out where empty.
         notes: likewise, smaller.
-        dark: the theme.
+        dark: colours for a dark page.
     """
     lines = [plotly_text(line) for line in _wrapped(title, _TITLE_LETTERS)]
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
@@ -152,7 +134,7 @@ def build_figure(
 
     Args:
         traces: with their type; a scatter needs none.
-        dark: the theme.
+        dark: colours for a dark page.
         layout: plotly's, as plain dictionaries.
     """
     typed = [dict(type="scatter") | trace for trace in traces]
@@ -176,9 +158,12 @@ def headed_figure(
     """A figure below its heading, in which hover tells of the closest point.
 
     Args:
-        traces, dark, layout: as for `build_figure`.
-        title, notes: the heading, as for `heading`.
+        traces: as for `build_figure`.
+        dark: colours for a dark page.
+        title: of the heading; plain text.
+        notes: smaller lines of the heading.
         inner: height of all that is below the heading and `above`, in pixels.
+        layout: plotly's, over that of the heading.
         above: pixels between the heading and the picture, for a colour bar or names.
         sides: pixels at the left and right of the picture.
         below: pixels under the picture.
@@ -258,8 +243,10 @@ def rank_correlation(
     """Spearman's rank correlation in words; not defined for fewer than two, or where one is level.
 
     Args:
-        x, y: two measures of the same things. what: these things in words.
-        level: whether the caller takes one of them to be level but for rounding.
+        x: a measure of some things.
+        y: another measure of them.
+        what: these things in words.
+        level: whether the caller takes one of the measures to be level but for rounding.
     """
     from scipy.stats import spearmanr  # has no stubs
 

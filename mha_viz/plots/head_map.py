@@ -46,12 +46,13 @@ def head_map(
 
     Args:
         coordinates: (head2, 2), as from `classical_mds`.
-        names: one per head; any text. Beside the points where there are at most 24;
-            the chosen one's always.
+        names: one per head; any text. Beside the points where there are at most 24; the chosen
+            one's always.
         n_heads: heads in a layer.
         clusters: (head2,), numbers from 0; negative: in none. Colours follow the layer where None.
         explained: share of the distances' variation that the plane shows, for the note.
         selected: (layer, head) of the chosen head.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: names, clusters and coordinates of different lengths.

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.plots import cells
-from mha_viz.plots.frame import as_weights, build_figure, over
+from mha_viz.plots.frame import build_figure, over
+from mha_viz.plots.weights import labelled_head
 from mha_viz.web import theme
-from mha_viz.web.labels import clean_all, plotly_text
+from mha_viz.web.labels import plotly_text
 from mha_viz.web.standalone import figure_html
 
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
@@ -46,22 +47,21 @@ def head_heatmap(
 
     Args:
         pattern: (query, key), attention weights in [0, 1].
-        query_labels, key_labels: any text, also twice the same; never read as markup.
+        query_labels: any text, also twice the same; never read as markup.
+        key_labels: likewise.
         title: plain text above it.
-        dark: the theme.
         scale: "sqrt", "linear" or "log"; changes the colours only.
+        dark: colours for a dark page.
         side: largest height of the square of cells, in pixels.
-        width: how wide the chart will be drawn, where that is known and narrow (a phone); it
-            always stretches, but only a known width thins out labels that would overlap.
+        width: how wide the chart will be drawn, where that is known and narrow (a phone); it always
+            stretches, but only a known width thins out labels that would overlap.
 
     Raises:
         ShapeError: labels that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown scale.
     """
-    weights = as_weights(pattern, 2)
+    weights, query_names, key_names = labelled_head(pattern, query_labels, key_labels)
     queries, keys = weights.shape
-    query_names = clean_all(query_labels, queries, "queries")
-    key_names = clean_all(key_labels, keys, "keys")
     cell = min(max(side / max(queries, keys), 1.0), 64.0)
     shown = min(cell, max(width - 110, 60) / keys) if width else cell
     across, down = (
@@ -106,8 +106,12 @@ def head_html(
     """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB).
 
     Args:
-        pattern, query_labels, key_labels, scale: as for `head_heatmap`.
-        title, caption: text above and below.
+        pattern: (query, key), attention weights in [0, 1].
+        query_labels: any text; never read as markup.
+        key_labels: likewise.
+        title: plain text above the heatmap.
+        caption: plain text below it.
+        scale: "sqrt", "linear" or "log"; changes the colours only.
     """
     figure = head_heatmap(pattern, query_labels, key_labels, scale=scale)
     return figure_html(figure, title=title, caption=caption)

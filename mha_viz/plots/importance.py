@@ -47,10 +47,13 @@ def importance_map(
 
     Args:
         values: (layer, head), any quantity.
-        title, unit: what it is, and what it is counted in.
-        low, high: (layer, head), the ends of each head's 95 % interval, both or neither; NaN: not
-            defined (one text has no interval), which hover says.
+        title: what it is.
+        unit: what it is counted in.
+        low: (layer, head), the lower end of each head's 95 % interval; NaN: not defined (one text
+            has no interval), which hover says.
+        high: likewise the upper end; both or neither.
         selected: (layer, head) of the chosen head, framed.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: arrays that are not (layer, head), or of different shapes.
@@ -98,9 +101,12 @@ def head_scatter(
     counted. Hover names the head and both numbers; customdata is [layer, head].
 
     Args:
-        x, y: (layer, head), two measures of each head.
-        x_title, y_title: what is measured, with its unit; any text.
+        x: (layer, head), a measure of each head.
+        y: (layer, head), another one.
+        x_title: what x is, with its unit; any text.
+        y_title: what y is, with its unit; any text.
         selected: (layer, head) of the chosen head.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: arrays that are not (layer, head), or of different shapes.

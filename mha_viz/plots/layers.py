@@ -48,9 +48,11 @@ def by_layer(
 
     Args:
         values: (layer, head), any quantity.
-        title, unit: name of the quantity and what it is counted in ("nats").
+        title: name of the quantity.
+        unit: what it is counted in ("nats").
         selected: (layer, head) of the chosen head.
         baselines: values to compare with, by name; those that are not defined are left out.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head).
@@ -144,7 +146,9 @@ def layer_lines(
 
     Args:
         series: numbers per layer, by name; all of one length.
-        title, unit: what the numbers are, and what they are counted in.
+        title: what the numbers are.
+        unit: what they are counted in.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: series of different lengths, or empty ones.

@@ -27,14 +27,19 @@ class Cells:
     """A matrix as the browser draws it: plain JSON values.
 
     Args:
-        title: what it is called; `shape` is written behind it, smaller.
-        names: of rows and columns, said with a cell; `shown` are those that stand beside the
-            cells, None for none; `slanted` ones above their columns.
+        title: what it is called.
+        names: of rows and columns, said with a cell.
         numbers: row after row; None is not defined; on the scale "colours" red, green and blue.
-        texts: what is written into the cells; None for cells too small for it.
-        scale: "diverging", "sequential", "sqrt", "grey" or "colours", from `low` to `high`.
+        low: where the colour scale begins.
+        high: where it ends.
+        scale: "diverging", "sequential", "sqrt", "grey" or "colours".
         cell: width and height in pixels.
-        marked, note: as for `number_matrix`.
+        shape: written behind the title, smaller.
+        shown: the names that stand beside the cells, of rows and columns; None for none.
+        slanted: whether those of the columns are slanted.
+        texts: what is written into the cells; None for cells too small for it.
+        marked: as for `number_matrix`.
+        note: as for `number_matrix`.
     """
 
     title: str
@@ -71,13 +76,15 @@ def number_matrix(
 
     Args:
         values: (row, column); what is not finite has no colour and says "–" (masked).
-        title: what it is called, as "Q" or "softmax"; `shape` in words, as "3 tokens × 4".
-        rows, columns: a name for each; any text; none for no names.
+        title: what it is called, as "Q" or "softmax".
+        rows: a name for each; any text; none for no names.
+        columns: likewise.
+        shape: in words, as "3 tokens × 4".
         diverging: whether numbers have a sign; else the scale goes from the least to the largest.
         limits: lowest and highest value of the scale, where several matrices share it.
         marked: cells that are framed, as (row, column).
-        note: said below row, column and value of a cell under the pointer; {row} and {column} in
-            it are their names.
+        note: said below row, column and value of a cell under the pointer; {row} and {column} in it
+            are their names.
         cell: width of a cell in pixels; below 30 no numbers are written.
         room: pixels that there are for all of it, where that is known and little (a phone): cells
             become narrower to fit.

@@ -29,10 +29,13 @@ def score_products(
     """Query and key as strips, their products as bars: score = scale * sum_d query_d key_d.
 
     Args:
-        query, key: (d_head,), as the scores saw them.
-        scale: what the sum is multiplied with, often 1 / sqrt(d_head).
+        query: (d_head,), as the scores saw it.
+        key: (d_head,), likewise.
+        scale: what the sum is multiplied by, often 1 / sqrt(d_head).
         weight: the attention weight that the softmax made of the score, where known.
-        query_label, key_label: the two tokens.
+        query_label: the token that asks.
+        key_label: the token that is looked at.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: vectors of different lengths, or not vectors.

@@ -45,10 +45,12 @@ def pictures(
 
     Args:
         panels: by title, (row, column) numbers in grey or (row, column, 3) colours; what lies
-            outside of [0, 1] is drawn as the end that it passed, hover tells the number.
+            outside [0, 1] is drawn as the end that it passed, hover tells the number.
         zero: added before drawing, by title: 0.5 shows signed numbers around a middle grey.
         marked: a pixel framed in all of them.
-        columns: pictures in a line. side: their height in pixels.
+        columns: pictures in a line.
+        side: their height in pixels.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no pictures, or of several sizes. ArgumentError: more than 64 x 64 pixels.
@@ -123,7 +125,11 @@ def picture_cells(
     """One of these pictures for the browser.
 
     Args:
-        values, zero, marked: as in `pictures`. side: its longer side in pixels.
+        values: as one of the panels of `pictures`.
+        title: what it is called.
+        zero: added before drawing.
+        marked: a pixel that is framed.
+        side: its longer side in pixels.
 
     Raises:
         ShapeError, ArgumentError: as `pictures`.
@@ -157,7 +163,11 @@ def tile_cells(
     """The tiles of `pixel_tiles` for the browser, in the order of the heads.
 
     Args:
-        pattern, pixel, notes, radius: as there. cell: side of a pixel of the picture.
+        pattern: (head, row, column), weights in [0, 1].
+        pixel: (row, column) in the middle of every tile.
+        notes: written above each tile.
+        radius: pixels of a tile around its middle.
+        cell: side of a pixel of the picture, on the screen.
     """
     tiles = []
     for head, (weights, note) in enumerate(
@@ -193,12 +203,13 @@ def pixel_tiles(
     """A tile for each head: its weights around one pixel, tiles in the order of the offsets.
 
     Args:
-        pattern: weights in [0, 1]; a head may have none.
+        pattern: (head, row, column), weights in [0, 1]; a head may have none.
         pixel: (row, column) in the middle of every tile.
         offsets: (row, column) of each head's tile, counted from the middle one.
         notes: written above each tile.
-        radius: pixels of a tile around its middle; those outside of the picture are grey.
+        radius: pixels of a tile around its middle; those outside the picture are grey.
         side: height of all tiles, in pixels.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not as many offsets or notes as heads.

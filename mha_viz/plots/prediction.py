@@ -49,9 +49,11 @@ def before_after(
 
     Args:
         labels: one per token; any text, also twice the same; never read as markup.
-        before, after: (token,), probabilities in [0, 1] of the same tokens, which need not be all.
+        before: (token,), probabilities in [0, 1], of some tokens or all.
+        after: (token,), those of the same tokens.
         names: what the two are called.
         target: the index of a token to mark.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not one label and one probability of each kind per token, or no token.
@@ -182,7 +184,9 @@ def token_strip(
     Args:
         labels: one per token; any text, also twice the same; never read as markup.
         change: (token,), any signed quantity.
-        title, unit: what the number is, and what it is counted in.
+        title: what the number is.
+        unit: what it is counted in.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not one label per number, or no token.

@@ -52,6 +52,7 @@ def pruning_curves(
         unpruned: the loss with all heads, in nats per token as all others.
         title: what is drawn.
         band_name: what the band is ("at random, 95 % of 20 draws").
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: neither a curve nor a band.
@@ -149,9 +150,11 @@ def change_distribution(
 
     Args:
         values: (draw,), the change in each draw.
-        title, unit: what changed, and what it is counted in.
+        title: what changed.
+        unit: what it is counted in.
         heads: (layer, head) that each draw switched off; named on hover, and customdata of the
             draws is then [layer, head].
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no draw, or not one head per draw.

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.frame import as_weights
+from mha_viz.plots.weights import as_weights, labelled_head
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all
+from mha_viz.web.labels import clean
 from mha_viz.web.payload import pool_max
 
 if TYPE_CHECKING:
@@ -64,20 +64,20 @@ def head_image(
 
     Args:
         pattern: (query, key), attention weights in [0, 1].
-        query_labels, key_labels: any text, drawn as it is: no markup, no TeX.
+        query_labels: any text, drawn as it is: no markup, no TeX.
+        key_labels: likewise.
         file_format: "png" or "svg".
-        title, caption: drawn above and below, and kept in the file's metadata (PNG: the text
-            chunks Title and Description; SVG: Dublin Core title and description).
+        title: drawn above, and kept in the file's metadata (PNG: the text chunk Title; SVG: Dublin
+            Core title).
+        caption: drawn below, and kept likewise, as the description.
         scale: "sqrt", "linear" or "log".
 
     Raises:
         ShapeError: labels that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown format or scale.
     """
-    weights = as_weights(pattern, 2)
+    weights, rows, columns = labelled_head(pattern, query_labels, key_labels)
     queries, keys = weights.shape
-    rows = clean_all(query_labels, queries, "queries")
-    columns = clean_all(key_labels, keys, "keys")
     cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
     with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
@@ -99,7 +99,9 @@ def grid_image(
 
     Args:
         pattern: (layer, head, query, key), attention weights in [0, 1].
-        file_format, title, caption: as for `head_image`.
+        file_format: "png" or "svg".
+        title: drawn above and kept in the file, as in `head_image`.
+        caption: drawn below and kept in the file, as in `head_image`.
 
     Raises:
         ArgumentError: numbers that are not weights, an unknown format.

@@ -9,7 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.frame import as_weights, headed_figure
+from mha_viz.plots.frame import headed_figure
+from mha_viz.plots.weights import as_weights
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
@@ -35,7 +36,7 @@ def head_tiles(
         title: plain text above it.
         note: plain text below the title, smaller.
         marked: heads as (layer, head) that are framed.
-        dark: the theme.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no such array. ArgumentError: more than 32 heads or 64 tokens, or no weights.

@@ -53,11 +53,14 @@ def similarity_matrix(
         names: one per head; any text.
         clustering: of these heads, from `head_order`.
         n_heads: heads in a layer.
-        diverging: signed numbers: two hues, symmetric around 0.
+        title: what is compared.
+        unit: what the numbers are counted in.
+        diverging: whether the numbers are signed: two hues, symmetric around 0.
         limits: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: names or a clustering that do not fit the matrix.
