@@ -1,4 +1,4 @@
-"""Pairs of heads in two measures: do those that look alike also do alike?"""
+"""Pairs of heads in two measures: do heads that look alike also write alike?"""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def pair_scatter(
 ) -> go.Figure:
     """Every pair of heads as a dot; pairs within a layer have a marker of their own.
 
-    Below the title stand Spearman's rank correlation and the number of pairs; where `is_level` a
-    measure, there is none. No p-value: pairs that share a head are not independent. Pairs
+    Above the picture stand Spearman's rank correlation, unless a measure is level (see `is_level`),
+    and the number of pairs. There is no p-value: pairs that share a head are not independent. Pairs
     that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
 
     Args:

@@ -1,4 +1,4 @@
-"""Vectors of a plane as arrows from the origin, and the line behind which others win."""
+"""Vectors of a plane as arrows from the origin, and the line beyond which other vectors win."""
 
 from __future__ import annotations
 

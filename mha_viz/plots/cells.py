@@ -36,7 +36,7 @@ def ends_of(
 def colours_of(
     values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
 ) -> dict[str, Any]:
-    """zmin, zmax and colorscale of plotly, between `ends_of` the numbers."""
+    """Plotly's zmin, zmax and colorscale, from one of `ends_of` the numbers to the other."""
     low, high = ends_of(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
     return dict(zmin=low, zmax=high, colorscale=theme.stops(scale))
@@ -156,7 +156,7 @@ def _ticks(names: Sequence[str], step: int = 1) -> dict[str, Any]:
 
 
 def on_label_axes() -> dict[str, Any]:
-    """Without a trace on them, x2 and y2 are not drawn."""
+    """An empty trace on x2 and y2: plotly draws no axes without one."""
     return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
 
 
@@ -223,20 +223,20 @@ def clickable(
 ) -> list[dict[str, Any]]:
     """Invisible points over cells: plotly's cells cannot be selected by a click, points can.
 
-    They carry the hover, too, since they lie in front. Only one of them is put into the page
+    They also carry the hover, since they lie in front. Only one of them is put into the page
     (maxdisplayed), all of them answer. The first trace has the cells with a number, if there are
     any, the next one the others.
 
     Args:
         values: (row, column), the cells' numbers; NaN: not defined.
         customdata: (row, column, 2), what a click on each cell says.
-        names: how hover names a cell, from %{y} and %{x}.
-        number: how it says a number, from %{marker.color}.
+        names: what hover calls a cell, made of %{y} and %{x}.
+        number: how hover shows a number, made of %{marker.color}.
     """
     missing = np.isnan(values)
     still = dict(marker=dict(opacity=0))
     traces = []
-    for where, told in ((~missing, number), (missing, "not defined")):
+    for where, text in ((~missing, number), (missing, "not defined")):
         rows, columns = np.nonzero(where)
         colour = dict(color=values[where].astype(np.float32), showscale=False)
         if rows.size:
@@ -248,8 +248,8 @@ def clickable(
                     # an array: twenty thousand lists would take longer than all the rest
                     customdata=customdata[where].astype(np.int16),
                     marker=dict(opacity=0, size=8, maxdisplayed=1)
-                    | (colour if told == number else {}),
-                    hovertemplate=f"{names}<br>{told}<extra></extra>",
+                    | (colour if text == number else {}),
+                    hovertemplate=f"{names}<br>{text}<extra></extra>",
                     selected=still,
                     unselected=still,
                 )

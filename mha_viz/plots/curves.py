@@ -155,7 +155,7 @@ def _named(name: str, dark: bool) -> dict[str, Any]:
 
 
 def _place(value: float, axis: Axis) -> float:
-    """Where an annotation stands: unlike lines, plotly wants it in powers of ten there."""
+    """Where an annotation stands: unlike for lines, plotly wants the exponent of ten there."""
     return math.log10(value) if axis == "log" and value > 0 else value
 
 

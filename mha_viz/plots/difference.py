@@ -119,7 +119,7 @@ def _lone_cells(
     cell: float,
     dark: bool,
 ) -> list[dict[str, Any]]:
-    """The cells of only one of the two, as cells of their own that all have one colour."""
+    """The cells of only one of the two, as separate cells that all have one colour."""
     grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
     traces: list[dict[str, Any]] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
@@ -222,7 +222,7 @@ def _head_points(
 ) -> list[dict[str, Any]]:
     heads = np.moveaxis(np.indices(values.shape), 0, -1)
     number = f"<b>%{{marker.color:{'+' * diverging}.4~g}}</b> {hover_text(unit)}"
-    # customdata as lists: typed arrays come back from a browser as mappings
+    # customdata as lists: browsers return typed arrays as mappings
     points = [
         trace | dict(customdata=trace["customdata"].tolist())
         for trace in cells.clickable(values, heads, "%{y} %{x}", number)

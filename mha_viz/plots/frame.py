@@ -16,7 +16,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
-# Lines of text that fit a phone 390 pixels wide; plotly does not wrap them.
+# Letters of a line that fits a phone 390 pixels wide; plotly does not wrap lines.
 _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -36,7 +36,7 @@ SYMBOLS = (
 
 
 def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
-    """A float64 copy of that many axes, none empty; what is not finite is NaN: not defined.
+    """A float64 copy with that many axes, none empty; what is not finite becomes NaN, not defined.
 
     Raises:
         ShapeError: another number of axes, or none of something.
@@ -59,7 +59,7 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
 
 
 def check_names(names: Sequence[str], expected: int) -> list[str]:
-    """Names of all heads, fit for plotly; their number is checked."""
+    """The names of all heads, made fit for plotly; their number is checked."""
     if len(names) != expected:
         raise ShapeError(f"There are {expected} heads, but {len(names)} names were given.")
     return [plotly_text(clean(name, 40)) for name in names]
@@ -111,7 +111,7 @@ def _wrapped(text: str, letters: int) -> list[str]:
 
 
 def legend(dark: bool) -> dict[str, Any]:
-    """Below the picture, in as many lines as it needs."""
+    """A legend below the picture, in as many lines as it needs."""
     return dict(
         orientation="h",
         x=0,
@@ -130,7 +130,7 @@ def legend(dark: bool) -> dict[str, Any]:
 def build_figure(
     traces: Sequence[dict[str, Any]], dark: bool, layout: Mapping[str, Any]
 ) -> go.Figure:
-    """A figure with the theme's layout, and `layout` over it; in one go: plotly checks each step.
+    """A figure with the theme's layout and `layout` over it, made at once: plotly checks each step.
 
     Args:
         traces: with their type; a scatter needs none.
@@ -155,7 +155,7 @@ def headed_figure(
     named: bool = False,
     drag: Literal["zoom", "pan", False] = False,
 ) -> go.Figure:
-    """A figure below its heading, in which hover tells of the closest point.
+    """A figure below its heading; hover describes the closest point.
 
     Args:
         traces: as for `build_figure`.
@@ -185,7 +185,7 @@ def headed_figure(
 
 
 def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """What `above` says, also inside of what both have, and else what `below` says.
+    """Two nested settings as one; where both have a value, that of `above` holds.
 
     >>> over(dict(height=300, xaxis=dict(nticks=5)), dict(xaxis=dict(type="log")))
     {'height': 300, 'xaxis': {'nticks': 5, 'type': 'log'}}
@@ -232,7 +232,7 @@ def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
 
 
 def stays(opacity: SupportsFloat) -> dict[str, Any]:
-    """Keeps points as they are when one is clicked: the page draws its own mark."""
+    """Settings that keep points as they are when one is clicked: the page draws its own mark."""
     still = dict(marker=dict(opacity=float(opacity)))
     return dict(selected=still, unselected=still)
 

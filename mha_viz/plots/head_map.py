@@ -1,4 +1,4 @@
-"""All heads as points of a plane: what lies close is alike."""
+"""All heads as points in a plane: heads that lie close are alike."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _notes(points: NDArray[np.float64], size: int, explained: float | None) -> l
 
 
 def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
-    """Ranges with room for names and markers; the wider one of the page's shape is free to grow."""
+    """Ranges with room for names and markers; plotly widens one to fit the shape of the page."""
     quiet = dict(
         showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False, nticks=9
     )

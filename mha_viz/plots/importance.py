@@ -96,7 +96,7 @@ def head_scatter(
 ) -> go.Figure:
     """Every head as a dot in two measures.
 
-    Below the title stand Spearman's rank correlation and the number of heads; no p-value, since
+    Above the picture stand Spearman's rank correlation and the number of heads; no p-value, since
     heads of one model are not independent draws. Heads that lack a number (NaN) are left out and
     counted. Hover names the head and both numbers; customdata is [layer, head].
 

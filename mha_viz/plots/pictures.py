@@ -1,4 +1,4 @@
-"""Pictures made of pixels, side by side, and where in them several heads look."""
+"""Pictures made of pixels side by side, and where several heads look in them."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def _frame(place: Place, dark: bool) -> dict[str, Any]:
 def _window(
     weights: NDArray[np.float64], pixel: Place, radius: int
 ) -> tuple[NDArray[np.float64], list[list[str]]]:
-    """The weights around a pixel, NaN outside of the picture, and the names of rows and columns."""
+    """The weights around a pixel, NaN outside the picture, and the names of rows and columns."""
     tile = 2 * radius + 1
     cells = np.full((tile, tile), np.nan)
     places = [[at + i - radius for i in range(tile)] for at in pixel]

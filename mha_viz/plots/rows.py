@@ -34,7 +34,7 @@ def rules(rows: int, dark: bool) -> dict[str, Any]:
 def row_texts(
     row: int, name: str, value: str, ends: tuple[float, float] | None, aside: str, dark: bool
 ) -> list[Text]:
-    """A row's name and what stands aside of it, its value at the right, and both ends of its line.
+    """A row's name, what stands beside it, its value at the right, and both ends of its line.
 
     Args:
         row: its number, from 0 at the top.

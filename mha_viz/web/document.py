@@ -1,4 +1,4 @@
-"""What every HTML document that we write has around its body."""
+"""The frame of every HTML document that we write."""
 
 from __future__ import annotations
 

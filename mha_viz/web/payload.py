@@ -19,7 +19,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean, head_name
 
 VERSION = 1
-MAX_SIDE = 128  # more cells than this a tile of some hundred pixels cannot show
+MAX_SIDE = 128  # cells; a tile of some hundred pixels cannot show more
 MAX_HEADER = 16 * 2**20
 
 
@@ -49,7 +49,7 @@ def pool_max(weights: NDArray[np.float32], size: int) -> NDArray[np.float32]:
     rows, columns = (-(-side // size) for side in weights.shape[-2:])
     out = np.empty((*weights.shape[:-2], rows, columns), dtype=weights.dtype)
     # One tile at a time stays in the processor's cache; slices with a stride instead of a
-    # reshape, for numpy is slow at reducing a short last axis.
+    # reshape, because numpy is slow at reducing a short last axis.
     for tile in np.ndindex(weights.shape[:-2]):
         tall = weights[tile][::size].copy()
         for offset in range(1, size):
@@ -174,7 +174,7 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     digest.update(described.encode())
     full = {"v": VERSION, "id": digest.hexdigest()} | dict(header)
     text = json.dumps(full, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 4)  # float32 bodies start where a Float32Array may
+    text += b" " * (-len(text) % 4)  # so that float32 bodies start where a Float32Array may start
     return struct.pack("<I", len(text)) + text + body
 
 

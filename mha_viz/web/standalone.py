@@ -15,8 +15,8 @@ from mha_viz.web.document import document
 from mha_viz.web.labels import html_text
 from mha_viz.web.payload import unpack
 
-# The document may run its own inline script and show its own pictures, and ask the network for
-# nothing: a token could otherwise only be text, but a promise that the browser keeps is better.
+# The document may run its own inline script and show its own pictures, but ask the network for
+# nothing. Tokens are text in any case; thus the browser holds us to it.
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )

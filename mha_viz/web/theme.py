@@ -78,7 +78,7 @@ QUALITATIVE_DARK = (
 MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
 HATCH_LIGHT, HATCH_DARK = "#8d9096", "#85888f"
 
-# What is selected, in a hue that the scales do not have.
+# For what is selected: a hue that no scale has.
 ACCENT_LIGHT = "#d9480f"
 ACCENT_DARK = "#ffb454"
 
@@ -141,7 +141,7 @@ def sequential(dark: bool = False) -> tuple[str, ...]:
 
 
 def qualitative(dark: bool = False) -> tuple[str, ...]:
-    """Colours that tell things without an order apart."""
+    """Colours for things without an order."""
     return QUALITATIVE_DARK if dark else QUALITATIVE_LIGHT
 
 
@@ -151,12 +151,12 @@ def diverging(dark: bool = False) -> tuple[str, ...]:
 
 
 def missing(dark: bool = False) -> str:
-    """The grey of what has no number."""
+    """The grey for what has no number."""
     return MISSING_DARK if dark else MISSING_LIGHT
 
 
 def hatch(dark: bool = False) -> str:
-    """The lines over it."""
+    """The hatching over what has no number."""
     return HATCH_DARK if dark else HATCH_LIGHT
 
 
@@ -180,7 +180,7 @@ def ink(dark: bool = False) -> str:
 
 
 def muted(dark: bool = False) -> str:
-    """The colour of text that stands back."""
+    """The colour of secondary text."""
     return MUTED_DARK if dark else MUTED_LIGHT
 
 
