@@ -15,6 +15,7 @@ from benchmarks import peer
 from benchmarks.browser import VIEWPORT, chromium, until_painted
 from benchmarks.measure import Result, Skipped, ratio, spread
 from benchmarks.trace import text
+from mha_viz.core.from_weights import record
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import grid_html
 
@@ -60,7 +61,7 @@ def _length(browser: Any, n: int, rounds: int, missing: str) -> list[Result]:
             except PlaywrightError as error:
                 failed = _gave_up(error)
     seconds, size = [s for s, _ in ours], ours[0][1]
-    payload = len(grid_payload(pattern, tokens, tokens))
+    payload = len(grid_payload(record(pattern, tokens)))
     name = f", {n} tokens"
     size_text = f"{size / 1e3:,.0f} kB ({payload / 1e3:,.0f} kB)"
     if failed:
@@ -102,7 +103,7 @@ def _gave_up(error: PlaywrightError) -> str:
 
 def _ours(browser: Any, pattern: Tensor, tokens: list[str]) -> Painted:
     def make() -> str:
-        return grid_html(grid_payload(pattern, tokens, tokens))
+        return grid_html(grid_payload(record(pattern, tokens)))
 
     return _painted(browser, make, "() => document.querySelector('[data-painted]')")
 

@@ -80,17 +80,7 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 def record_payload(record: AttentionRecord) -> bytes:
     """The record as the head grid takes it, with the metrics that apply to it."""
     facts = {METRICS[key].title: values.numpy() for key, values in measure(record).items()}
-    return grid_payload(
-        record.pattern.numpy(),
-        record.labels,
-        record.key_labels,
-        facts=facts,
-        query_special=[token.is_special for token in record.tokens],
-        key_special=[token.is_special for token in record.key_tokens],
-        query_segments=[token.segment for token in record.tokens],
-        key_segments=[token.segment for token in record.key_tokens],
-        title=caption(record),
-    )
+    return grid_payload(record, facts, title=caption(record))
 
 
 def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> str:

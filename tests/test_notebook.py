@@ -20,7 +20,7 @@ from mha_viz.core import display
 from mha_viz.core.measure import measure
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import caption, record_payload
-from mha_viz.web.payload import grid_unpack
+from tests.web.unpacked import grid_unpack
 
 HOSTILE = ["</script><img src=x onerror=alert(1)>", '"><svg onload=alert(2)>', "&lt;b&gt;$x^2$"]
 VOID = {"meta", "img", "br", "input", "link", "hr", "path", "circle", "line", "rect", "use"}

@@ -1,8 +1,7 @@
-"""Pairs of heads in two measures: do those that look alike also do alike?"""
+"""Pairs of heads in two measures: do heads that look alike also write alike?"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,11 +15,11 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
     as_numbers,
-    build_figure,
+    axis_title,
     check_names,
-    heading,
-    legend,
+    headed_figure,
     missing_note,
+    rank_correlation,
     stays,
 )
 from mha_viz.web import theme
@@ -53,26 +52,29 @@ def pair_scatter(
     colour: Num[NDArray | Tensor, " pair"] | None = None,  # type: ignore[type-arg]
     colour_title: str = "",
     corners: tuple[str, str, str, str] | None = CORNERS,
-    title: str = "",
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Every pair of heads as a dot; pairs within a layer have a marker of their own.
 
-    Below the title stand Spearman's rank correlation and the number of pairs; where `is_level` a
-    measure, there is none. No p-value: pairs that share a head are not independent. Pairs
+    Above the picture stand Spearman's rank correlation, unless a measure is level (see `is_level`),
+    and the number of pairs. There is no p-value: pairs that share a head are not independent. Pairs
     that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
 
     Args:
-        x, y: (pair,), two measures of each pair.
+        x: (pair,), a measure of each pair.
+        y: (pair,), another one.
         pairs: (pair, 2), the two heads as indices into `names`.
         names: one per head; any text.
-        x_title, y_title: what is measured, with its unit.
+        x_title: what x is, with its unit.
+        y_title: what y is, with its unit.
         n_heads: heads in a layer.
         colour: (pair,), a third measure, shown as colour; NaN: grey.
+        colour_title: what the third measure is.
         corners: what the four corners mean: low x and low y, high x and low y, low x and high y,
             both high. The default is for two similarities.
         selected: a pair [i, j] to mark, in either order.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: numbers and pairs of different lengths.
@@ -120,21 +122,14 @@ def pair_scatter(
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
     if shade is not None and colour_title:
         notes.append(f"Colour: {colour_title}.")
-    text, top = heading(title, notes, dark)
-    above = top + (BAR if shade is not None else 0)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=above + 440,
-        margin=dict(l=8, r=10, t=above, b=8),
-        hovermode="closest",
-        dragmode="pan",
-        legend=legend(dark),
-        showlegend=True,
+    layout = dict(
         xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
         yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
+    )
+    above = BAR if shade is not None else 0
+    return headed_figure(
+        traces, dark, "", notes, 440, layout, above=above, sides=(8, 10), named=True, drag="pan"
     )
 
 
@@ -196,16 +191,10 @@ def _template(x_title: str, y_title: str) -> str:
 
 
 def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y_title: str) -> str:
-    """Spearman's rank correlation in words; not defined below two pairs, or where one is level."""
-    from scipy.stats import spearmanr  # has no stubs
-
+    """Spearman's rank correlation in words, and where all pairs are the same but for rounding."""
     level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
-    rho = math.nan
-    if len(x) > 1 and not level:
-        rho = float(spearmanr(x, y).statistic)
-    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
-    why = "".join(f" All pairs are the same in “{title}”." for title in level)
-    return f"Spearman’s rank correlation {found}, {len(x):,} pairs.{why}"
+    found = rank_correlation(x, y, "pairs", level=bool(level))
+    return found + "".join(f" All pairs are the same in “{title}”." for title in level)
 
 
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:
@@ -235,5 +224,5 @@ def _axis(values: NDArray[np.float64], title: str) -> dict[str, Any]:
         zeroline=False,
         showline=False,
         nticks=7,
-        title=dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6),
+        title=axis_title(title),
     )

@@ -1,4 +1,4 @@
-"""Vectors of a plane as arrows from the origin, and the line behind which others win."""
+"""Vectors of a plane as arrows from the origin, and the line beyond which other vectors win."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import as_numbers, build_figure, heading
+from mha_viz.plots.frame import as_numbers, headed_figure
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, plotly_text
 
@@ -21,17 +21,18 @@ def arrows(
     title: str,
     chosen: int | None = None,
     circle: bool = False,
-    note: str = "",
-    height: int = 400,
     dark: bool = False,
 ) -> go.Figure:
     """Arrows in the plane, both axes with the same unit.
 
     Args:
-        vectors: (vector, 2), all finite. names: one for each; any text.
-        chosen: a vector x with a dotted line through its tip, at a right angle to it: on the line
-            y.x = x.x, beyond it y.x is larger.
+        vectors: (vector, 2), all finite.
+        names: one per vector; any text.
+        title: plain text above the picture.
+        chosen: the index of a vector x, through whose tip a dotted line is drawn at a right angle:
+            on the line y.x = x.x, beyond it y.x is larger.
         circle: whether a circle of the chosen length is drawn, too.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: vectors that are not of the plane, or have no place in it; too few names.
@@ -85,21 +86,9 @@ def arrows(
                 f"length <b>{theme.format_number(np.hypot(x, y))}</b>",
             )
         )
-    top, space = heading(title, [note], dark)
     axis = dict(range=[-reach, reach], fixedrange=True, zeroline=True, nticks=7, constrain="domain")
-    return build_figure(
-        traces,
-        dark,
-        title=top,
-        height=height + space,
-        showlegend=False,
-        dragmode=False,
-        margin=dict(l=36, r=10, t=space + 4, b=30),
-        shapes=shapes,
-        annotations=shafts,
-        xaxis=axis,
-        yaxis=axis | dict(scaleanchor="x"),
-    )
+    layout = dict(shapes=shapes, annotations=shafts, xaxis=axis, yaxis=axis | dict(scaleanchor="x"))
+    return headed_figure(traces, dark, title, [], 396, layout, above=4, sides=(36, 10), below=30)
 
 
 def _beside(x: float, y: float) -> str:

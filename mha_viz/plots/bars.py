@@ -31,6 +31,7 @@ def token_bars(
         series: name -> (token,); NaN leaves a gap.
         labels: one per token; any text, also twice the same.
         unit: what the numbers are counted in, beside the axis.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: a series that does not have one number per token, or none at all.
@@ -59,19 +60,21 @@ def token_bars(
     return build_figure(
         traces,
         dark,
-        barmode="group",
-        bargap=0.25,
-        height=330,
-        hovermode="closest",
-        margin=dict(l=8, r=8, t=12, b=46),
-        legend=legend(dark),
-        xaxis=dict(
-            tickvals=list(range(0, n, step)),
-            ticktext=[plotly_text(name) for name in names[::step]],
-            tickangle=-60,
-            showgrid=False,
-            zeroline=False,
-            range=[-0.7, n - 0.3],
+        dict(
+            barmode="group",
+            bargap=0.25,
+            height=330,
+            hovermode="closest",
+            margin=dict(l=8, r=8, t=12, b=46),
+            legend=legend(dark),
+            xaxis=dict(
+                tickvals=list(range(0, n, step)),
+                ticktext=[plotly_text(name) for name in names[::step]],
+                tickangle=-60,
+                showgrid=False,
+                zeroline=False,
+                range=[-0.7, n - 0.3],
+            ),
+            yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
         ),
-        yaxis=dict(title=dict(text=plotly_text(unit), font=dict(size=12)), rangemode="tozero"),
     )

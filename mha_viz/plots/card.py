@@ -35,7 +35,6 @@ def report_card(
     selected: tuple[int, int],
     *,
     baselines: Mapping[str, Mapping[str, SupportsFloat]] | None = None,
-    title: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """One head among all heads in every metric: is it unusual?
@@ -49,9 +48,11 @@ def report_card(
 
     Args:
         values: (layer, head) by metric, all of one shape; rows are drawn in this order.
-        titles, units: by metric; where one is missing, the metric's key, and no unit.
+        titles: by metric; the metric's key where one is missing.
+        units: by metric; no unit where one is missing.
         selected: (layer, head) of the chosen head.
         baselines: by metric, then by name ("uniform attention").
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head), or of different shapes.
@@ -82,7 +83,7 @@ def report_card(
         dict(_markers(chosen), marker=chosen_marker(dark, 14), **stays(1)),
         texts_of(texts, dark),
     ]
-    return in_rows(traces, len(tables), title or head_name(layer, head), _key(ticks), dark)
+    return in_rows(traces, len(tables), head_name(layer, head), _key(ticks), dark)
 
 
 class _Scale:

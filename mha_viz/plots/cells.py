@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mha_viz.plots.frame import Limits
+from mha_viz.plots.frame import Limits, over
 from mha_viz.web import theme
+from mha_viz.web.labels import clean, plotly_text
 
 MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
 PHONE = 300  # pixels that a phone leaves for all columns: their labels fit this width
-_TICK_LABEL = 14  # characters of a label beside the axis; hover shows all of it
 BAR = 44  # height of the colour bar
 
 
@@ -36,41 +36,58 @@ def ends_of(
 def colours_of(
     values: NDArray[np.float64], diverging: bool, limits: Limits | None, dark: bool
 ) -> dict[str, Any]:
-    """zmin, zmax and colorscale of plotly, between `ends_of` the numbers."""
+    """Plotly's zmin, zmax and colorscale, from one of `ends_of` the numbers to the other."""
     low, high = ends_of(values, diverging, limits)
     scale = theme.diverging(dark) if diverging else theme.sequential(dark)
     return dict(zmin=low, zmax=high, colorscale=theme.stops(scale))
 
 
-def colour_bar(dark: bool, **more: Any) -> dict[str, Any]:
-    """A colour bar between the title and the picture; `more` replaces what is not wanted.
+def coloured(
+    values: NDArray[np.floating], cell: float, colours: dict[str, Any], hover: dict[str, Any]
+) -> dict[str, Any]:
+    """A heatmap of cells `cell` pixels high, with plotly's settings of colours and hover."""
+    space = gap(cell)
+    return dict(
+        type="heatmap", z=values.astype(np.float32), xgap=space, ygap=space, **colours, **hover
+    )
+
+
+def colour_bar(
+    dark: bool, marks: Mapping[SupportsFloat, str] | None = None, *, length: int = 210
+) -> dict[str, Any]:
+    """A colour bar between the title and the picture.
 
     Neither a y of 1 nor a title of its own: plotly would then shift the figure's title upwards.
+
+    Args:
+        dark: the theme.
+        marks: what stands at which value; numbers that plotly chooses where None.
+        length: in pixels.
     """
-    return (
-        dict(
-            orientation="h",
-            thickness=9,
-            outlinewidth=0,
-            len=210,
-            lenmode="pixels",
-            nticks=5,
-            x=0,
-            xref="paper",
-            xanchor="left",
-            xpad=0,
-            y=0.9999,
-            yref="paper",
-            yanchor="bottom",
-            ypad=6,
-            ticks="outside",
-            ticklen=3,
-            tickcolor=theme.muted(dark),
-            tickfont=dict(size=11, color=theme.muted(dark)),
-            ticklabelposition="outside bottom",
-        )
-        | more
+    bar = dict(
+        orientation="h",
+        thickness=9,
+        outlinewidth=0,
+        len=length,
+        lenmode="pixels",
+        nticks=5,
+        x=0,
+        xref="paper",
+        xanchor="left",
+        xpad=0,
+        y=0.9999,
+        yref="paper",
+        yanchor="bottom",
+        ypad=6,
+        ticks="outside",
+        ticklen=3,
+        tickcolor=theme.muted(dark),
+        tickfont=dict(size=11, color=theme.muted(dark)),
+        ticklabelposition="outside bottom",
     )
+    if marks is not None:
+        bar |= dict(tickvals=list(marks), ticktext=list(marks.values()))
+    return bar
 
 
 def gap(cell: float) -> float:
@@ -84,81 +101,84 @@ def cell_axes(
     cell: float,
     wide: float,
     *,
-    marks: tuple[list[float], list[str]] | None = None,
+    marks: dict[str, Any] | None = None,
     domain: tuple[float, float] = (0.0, 1.0),
 ) -> dict[str, Any]:
-    """Two pairs of axes in the same place, for names that plotly may show as they are.
+    """Axes of cells `cell` pixels high and `wide` wide that stretch, names left and below.
+
+    Args:
+        row_names: of the rows from the top; any text.
+        column_names: of the columns from the left; any text.
+        cell: height of a cell in pixels.
+        wide: width of a cell in pixels, for thinning labels.
+        marks: ticks of both axes instead of the names that fit.
+        domain: where the cells lie in the height of the picture.
+    """
+    across = fitting(column_names, wide) | (marks or {})
+    down = fitting(row_names, cell) | (marks or {})
+    level = marks is not None or widest(across) * 6.5 <= wide
+    below = dict(anchor="y", side="bottom", tickangle=0 if level else -90)
+    return over(
+        named_axes(row_names, column_names, down, across),
+        dict(yaxis=dict(domain=domain), xaxis2=below, yaxis2=dict(anchor="x")),
+    )
+
+
+def named_axes(
+    row_names: Sequence[str],
+    column_names: Sequence[str],
+    down: dict[str, Any],
+    across: dict[str, Any],
+) -> dict[str, Any]:
+    """Two pairs of axes in the same place.
 
     x and y belong to the cells and know the name of each, which is what hover reads. x2 and y2
-    draw the labels that fit cells `cell` pixels high and `wide` pixels wide, or `marks` (places
-    and texts) on both. Numbers, not categories, lie
-    on them: plotly would merge two of the same name.
+    draw the labels that fit: the ticks `across` and `down`. Numbers, not categories, lie on them:
+    plotly would merge two of the same name.
     """
+    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="", tickmode="array")
+    every = dict(quiet, showticklabels=False)
+    shown = dict(quiet, showticklabels=True, automargin=True, ticklabeloverflow="allow")
     rows, columns = len(row_names), len(column_names)
-    quiet = dict(showgrid=False, zeroline=False, showline=False, ticks="")
-    every = dict(quiet, showticklabels=False, tickmode="array")
-    shown = dict(
-        quiet, showticklabels=True, tickmode="array", automargin=True, ticklabeloverflow="allow"
-    )
-    across, down = marks or fitting(column_names, wide), marks or fitting(row_names, cell)
-    level = marks is not None or max(len(text) for text in across[1]) * 6.5 <= wide
     return dict(
-        xaxis=dict(
-            every,
-            tickvals=list(range(columns)),
-            ticktext=list(column_names),
-            range=[-0.5, columns - 0.5],
-        ),
-        yaxis=dict(
-            every,
-            tickvals=list(range(rows)),
-            ticktext=list(row_names),
-            range=[rows - 0.5, -0.5],
-            domain=domain,
-        ),
-        xaxis2=dict(
-            shown,
-            tickvals=across[0],
-            ticktext=across[1],
-            overlaying="x",
-            matches="x",
-            anchor="y",
-            side="bottom",
-            tickfont=dict(size=_font(wide)),
-            tickangle=0 if level else -90,
-        ),
-        yaxis2=dict(
-            shown,
-            tickvals=down[0],
-            ticktext=down[1],
-            overlaying="y",
-            matches="y",
-            side="left",
-            anchor="x",
-            tickfont=dict(size=_font(cell)),
-        ),
+        xaxis=every | _ticks(column_names) | dict(range=[-0.5, columns - 0.5]),
+        yaxis=every | _ticks(row_names) | dict(range=[rows - 0.5, -0.5]),
+        xaxis2=dict(shown, **across, overlaying="x", matches="x"),
+        yaxis2=dict(shown, **down, overlaying="y", matches="y", side="left"),
+    )
+
+
+def _ticks(names: Sequence[str], step: int = 1) -> dict[str, Any]:
+    return dict(
+        tickvals=list(range(0, len(names), step)),
+        ticktext=[plotly_text(name) for name in names[::step]],
     )
 
 
 def on_label_axes() -> dict[str, Any]:
-    """Without a trace on them, x2 and y2 are not drawn."""
+    """An empty trace on x2 and y2: plotly draws no axes without one."""
     return dict(x=[None], y=[None], xaxis="x2", yaxis="y2", hoverinfo="skip")
 
 
-def fitting(names: Sequence[str], cell: float) -> tuple[list[float], list[str]]:
-    """Places and texts of the labels that fit: every one, or every second, fifth ..."""
-    step = max(1, math.ceil((_font(cell) + 1.5) / cell))
-    places = list(range(0, len(names), step))
-    return [float(i) for i in places], [_short(names[i]) for i in places]
+def fitting(
+    names: Sequence[str], cell: float, *, letters: int = 14, largest: float = 12.0
+) -> dict[str, Any]:
+    """Ticks of the labels that fit: every one, or every second, fifth ...
+
+    Args:
+        names: any text; hover shows what is longer than `letters`.
+        cell: pixels that there are for each.
+        letters: of a label at most.
+        largest: size of the type where there is room.
+    """
+    size = min(largest, max(9.0, cell * 0.72))
+    step = max(1, math.ceil((size + 1.5) / cell))
+    return _ticks([clean(name, letters) for name in names], step) | dict(tickfont=dict(size=size))
 
 
-def _short(name: str) -> str:
-    """Names are already fit for plotly: one with an entity in it is not cut inside of it."""
-    return name if len(name) <= _TICK_LABEL or "&" in name else name[: _TICK_LABEL - 1] + "…"
-
-
-def _font(cell: float) -> float:
-    return min(12.0, max(9.0, cell * 0.72))
+def widest(ticks: dict[str, Any]) -> int:
+    """Letters of the longest label."""
+    return max(map(len, ticks["ticktext"]))
 
 
 def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
@@ -199,27 +219,39 @@ def boxes(corners: Sequence[tuple[float, float, float, float]]) -> dict[str, Any
 
 
 def clickable(
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    customdata: NDArray[np.intp],
-    values: NDArray[np.float64] | None,
-    hovertemplate: str,
-) -> dict[str, Any]:
+    values: NDArray[np.float64], customdata: NDArray[np.intp], names: str, number: str
+) -> list[dict[str, Any]]:
     """Invisible points over cells: plotly's cells cannot be selected by a click, points can.
 
-    They carry the hover, too, since they lie in front: %{y}, %{x} and %{marker.color} are row,
-    column and value. Only one of them is put into the page (maxdisplayed), all of them answer.
-    customdata, (cell, 2), is an array: twenty thousand lists would take longer than all the rest.
+    They also carry the hover, since they lie in front. Only one of them is put into the page
+    (maxdisplayed), all of them answer. The first trace has the cells with a number, if there are
+    any, the next one the others.
+
+    Args:
+        values: (row, column), the cells' numbers; NaN: not defined.
+        customdata: (row, column, 2), what a click on each cell says.
+        names: what hover calls a cell, made of %{y} and %{x}.
+        number: how hover shows a number, made of %{marker.color}.
     """
-    colour = {} if values is None else dict(color=values.astype(np.float32), showscale=False)
+    missing = np.isnan(values)
     still = dict(marker=dict(opacity=0))
-    return dict(
-        x=columns.astype(np.int16),
-        y=rows.astype(np.int16),
-        mode="markers",
-        customdata=customdata.astype(np.int16),
-        marker=dict(opacity=0, size=8, maxdisplayed=1, **colour),
-        hovertemplate=hovertemplate,
-        selected=still,
-        unselected=still,
-    )
+    traces = []
+    for where, text in ((~missing, number), (missing, "not defined")):
+        rows, columns = np.nonzero(where)
+        colour = dict(color=values[where].astype(np.float32), showscale=False)
+        if rows.size:
+            traces.append(
+                dict(
+                    x=columns.astype(np.int16),
+                    y=rows.astype(np.int16),
+                    mode="markers",
+                    # an array: twenty thousand lists would take longer than all the rest
+                    customdata=customdata[where].astype(np.int16),
+                    marker=dict(opacity=0, size=8, maxdisplayed=1)
+                    | (colour if text == number else {}),
+                    hovertemplate=f"{names}<br>{text}<extra></extra>",
+                    selected=still,
+                    unselected=still,
+                )
+            )
+    return traces

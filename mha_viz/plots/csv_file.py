@@ -19,7 +19,7 @@ def csv_text(table: pd.DataFrame) -> str:
     Texts stand in quotes, numbers do not, and have the nine digits that a float32 needs. An index
     that only counts rows is left out. A text that a spreadsheet would run as a formula (it begins
     with "=", "+", "-", "@", a tab or a line end) gets an apostrophe before it, and so does one that
-    begins so after apostrophes: taking one apostrophe away from each of these gives it back.
+    begins so after apostrophes: removing one apostrophe from each of these restores it.
 
     >>> print(csv_text(pd.DataFrame({"token": ["=1+1", "'s"], "weight": [-0.5, 1.0]})), end="")
     "token","weight"
@@ -28,7 +28,7 @@ def csv_text(table: pd.DataFrame) -> str:
     """
     counted = isinstance(table.index, pd.RangeIndex) and table.index.name is None
     written = table.copy()
-    written.columns = pd.RangeIndex(table.shape[1])  # names may be there twice
+    written.columns = pd.RangeIndex(table.shape[1])  # two columns may have the same name
     for i in range(table.shape[1]):
         values = [_cell(value) for value in table.iloc[:, i].tolist()]
         written[i] = pd.Series(values, table.index, dtype=object)
@@ -49,7 +49,7 @@ def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
 
 
 def _cell(value: Any) -> Any:
-    """A float with nine digits (pandas' own float_format makes them texts), a text that is one."""
+    """A float with nine digits (pandas' own float_format makes texts of floats), a safe text."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

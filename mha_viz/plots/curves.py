@@ -47,11 +47,18 @@ def curves(
 
     Args:
         lines: (x (point,), y (point,)) by name; a y that is not finite leaves a gap.
-        title: what is drawn, `note` a smaller line below it; x_title, y_title with units.
+        title: what is drawn.
+        x_title: of the axis, with its unit.
+        y_title: of the axis, with its unit.
         bands: (low (point,), high (point,)) around the line of the same name.
-        levels: dotted horizontal lines by name. moments: dotted vertical ones.
-        x_axis, y_axis: "log" leaves out what is not above 0.
+        levels: dotted horizontal lines by name.
+        moments: dotted vertical lines by name.
+        note: a smaller line below the title.
+        x_axis: "log" leaves out what is not above 0.
+        y_axis: likewise.
+        height: of the whole figure, in pixels.
         more: plotly's layout over that of the figure: {"xaxis": ticks([1, 2, 4])}.
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: no line. ShapeError: x and y, or a band, of different lengths.
@@ -96,7 +103,7 @@ def curves(
             exponentformat="power" if y_axis == "log" else None,
         ),
     )
-    return build_figure(traces, dark, **over(layout, more or {}))
+    return build_figure(traces, dark, over(layout, more or {}))
 
 
 def ticks(places: Sequence[int]) -> dict[str, Any]:
@@ -148,7 +155,7 @@ def _named(name: str, dark: bool) -> dict[str, Any]:
 
 
 def _place(value: float, axis: Axis) -> float:
-    """Where an annotation stands: unlike lines, plotly wants it in powers of ten there."""
+    """Where an annotation stands: unlike for lines, plotly wants the exponent of ten there."""
     return math.log10(value) if axis == "log" and value > 0 else value
 
 

@@ -14,11 +14,9 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.frame import (
-    Limits,
     as_numbers,
-    build_figure,
     check_head,
-    heading,
+    headed_figure,
     quantity,
     stays,
     with_unit,
@@ -26,6 +24,8 @@ from mha_viz.plots.frame import (
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
+
+_SIDE = 520  # largest height of the cells together, in pixels; in width they stretch
 
 
 def difference_heatmap(
@@ -36,7 +36,6 @@ def difference_heatmap(
     *,
     title: str = "",
     names: tuple[str, str] = ("A", "B"),
-    side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
     """B minus A, cell by cell, in two hues that are symmetric around 0.
@@ -46,11 +45,13 @@ def difference_heatmap(
     B; hover tells its value. A cell that neither has is grey.
 
     Args:
-        a, b: (query, key), aligned to each other.
-        query_labels, key_labels: any text, also twice the same; never read as markup.
+        a: (query, key), aligned to `b`.
+        b: (query, key).
+        query_labels: any text, also twice the same; never read as markup.
+        key_labels: likewise.
         title: what is drawn; "B minus A" where empty.
         names: what the two are called.
-        side: largest height of the cells together, in pixels; in width they stretch.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: matrices of different shapes, labels that do not fit them.
@@ -59,29 +60,34 @@ def difference_heatmap(
     if first.shape != second.shape:
         raise ShapeError(f"a and b must have one shape: {first.shape} and {second.shape}.")
     queries, keys = first.shape
-    rows = [plotly_text(label) for label in clean_all(query_labels, queries, "queries")]
-    columns = [plotly_text(label) for label in clean_all(key_labels, keys, "keys")]
-    cell, wide = min(side / queries, 40.0), cells.PHONE / keys
+    rows, columns = (
+        clean_all(labels, size, axis)
+        for labels, size, axis in (
+            (query_labels, queries, "queries"),
+            (key_labels, keys, "keys"),
+        )
+    )
+    cell, wide = min(_SIDE / queries, 40.0), cells.PHONE / keys
     called = (clean(names[0], 40), clean(names[1], 40))
     traces = [
         _change(first, second, called, cell, dark),
         *_lone_cells(first, second, called, cell, dark),
         cells.on_label_axes(),
     ]
-    title = title or f"{called[1]} minus {called[0]}"
-    text, top = heading(title, _notes(first, second, called), dark)
-    labels = 6.3 * max(map(len, cells.fitting(columns, wide)[1])) + 10
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=round(top + cells.BAR + labels + cell * queries + 12),
-        showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=12),
-        hovermode="closest",
-        dragmode="zoom",
+    layout = dict(
         shapes=[cells.missing_ground(queries, keys, dark)],
         **cells.cell_axes(rows, columns, cell, wide),
+    )
+    return headed_figure(
+        traces,
+        dark,
+        title or f"{called[1]} minus {called[0]}",
+        _notes(first, second, called),
+        cell * queries + 6.3 * cells.widest(cells.fitting(columns, wide)) + 22,
+        layout,
+        above=cells.BAR,
+        below=12,
+        drag="zoom",
     )
 
 
@@ -93,23 +99,17 @@ def _change(
     dark: bool,
 ) -> dict[str, Any]:
     change = b - a
-    space = cells.gap(cell)
-    both = np.stack((a, b), axis=-1).astype(np.float32)
     first, second = (hover_text(name) for name in names)
-    return dict(
-        type="heatmap",
-        z=change.astype(np.float32),
-        customdata=both,
-        xgap=space,
-        ygap=space,
+    hover = dict(
+        customdata=np.stack((a, b), axis=-1).astype(np.float32),
         hoverongaps=False,
-        **cells.colours_of(change, True, None, dark),
-        colorbar=cells.colour_bar(dark),
         hovertemplate=(
             f"%{{y}} → %{{x}}<br>{first}: %{{customdata[0]:.4~g}}<br>{second}: "
             "%{customdata[1]:.4~g}<br>difference <b>%{z:+.4~g}</b><extra></extra>"
         ),
     )
+    colours = cells.colours_of(change, True, None, dark) | dict(colorbar=cells.colour_bar(dark))
+    return cells.coloured(change, cell, colours, hover)
 
 
 def _lone_cells(
@@ -119,27 +119,15 @@ def _lone_cells(
     cell: float,
     dark: bool,
 ) -> list[dict[str, Any]]:
-    """The cells of only one of the two, as cells of their own that all have one colour."""
-    space = cells.gap(cell)
+    """The cells of only one of the two, as separate cells that all have one colour."""
+    grey = dict(showscale=False, colorscale=theme.stops([theme.missing(dark)] * 2))
     traces: list[dict[str, Any]] = []
     for values, other, name, falling in ((a, b, names[0], False), (b, a, names[1], True)):
         lone = np.isfinite(values) & np.isnan(other)
+        only = f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: <b>%{{z:.4~g}}</b><extra></extra>"
         if lone.any():
-            traces.append(
-                dict(
-                    type="heatmap",
-                    z=np.where(lone, values, np.nan).astype(np.float32),
-                    showscale=False,
-                    xgap=space,
-                    ygap=space,
-                    hoverongaps=False,
-                    colorscale=[[0, theme.missing(dark)], [1, theme.missing(dark)]],
-                    hovertemplate=(
-                        f"%{{y}} → %{{x}}<br>only in {hover_text(name)}: "
-                        "<b>%{z:.4~g}</b><extra></extra>"
-                    ),
-                )
-            )
+            hover = dict(hoverongaps=False, hovertemplate=only)
+            traces.append(cells.coloured(np.where(lone, values, np.nan), cell, grey, hover))
             traces.append(cells.hatching(lone, dark, falling=falling))
     return traces
 
@@ -163,7 +151,6 @@ def head_changes(
     unit: str = "",
     *,
     diverging: bool = False,
-    limits: Limits | None = None,
     selected: tuple[int, int] | None = None,
     asides: Sequence[Sequence[str]] | None = None,
     dark: bool = False,
@@ -176,11 +163,12 @@ def head_changes(
 
     Args:
         change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
-        title, unit: what changed, and what it is counted in.
-        limits: the values at the ends of the colour scale; 0 (or symmetric) to the largest where
-            None.
+        title: what changed.
+        unit: what it is counted in.
+        diverging: whether the numbers are signed: two hues, symmetric around 0.
         selected: (layer, head) of the chosen head, framed.
         asides: (layer, head), what hover says below each head's value.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head).
@@ -188,55 +176,42 @@ def head_changes(
     """
     values = as_numbers(change, 2, "change (layer, head)")
     layers, heads = values.shape
-    most = float(np.nanmax(values, initial=0.0)) or 1.0
-    limits = limits or (
-        None if diverging else (min(0.0, float(np.nanmin(values, initial=0))), most)
-    )
+    least, most = (float(end(values, initial=0.0)) for end in (np.nanmin, np.nanmax))
+    limits = None if diverging else (least, most or 1.0)
     cell = min(max(300 / layers, 14.0), 44.0)
-    coloured = dict(
-        type="heatmap",
-        z=values.astype(np.float32),
-        xgap=1,
-        ygap=1,
-        hoverinfo="skip",
-        colorbar=cells.colour_bar(dark),
-        **cells.colours_of(values, diverging, limits, dark),
-    )
+    colours = cells.colours_of(values, diverging, limits, dark)
+    colours |= dict(colorbar=cells.colour_bar(dark))
     points = _head_points(values, unit, diverging, asides)
-    traces = [coloured, *_hatched(values, dark), *points, cells.on_label_axes()]
+    traces = [
+        cells.coloured(values, cell, colours, dict(hoverinfo="skip")),
+        *([cells.hatching(np.isnan(values), dark)] if np.isnan(values).any() else []),
+        *points,
+        cells.on_label_axes(),
+    ]
     if selected is not None:
         layer, head = check_head(selected, layers, heads)
         frame = cells.boxes([(head - 0.5, layer - 0.5, head + 0.5, layer + 0.5)])
         traces.append(frame | dict(line=dict(width=3, color=theme.accent(dark))))
-    text, top = heading(with_unit(title, unit), _most_changed(values), dark)
-    rows, columns = [f"L{i}" for i in _up_to(layers)], [f"H{i}" for i in _up_to(heads)]
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=round(top + cells.BAR + cell * layers + 34),
-        showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=8),
-        hovermode="closest",
+    rows, columns = [f"L{i}" for i in range(layers)], [f"H{i}" for i in range(heads)]
+    layout = dict(
         hoverdistance=-1,
-        dragmode=False,
         shapes=[cells.missing_ground(layers, heads, dark)],
         **cells.cell_axes(rows, columns, cell, _column(heads)),
     )
-
-
-def _up_to(count: int) -> list[int]:
-    return np.arange(count).tolist()
+    return headed_figure(
+        traces,
+        dark,
+        with_unit(title, unit),
+        _most_changed(values),
+        cell * layers + 34,
+        layout,
+        above=cells.BAR,
+    )
 
 
 def _column(heads: int) -> float:
     """A width for thinning labels: two letters fit a narrow column, but not every one of many."""
     return 40.0 if heads <= 14 else cells.PHONE / heads
-
-
-def _hatched(values: NDArray[np.float64], dark: bool) -> list[dict[str, Any]]:
-    missing = np.isnan(values)
-    return [cells.hatching(missing, dark)] if missing.any() else []
 
 
 def _head_points(
@@ -245,24 +220,17 @@ def _head_points(
     diverging: bool,
     asides: Sequence[Sequence[str]] | None,
 ) -> list[dict[str, Any]]:
-    missing = np.isnan(values)
-    number = "%{marker.color:+.4~g}" if diverging else "%{marker.color:.4~g}"
-    known = f"%{{y}} %{{x}}<br><b>{number}</b> {hover_text(unit)}<extra></extra>"
-    points: list[dict[str, Any]] = []
-    for where, template, shown in (
-        (~missing, known, values[~missing]),
-        (missing, "%{y} %{x}<br>not defined<extra></extra>", None),
-    ):
-        heads = np.argwhere(where)
-        if heads.size:
-            rows, columns = heads.T
-            trace = cells.clickable(rows, columns, heads, shown, template)
-            # as lists: typed arrays come back from a browser as mappings
-            points.append(trace | dict(customdata=heads.tolist()))
-    if asides is not None and not missing.all():
+    heads = np.moveaxis(np.indices(values.shape), 0, -1)
+    number = f"<b>%{{marker.color:{'+' * diverging}.4~g}}</b> {hover_text(unit)}"
+    # customdata as lists: browsers return typed arrays as mappings
+    points = [
+        trace | dict(customdata=trace["customdata"].tolist())
+        for trace in cells.clickable(values, heads, "%{y} %{x}", number)
+    ]
+    if asides is not None and not np.isnan(values).all():
         points[0] |= dict(
             text=[asides[layer][head] for layer, head in points[0]["customdata"]],
-            hovertemplate=known.replace("<extra>", "<br>%{text}<extra>"),
+            hovertemplate=points[0]["hovertemplate"].replace("<extra>", "<br>%{text}<extra>"),
         )
     return points
 
@@ -287,21 +255,18 @@ def _most_changed(values: NDArray[np.float64]) -> list[str]:
 def metric_change(
     rows: Mapping[str, tuple[SupportsFloat, SupportsFloat]],
     *,
-    units: Mapping[str, str] | None = None,
-    ranges: Mapping[str, Limits] | None = None,
     names: tuple[str, str] = ("A", "B"),
-    title: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """Every metric before and after, as two marks joined by a line, each on a scale of its own.
 
+    A scale runs from 0 to the larger value (from the smaller one, where that is negative).
+
     Args:
-        rows: (value in A, value in B) by the metric's title, in the order drawn; NaN: not
-            defined, which its row says.
-        units: by the metric's title.
-        ranges: lowest and highest value of a row's scale; where one is missing, it runs from 0 to
-            the larger value (from the smaller one, where that is negative).
+        rows: (value in A, value in B) by the metric's title, in the order drawn; NaN: not defined,
+            which its row says.
         names: what the two are called.
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: no metric.
@@ -314,16 +279,14 @@ def metric_change(
     hovers = []
     for row, (name, pair) in enumerate(rows.items()):
         a, b = (float(value) for value in pair)
-        unit = (units or {}).get(name, "")
-        ends = (ranges or {}).get(name, (np.nanmin([0, a, b]), np.nanmax([0, a, b])))
-        low, high = (float(end) for end in ends)
+        low, high = (float(end([0, a, b])) for end in (np.nanmin, np.nanmax))
         reach = (high - low) or 1.0
         places.append(((a - low) / reach, (b - low) / reach))
-        change = f"{quantity(a, '')} → <b>{quantity(b, unit)}</b>"
+        change = f"{quantity(a, '')} → <b>{quantity(b, '')}</b>"
         if np.isnan(a) and np.isnan(b):
             change = "not defined"
         texts += row_texts(row, name, change, (low, high), "", dark)
-        hovers.append(_change_hover(name, (a, b), called, unit))
+        hovers.append(_change_hover(name, (a, b), called))
     spots = np.array(places)
     between = dict(
         x=np.c_[spots, np.full(len(spots), np.nan)].ravel(),
@@ -353,12 +316,12 @@ def metric_change(
             )
         )
     traces.append(texts_of(texts, dark) | unnamed)
-    return in_rows(traces, len(rows), title, ["Each row on its own scale."], dark, named=True)
+    return in_rows(traces, len(rows), "", ["Each row on its own scale."], dark, named=True)
 
 
-def _change_hover(name: str, pair: tuple[float, float], called: list[str], unit: str) -> str:
+def _change_hover(name: str, pair: tuple[float, float], called: list[str]) -> str:
     values = "<br>".join(
-        f"{one}: <b>{quantity(value, unit)}</b>" for one, value in zip(called, pair, strict=True)
+        f"{one}: <b>{quantity(value, '')}</b>" for one, value in zip(called, pair, strict=True)
     )
     change = pair[1] - pair[0]
     more = f"<br>change <b>{change:+.4g}</b>" if np.isfinite(change) else ""

@@ -1,4 +1,4 @@
-"""Any figure as files to take away: with its caption drawn in, and as a page."""
+"""Any figure as a file: a picture with its caption drawn in, or a page."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -
     The picture grows by the height of its caption; what was there keeps its size.
 
     Args:
+        figure: any figure of this package.
         caption: model, text and settings; plain text, never read as markup.
         dark: the theme that the figure was made for.
         title: plain text; the caption's first line where the figure has no title of its own.
@@ -63,7 +64,7 @@ def _on_the_container(figure: go.Figure) -> Iterator[Any]:
 
 
 def _write_below(figure: go.Figure, text: str, dark: bool) -> None:
-    """Text at the lower edge of the picture: the title of one more legend, whose entry is unseen.
+    """Text at the lower edge of the picture: the title of an extra legend whose entry is invisible.
 
     Annotations can only be placed on the plotting area, and how much of the picture the labels
     below that take is known to the browser alone. The title is needed at the top.
@@ -104,7 +105,7 @@ def _write_below(figure: go.Figure, text: str, dark: bool) -> None:
 
 
 def _has_legend(figure: go.Figure) -> bool:
-    """Whether plotly shows a legend: where it is told to, or where one has two entries."""
+    """Whether plotly shows a legend: where the figure asks for one, or where it has two entries."""
     if figure.layout.showlegend is not None:
         return bool(figure.layout.showlegend)
     asked = [

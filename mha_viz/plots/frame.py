@@ -1,10 +1,11 @@
-"""What figures of many heads share: checked numbers, headings, legends and marks."""
+"""What figures share: checked numbers, headings, legends, axes and marks."""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 import plotly.graph_objects as go
@@ -15,7 +16,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
-# Lines of text that fit a phone 390 pixels wide; plotly does not wrap them.
+# Letters of a line that fits a phone 390 pixels wide; plotly does not wrap lines.
 _TITLE_LETTERS, _NOTE_LETTERS = 42, 54
 Limits = tuple[SupportsFloat, SupportsFloat]  # lowest and highest value of an axis or a scale
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -35,7 +36,7 @@ SYMBOLS = (
 
 
 def as_numbers(values: Any, axes: int, name: str) -> NDArray[np.float64]:
-    """A float64 copy of that many axes, none empty; what is not finite is NaN: not defined.
+    """A float64 copy with that many axes, none empty; what is not finite becomes NaN, not defined.
 
     Raises:
         ShapeError: another number of axes, or none of something.
@@ -58,7 +59,7 @@ def check_head(selected: tuple[int, int], layers: int, heads: int) -> tuple[int,
 
 
 def check_names(names: Sequence[str], expected: int) -> list[str]:
-    """Names of all heads, fit for plotly; their number is checked."""
+    """The names of all heads, made fit for plotly; their number is checked."""
     if len(names) != expected:
         raise ShapeError(f"There are {expected} heads, but {len(names)} names were given.")
     return [plotly_text(clean(name, 40)) for name in names]
@@ -74,10 +75,12 @@ def quantity(value: float, unit: str) -> str:
 
 
 def unit_text(unit: str) -> str:
+    """A unit, fit for plotly; empty where there is none."""
     return plotly_text(clean(unit, 30)) if unit else ""
 
 
 def with_unit(title: str, unit: str) -> str:
+    """A title with its unit in brackets, or the one of them that there is."""
     return f"{title} ({unit})" if title and unit else title or unit
 
 
@@ -85,7 +88,9 @@ def heading(title: str, notes: Sequence[str], dark: bool) -> tuple[dict[str, Any
     """A title with smaller lines below it, wrapped for a phone, and the height that it takes.
 
     Args:
-        title, notes: plain text, never read as markup; empty ones are left out.
+        title: plain text, never read as markup; left out where empty.
+        notes: likewise, smaller.
+        dark: colours for a dark page.
     """
     lines = [plotly_text(line) for line in _wrapped(title, _TITLE_LETTERS)]
     small = f'<span style="font-size:12px;color:{theme.muted(dark)}">'
@@ -106,7 +111,7 @@ def _wrapped(text: str, letters: int) -> list[str]:
 
 
 def legend(dark: bool) -> dict[str, Any]:
-    """Below the picture, in as many lines as it needs."""
+    """A legend below the picture, in as many lines as it needs."""
     return dict(
         orientation="h",
         x=0,
@@ -122,18 +127,65 @@ def legend(dark: bool) -> dict[str, Any]:
     )
 
 
-def build_figure(traces: Sequence[dict[str, Any]], dark: bool, **layout: Any) -> go.Figure:
-    """A figure with the theme's layout, and `layout` over it; in one go: plotly checks each step.
+def build_figure(
+    traces: Sequence[dict[str, Any]], dark: bool, layout: Mapping[str, Any]
+) -> go.Figure:
+    """A figure with the theme's layout and `layout` over it, made at once: plotly checks each step.
 
     Args:
         traces: with their type; a scatter needs none.
+        dark: colours for a dark page.
+        layout: plotly's, as plain dictionaries.
     """
     typed = [dict(type="scatter") | trace for trace in traces]
     return go.Figure(dict(data=typed, layout=over(theme.layout(dark), layout)))
 
 
+def headed_figure(
+    traces: Sequence[dict[str, Any]],
+    dark: bool,
+    title: str,
+    notes: Sequence[str],
+    inner: SupportsFloat,
+    layout: Mapping[str, Any],
+    *,
+    above: int = 0,
+    sides: tuple[int, int] = (8, 12),
+    below: int = 8,
+    named: bool = False,
+    drag: Literal["zoom", "pan", False] = False,
+) -> go.Figure:
+    """A figure below its heading; hover describes the closest point.
+
+    Args:
+        traces: as for `build_figure`.
+        dark: colours for a dark page.
+        title: of the heading; plain text.
+        notes: smaller lines of the heading.
+        inner: height of all that is below the heading and `above`, in pixels.
+        layout: plotly's, over that of the heading.
+        above: pixels between the heading and the picture, for a colour bar or names.
+        sides: pixels at the left and right of the picture.
+        below: pixels under the picture.
+        named: whether a legend names the traces.
+        drag: what dragging with a pointer does.
+    """
+    text, top = heading(title, notes, dark)
+    top += above
+    frame = dict(
+        title=text,
+        height=round(top + float(inner)),
+        margin=dict(l=sides[0], r=sides[1], t=top, b=below),
+        hovermode="closest",
+        dragmode=drag,
+        showlegend=named,
+        **({"legend": legend(dark)} if named else {}),
+    )
+    return build_figure(traces, dark, over(frame, layout))
+
+
 def over(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """What `above` says, also inside of what both have, and else what `below` says.
+    """Two nested settings as one; where both have a value, that of `above` holds.
 
     >>> over(dict(height=300, xaxis=dict(nticks=5)), dict(xaxis=dict(type="log")))
     {'height': 300, 'xaxis': {'nticks': 5, 'type': 'log'}}
@@ -158,9 +210,19 @@ def layer_axis(layers: int) -> dict[str, Any]:
         showline=True,
         ticks="outside",
         ticklen=4,
-        title=dict(text="layer", font=dict(size=12), standoff=6),
+        title=axis_title("layer"),
         fixedrange=True,
     )
+
+
+def value_axis(title: str) -> dict[str, Any]:
+    """An axis of numbers with its title, which may be any text."""
+    return dict(zeroline=True, showline=False, nticks=7, title=axis_title(title))
+
+
+def axis_title(title: str) -> dict[str, Any]:
+    """The title of an axis; any text."""
+    return dict(text=plotly_text(clean(title, 44)), font=dict(size=12), standoff=6)
 
 
 def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
@@ -170,9 +232,28 @@ def chosen_marker(dark: bool, size: int = 13) -> dict[str, Any]:
 
 
 def stays(opacity: SupportsFloat) -> dict[str, Any]:
-    """Keeps points as they are when one is clicked: the page draws its own mark."""
+    """Settings that keep points as they are when one is clicked: the page draws its own mark."""
     still = dict(marker=dict(opacity=float(opacity)))
     return dict(selected=still, unselected=still)
+
+
+def rank_correlation(
+    x: NDArray[np.float64], y: NDArray[np.float64], what: str, *, level: bool = False
+) -> str:
+    """Spearman's rank correlation in words; not defined for fewer than two, or where one is level.
+
+    Args:
+        x: a measure of some things.
+        y: another measure of them.
+        what: these things in words.
+        level: whether the caller takes one of the measures to be level but for rounding.
+    """
+    from scipy.stats import spearmanr  # has no stubs
+
+    defined = not level and len(x) > 1 and np.ptp(x) and np.ptp(y)
+    rho = float(spearmanr(x, y).statistic) if defined else math.nan
+    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
+    return f"Spearman’s rank correlation {found}, {len(x):,} {what}."
 
 
 def missing_note(missing: int, total: int, what: str = "heads") -> str:

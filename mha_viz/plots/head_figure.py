@@ -1,4 +1,4 @@
-"""A head's figure that shows itself in every notebook: alive where it may be, else as a picture."""
+"""A head's figure for every notebook: interactive where scripts may run, else a picture."""
 
 from __future__ import annotations
 

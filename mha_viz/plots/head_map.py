@@ -1,4 +1,4 @@
-"""All heads as points of a plane: what lies close is alike."""
+"""All heads as points in a plane: heads that lie close are alike."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from mha_viz.plots.cells import BAR, colour_bar
 from mha_viz.plots.frame import (
     SYMBOLS,
     as_numbers,
-    build_figure,
     check_head,
     check_names,
     chosen_marker,
-    heading,
-    legend,
+    headed_figure,
     missing_note,
     stays,
 )
@@ -37,7 +35,6 @@ def head_map(
     *,
     clusters: Int[NDArray, " head2"] | Sequence[int] | None = None,  # type: ignore[type-arg]
     explained: float | None = None,
-    title: str = "",
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -49,12 +46,13 @@ def head_map(
 
     Args:
         coordinates: (head2, 2), as from `classical_mds`.
-        names: one per head; any text. Beside the points where there are at most 24;
-            the chosen one's always.
+        names: one per head; any text. Beside the points where there are at most 24; the chosen
+            one's always.
         n_heads: heads in a layer.
         clusters: (head2,), numbers from 0; negative: in none. Colours follow the layer where None.
         explained: share of the distances' variation that the plane shows, for the note.
         selected: (layer, head) of the chosen head.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: names, clusters and coordinates of different lengths.
@@ -89,19 +87,18 @@ def head_map(
                 **stays(1),
             )
         )
-    text, top = heading(title, _notes(points[known], size, explained), dark)
-    bar = BAR * (clusters is None)
-    return build_figure(
+    return headed_figure(
         traces,
         dark,
-        title=text,
-        height=top + bar + 440,
-        margin=dict(l=10, r=10, t=top + bar, b=10),
-        hovermode="closest",
-        dragmode="pan",
-        legend=legend(dark),
-        showlegend=clusters is not None,
-        **_axes(points[known], dark),
+        "",
+        _notes(points[known], size, explained),
+        440,
+        _axes(points[known], dark),
+        above=BAR * (clusters is None),
+        sides=(10, 10),
+        below=10,
+        named=clusters is not None,
+        drag="pan",
     )
 
 
@@ -140,7 +137,7 @@ def _parts(
 
 def _layer_bar(layers: int, dark: bool) -> dict[str, Any]:
     places = list(range(0, layers, -(-layers // 8)))
-    return colour_bar(dark, len=250, tickvals=places, ticktext=[f"L{i}" for i in places])
+    return colour_bar(dark, {i: f"L{i}" for i in places}, length=250)
 
 
 def _points(
@@ -169,18 +166,15 @@ def _notes(points: NDArray[np.float64], size: int, explained: float | None) -> l
 
 
 def _axes(points: NDArray[np.float64], dark: bool) -> dict[str, Any]:
-    """Ranges with room for names and markers; the wider one of the page's shape is free to grow."""
+    """Ranges with room for names and markers; plotly widens one to fit the shape of the page."""
     quiet = dict(
         showgrid=True, zeroline=False, showline=False, ticks="", showticklabels=False, nticks=9
     )
     ranges = []
     reach = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     for column in (0, 1):
-        low, high = (
-            (float(points[:, column].min()), float(points[:, column].max()))
-            if len(points)
-            else (0.0, 0.0)
-        )
+        along = points[:, column]
+        low, high = (float(along.min()), float(along.max())) if len(points) else (0.0, 0.0)
         room = 0.08 * reach or 1.0
         ranges.append([low - room, high + room])
     return dict(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +15,17 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import head_changes
 from mha_viz.plots.frame import (
     as_numbers,
-    build_figure,
     check_head,
     chosen_marker,
-    heading,
+    headed_figure,
     missing_note,
+    rank_correlation,
     stays,
+    value_axis,
 )
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
-Interval = tuple[Any, Any]  # two (layer, head): the lower and the upper end
 _OPACITY = 0.65
 
 
@@ -48,10 +47,13 @@ def importance_map(
 
     Args:
         values: (layer, head), any quantity.
-        title, unit: what it is, and what it is counted in.
-        low, high: (layer, head), the ends of each head's 95 % interval, both or neither; NaN: not
-            defined (one text has no interval), which hover says.
+        title: what it is.
+        unit: what it is counted in.
+        low: (layer, head), the lower end of each head's 95 % interval; NaN: not defined (one text
+            has no interval), which hover says.
+        high: likewise the upper end; both or neither.
         selected: (layer, head) of the chosen head, framed.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: arrays that are not (layer, head), or of different shapes.
@@ -89,23 +91,22 @@ def head_scatter(
     x_title: str,
     y_title: str,
     *,
-    x_interval: Interval | None = None,
-    y_interval: Interval | None = None,
-    title: str = "",
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Every head as a dot in two measures.
 
-    Below the title stand Spearman's rank correlation and the number of heads; no p-value, since
+    Above the picture stand Spearman's rank correlation and the number of heads; no p-value, since
     heads of one model are not independent draws. Heads that lack a number (NaN) are left out and
     counted. Hover names the head and both numbers; customdata is [layer, head].
 
     Args:
-        x, y: (layer, head), two measures of each head.
-        x_title, y_title: what is measured, with its unit; any text.
-        x_interval, y_interval: (low, high) of each head's interval, drawn as thin bars.
+        x: (layer, head), a measure of each head.
+        y: (layer, head), another one.
+        x_title: what x is, with its unit; any text.
+        y_title: what y is, with its unit; any text.
         selected: (layer, head) of the chosen head.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: arrays that are not (layer, head), or of different shapes.
@@ -114,62 +115,40 @@ def head_scatter(
     across = as_numbers(x, 2, "x (layer, head)")
     down = _like(y, across, "y")
     known = np.isfinite(across) & np.isfinite(down)
-    intervals = [
-        None if pair is None else [_like(end, across, "an interval's end") for end in pair]
-        for pair in (x_interval, y_interval)
-    ]
     titles = (clean(x_title, 60), clean(y_title, 60))
     dots = dict(
-        **_dots(known, across, down, intervals, titles),
+        **_dots(known, across, down, titles),
         **stays(_OPACITY),
         marker=dict(size=8, color=theme.qualitative(dark)[0], opacity=_OPACITY),
-        **_bars(known, across, down, intervals, dark),
     )
     traces = [dots]
     if selected is not None:
         layer, head = check_head(selected, *across.shape)
         chosen = np.zeros_like(known)
         chosen[layer, head] = known[layer, head]
-        traces.append(
-            dict(
-                **_dots(chosen, across, down, intervals, titles),
-                **stays(1),
-                marker=chosen_marker(dark),
-            )
-        )
-    notes = [_correlation(across[known], down[known])]
-    notes.append(missing_note(int((~known).sum()), known.size))
-    text, top = heading(title, notes, dark)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + 400,
-        margin=dict(l=8, r=12, t=top + 6, b=8),
-        showlegend=False,
-        hovermode="closest",
-        dragmode="zoom",
-        xaxis=_axis(titles[0]),
-        yaxis=_axis(titles[1]),
-    )
+        mark = dict(**stays(1), marker=chosen_marker(dark))
+        traces.append(_dots(chosen, across, down, titles) | mark)
+    notes = [
+        rank_correlation(across[known], down[known], "heads"),
+        missing_note(int((~known).sum()), known.size),
+    ]
+    layout = dict(xaxis=value_axis(titles[0]), yaxis=value_axis(titles[1]))
+    return headed_figure(traces, dark, "", notes, 394, layout, above=6, drag="zoom")
 
 
 def _dots(
     where: NDArray[np.bool_],
     x: NDArray[np.float64],
     y: NDArray[np.float64],
-    intervals: Sequence[list[NDArray[np.float64]] | None],
     titles: tuple[str, str],
 ) -> dict[str, Any]:
     heads = np.argwhere(where).tolist()
     hovers = []
     for layer, head in heads:
         lines = [head_name(layer, head)]
-        for values, ends, name in zip((x, y), intervals, titles, strict=True):
+        for values, name in zip((x, y), titles, strict=True):
             value = theme.format_number(values[layer, head])
             lines.append(f"{plotly_text(name)}: <b>{value}</b>")
-            if ends is not None:
-                lines.append(_interval(*(float(end[layer, head]) for end in ends)))
         hovers.append("<br>".join(lines))
     return dict(
         x=x[where],
@@ -178,47 +157,4 @@ def _dots(
         customdata=heads,
         hovertext=hovers,
         hoverinfo="text",
-    )
-
-
-def _bars(
-    where: NDArray[np.bool_],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    intervals: Sequence[list[NDArray[np.float64]] | None],
-    dark: bool,
-) -> dict[str, Any]:
-    """Intervals as plotly wants them: how far they reach to both sides of a value."""
-    red, green, blue = theme.rgb(theme.muted(dark))
-    faint = f"rgba({red},{green},{blue},0.3)"
-    thin = dict(type="data", symmetric=False, thickness=1, width=0, color=faint)
-    bars = {}
-    for name, values, ends in zip(("error_x", "error_y"), (x, y), intervals, strict=True):
-        if ends is not None:
-            below, above = (
-                np.maximum(np.nan_to_num(side[where]), 0.0)
-                for side in (values - ends[0], ends[1] - values)
-            )
-            bars[name] = dict(thin, array=above, arrayminus=below)
-    return bars
-
-
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> str:
-    """Spearman's rank correlation in words; not defined below two heads, or where one is level."""
-    from scipy.stats import spearmanr  # has no stubs
-
-    rho = math.nan
-    if len(x) > 1 and np.ptp(x) and np.ptp(y):
-        rho = float(spearmanr(x, y).statistic)
-    found = f"{rho:.3f}".replace("-", "−") if math.isfinite(rho) else "not defined"
-    return f"Spearman’s rank correlation {found}, {len(x):,} heads."
-
-
-def _axis(title: str) -> dict[str, Any]:
-    text = plotly_text(clean(title, 44))
-    return dict(
-        zeroline=True,
-        showline=False,
-        nticks=7,
-        title=dict(text=text, font=dict(size=12), standoff=6),
     )

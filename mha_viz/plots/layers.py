@@ -15,16 +15,12 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
-    Limits,
     as_numbers,
-    build_figure,
     check_head,
     chosen_marker,
-    heading,
+    headed_figure,
     layer_axis,
-    legend,
     missing_note,
-    over,
     quantity,
     stays,
     unit_text,
@@ -52,9 +48,11 @@ def by_layer(
 
     Args:
         values: (layer, head), any quantity.
-        title, unit: name of the quantity and what it is counted in ("nats").
+        title: name of the quantity.
+        unit: what it is counted in ("nats").
         selected: (layer, head) of the chosen head.
         baselines: values to compare with, by name; those that are not defined are left out.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: values that are not (layer, head).
@@ -97,7 +95,7 @@ def by_layer(
             )
         )
     note = missing_note(int(numbers.size - known.sum()), numbers.size)
-    return _finished(traces, title, unit, note, layers, dark, hovermode="closest")
+    return _over_layers(traces, title, unit, note, layers, dark)
 
 
 def _means(numbers: NDArray[np.float64], line: str, dark: bool) -> dict[str, Any]:
@@ -138,7 +136,6 @@ def layer_lines(
     series: Mapping[str, Num[NDArray | Tensor, " layer"]],  # type: ignore[type-arg]
     title: str,
     unit: str,
-    limits: Limits | None = None,
     *,
     dark: bool = False,
 ) -> go.Figure:
@@ -149,8 +146,9 @@ def layer_lines(
 
     Args:
         series: numbers per layer, by name; all of one length.
-        title, unit: what the numbers are, and what they are counted in.
-        limits: lowest and highest value of the axis; what the numbers need where None.
+        title: what the numbers are.
+        unit: what they are counted in.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: series of different lengths, or empty ones.
@@ -182,38 +180,14 @@ def layer_lines(
         )
     missing = sum(int(np.isnan(values).sum()) for values in lines.values())
     note = missing_note(missing, layers * len(lines), "points")
-    return _finished(
-        traces,
-        title,
-        unit,
-        note,
-        layers,
-        dark,
-        hovermode="x unified",
-        xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")),
-        yaxis=dict(range=None if limits is None else [float(end) for end in limits]),
-    )
+    together = dict(hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")))
+    return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
 
 
-def _finished(
-    traces: list[dict[str, Any]],
-    title: str,
-    unit: str,
-    note: str,
-    layers: int,
-    dark: bool,
-    **more: Any,
+def _over_layers(
+    traces: list[dict[str, Any]], title: str, unit: str, note: str, layers: int, dark: bool
 ) -> go.Figure:
-    """The figure of these traces; `more` goes over its layout."""
-    text, top = heading(title, [note], dark)
-    height = top + 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
     layout = dict(
-        title=text,
-        height=height,
-        margin=dict(l=8, r=10, t=top, b=8),
-        legend=legend(dark),
-        showlegend=True,
-        dragmode=False,
         xaxis=layer_axis(layers),
         yaxis=dict(
             zeroline=False,
@@ -223,4 +197,5 @@ def _finished(
             title=dict(text=unit_text(unit), font=dict(size=12), standoff=4),
         ),
     )
-    return build_figure(traces, dark, **over(layout, more))
+    inner = 310 + 16 * len(traces)  # a phone has a line for every entry of the legend
+    return headed_figure(traces, dark, title, [note], inner, layout, sides=(8, 10), named=True)

@@ -1,4 +1,4 @@
-"""A small matrix with its numbers written into the cells: the arithmetic of the labs."""
+"""A small matrix with its numbers in its cells, for the arithmetic of the labs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
-_NAME = 14  # letters of a name beside the cells; hover tells all of it
+_NAME = 14  # letters of a name beside the cells; hover shows all of it
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,19 @@ class Cells:
     """A matrix as the browser draws it: plain JSON values.
 
     Args:
-        title: what it is called; `shape` is written behind it, smaller.
-        names: of rows and columns, said with a cell; `shown` are those that stand beside the
-            cells, None for none; `slanted` ones above their columns.
+        title: what it is called.
+        names: of rows and columns, shown with a cell under the pointer.
         numbers: row after row; None is not defined; on the scale "colours" red, green and blue.
-        texts: what is written into the cells; None for cells too small for it.
-        scale: "diverging", "sequential", "sqrt", "grey" or "colours", from `low` to `high`.
+        low: where the colour scale begins.
+        high: where it ends.
+        scale: "diverging", "sequential", "sqrt", "grey" or "colours".
         cell: width and height in pixels.
-        marked, note: as for `number_matrix`.
+        shape: written behind the title, smaller.
+        shown: the names that stand beside the cells, of rows and columns; None for none.
+        slanted: whether those of the columns are slanted.
+        texts: what is written into the cells; None for cells too small for it.
+        marked: as for `number_matrix`.
+        note: as for `number_matrix`.
     """
 
     title: str
@@ -65,23 +70,23 @@ def number_matrix(
     note: str = "",
     cell: int = _WIDTH,
     room: int | None = None,
-    decimals: int = 2,
 ) -> Cells:
     """A matrix as coloured cells, each with its number.
 
     Args:
-        values: (row, column); what is not finite has no colour and says "–" (masked).
-        title: what it is called, as "Q" or "softmax"; `shape` in words, as "3 tokens × 4".
-        rows, columns: a name for each; any text; none for no names.
+        values: (row, column); what is not finite has no colour and shows "–" (masked).
+        title: what it is called, as "Q" or "softmax".
+        rows: a name for each; any text; none for no names.
+        columns: likewise.
+        shape: in words, as "3 tokens × 4".
         diverging: whether numbers have a sign; else the scale goes from the least to the largest.
         limits: lowest and highest value of the scale, where several matrices share it.
         marked: cells that are framed, as (row, column).
-        note: said below row, column and value of a cell under the pointer; {row} and {column} in
-            it are their names.
+        note: shown below row, column and value of a cell under the pointer, with their names in
+            place of {row} and {column}.
         cell: width of a cell in pixels; below 30 no numbers are written.
         room: pixels that there are for all of it, where that is known and little (a phone): cells
             become narrower to fit.
-        decimals: of the numbers in the cells; hover shows more.
 
     Raises:
         ShapeError: not a matrix. ArgumentError: more than 4,096 cells.
@@ -113,14 +118,14 @@ def number_matrix(
             [_short(name) for name in heads] if columns else None,
         ),
         slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,
-        texts=[_text(value, decimals) for value in numbers.flat] if cell >= 30 else None,
+        texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
         marked=[(int(row), int(column)) for row, column in marked],
         note=note,
     )
 
 
 def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
-    """All of them, row after row, with six digits: more than a page ever shows; None for NaN."""
+    """All numbers, row after row, with six digits, more than a page ever shows; None for NaN."""
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
@@ -133,9 +138,9 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
 
 
-def _text(value: float, decimals: int) -> str:
+def _text(value: float) -> str:
     if not np.isfinite(value):
         return "–"
-    short = f"{value:.{decimals}f}"
+    short = f"{value:.2f}"
     short = short.lstrip("-") if float(short) == 0 else short
     return short if len(short) <= 6 else f"{value:.0e}"

@@ -24,18 +24,18 @@ def score_products(
     weight: SupportsFloat | None = None,
     query_label: str = "query",
     key_label: str = "key",
-    sort: bool = False,
-    title: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """Query and key as strips, their products as bars: score = scale * sum_d query_d key_d.
 
     Args:
-        query, key: (d_head,), as the scores saw them.
-        scale: what the sum is multiplied with, often 1 / sqrt(d_head).
+        query: (d_head,), as the scores saw it.
+        key: (d_head,), likewise.
+        scale: what the sum is multiplied by, often 1 / sqrt(d_head).
         weight: the attention weight that the softmax made of the score, where known.
-        query_label, key_label: the two tokens.
-        sort: dimensions from the largest to the smallest product instead of in order.
+        query_label: the token that asks.
+        key_label: the token that is looked at.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: vectors of different lengths, or not vectors.
@@ -47,19 +47,18 @@ def score_products(
     products = q * k
     if not np.isfinite(products).all():
         raise ArgumentError("query and key must be finite.")
-    order = np.argsort(-products, kind="stable") if sort else np.arange(len(q))
     colours = theme.diverging(dark)
     strips = [
-        _strip(vector[order], name, axis, order, colours)
+        _strip(vector, name, axis, colours)
         for vector, name, axis in ((q, query_label, "y"), (k, key_label, "y2"))
     ]
     bars = dict(
         type="bar",
-        y=products[order],
-        customdata=order,
+        y=products,
+        customdata=np.arange(len(q)),
         xaxis="x",
         yaxis="y3",
-        marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products[order]]),
+        marker=dict(color=[colours[-2] if p >= 0 else colours[1] for p in products]),
         hovertemplate="dimension %{customdata}<br>product <b>%{y:.4~g}</b><extra></extra>",
     )
     total = dict(
@@ -74,41 +73,34 @@ def score_products(
         showarrow=False,
         font=dict(size=14),
     )
-    return build_figure(
-        [*strips, bars],
-        dark,
-        title=dict(text=plotly_text(title)),
-        height=330 + 30 * bool(title),
-        margin=dict(l=8, r=8, t=48 + 30 * bool(title), b=34),
+    layout = dict(
+        height=330,
+        margin=dict(l=8, r=8, t=48, b=34),
         annotations=[total],
         showlegend=False,
         bargap=0.15,
         hovermode="closest",
         **_axes(len(q), dark),
     )
+    return build_figure([*strips, bars], dark, layout)
 
 
 def _strip(
-    values: NDArray[np.float64],
-    name: str,
-    axis: str,
-    order: NDArray[np.intp],
-    colours: tuple[str, ...],
+    values: NDArray[np.float64], name: str, axis: str, colours: tuple[str, ...]
 ) -> dict[str, Any]:
     reach = float(np.abs(values).max()) or 1.0
-    last = len(colours) - 1
     return dict(
         type="heatmap",
         z=values[None, :].astype(np.float32),
         y=[plotly_text(clean(name))],
-        customdata=order[None],
+        customdata=np.arange(len(values))[None],
         xaxis="x",
         yaxis=axis,
         zmin=-reach,
         zmax=reach,
         showscale=False,
         xgap=1 if len(values) <= 128 else 0,
-        colorscale=[[i / last, colour] for i, colour in enumerate(colours)],
+        colorscale=theme.stops(colours),
         hovertemplate="%{y}, dimension %{customdata}: <b>%{z:.4~g}</b><extra></extra>",
     )
 

@@ -1,4 +1,4 @@
-"""Pictures made of pixels, side by side, and where in them several heads look."""
+"""Pictures made of pixels side by side, and where several heads look in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.cells import colour_bar
+from mha_viz.plots.cells import colour_bar, missing_ground
 from mha_viz.plots.frame import as_numbers, build_figure
 from mha_viz.plots.numbers import Cells, short_numbers
 from mha_viz.web import theme
@@ -21,6 +21,15 @@ from mha_viz.web.labels import clean, hover_text, plotly_text
 _HEAD = 26  # pixels for a picture's title
 MAX_SIDE = 64
 Place = tuple[int, int]
+_BARE = dict(
+    showgrid=False,
+    zeroline=False,
+    ticks="",
+    showticklabels=False,
+    fixedrange=True,
+    automargin=False,
+    constrain="domain",
+)
 
 
 def pictures(
@@ -36,10 +45,12 @@ def pictures(
 
     Args:
         panels: by title, (row, column) numbers in grey or (row, column, 3) colours; what lies
-            outside of [0, 1] is drawn as the end that it passed, hover tells the number.
+            outside [0, 1] is drawn as the end that it passed, hover tells the number.
         zero: added before drawing, by title: 0.5 shows signed numbers around a middle grey.
         marked: a pixel framed in all of them.
-        columns: pictures in a line. side: their height in pixels.
+        columns: pictures in a line.
+        side: their height in pixels.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no pictures, or of several sizes. ArgumentError: more than 64 x 64 pixels.
@@ -62,27 +73,17 @@ def pictures(
         pixels = _bytes(values + float((zero or {}).get(title, 0.0)))
         traces.append(dict(type="image", z=pixels, hoverinfo="skip") | place)
         traces.append(_points(values, title) | place)
-        quiet = dict(
-            showgrid=False,
-            zeroline=False,
-            ticks="",
-            showticklabels=False,
-            fixedrange=True,
-            automargin=False,
-        )
-        axes[f"xaxis{n}"] = quiet | dict(
+        axes[f"xaxis{n}"] = _BARE | dict(
             domain=[left, (column + 0.98) / across],
             range=[-0.5, wide - 0.5],
             anchor=f"y{n}",
-            constrain="domain",
             constraintoward="left",
         )
-        axes[f"yaxis{n}"] = quiet | dict(
+        axes[f"yaxis{n}"] = _BARE | dict(
             domain=[top - side / height, top],
             range=[rows - 0.5, -0.5],
             anchor=f"x{n}",
             scaleanchor=f"x{n}",
-            constrain="domain",
             constraintoward="top",
         )
         texts.append(
@@ -100,9 +101,7 @@ def pictures(
         )
         if marked is not None:
             shapes.append(_frame(marked, dark) | dict(xref=f"x{n}", yref=f"y{n}"))
-    return build_figure(
-        traces,
-        dark,
+    layout = dict(
         **axes,
         shapes=shapes,
         annotations=texts,
@@ -112,6 +111,7 @@ def pictures(
         hovermode="closest",
         dragmode="zoom",
     )
+    return build_figure(traces, dark, layout)
 
 
 def picture_cells(
@@ -125,7 +125,11 @@ def picture_cells(
     """One of these pictures for the browser.
 
     Args:
-        values, zero, marked: as in `pictures`. side: its longer side in pixels.
+        values: as one of the panels of `pictures`.
+        title: what it is called.
+        zero: added before drawing.
+        marked: a pixel that is framed.
+        side: its longer side in pixels.
 
     Raises:
         ShapeError, ArgumentError: as `pictures`.
@@ -156,10 +160,14 @@ def tile_cells(
     radius: int,
     cell: float = 20.0,
 ) -> list[Cells]:
-    """The tiles of `head_tiles` for the browser, in the order of the heads.
+    """The tiles of `pixel_tiles` for the browser, in the order of the heads.
 
     Args:
-        pattern, pixel, notes, radius: as there. cell: side of a pixel of the picture.
+        pattern: (head, row, column), weights in [0, 1].
+        pixel: (row, column) in the middle of every tile.
+        notes: written above each tile.
+        radius: pixels of a tile around its middle.
+        cell: side of a pixel of the picture, on the screen.
     """
     tiles = []
     for head, (weights, note) in enumerate(
@@ -182,7 +190,7 @@ def tile_cells(
     return tiles
 
 
-def head_tiles(
+def pixel_tiles(
     pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
     pixel: Place,
     offsets: Sequence[Place],
@@ -195,12 +203,13 @@ def head_tiles(
     """A tile for each head: its weights around one pixel, tiles in the order of the offsets.
 
     Args:
-        pattern: weights in [0, 1]; a head may have none.
+        pattern: (head, row, column), weights in [0, 1]; a head may have none.
         pixel: (row, column) in the middle of every tile.
         offsets: (row, column) of each head's tile, counted from the middle one.
         notes: written above each tile.
-        radius: pixels of a tile around its middle; those outside of the picture are grey.
+        radius: pixels of a tile around its middle; those outside the picture are grey.
         side: height of all tiles, in pixels.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not as many offsets or notes as heads.
@@ -227,16 +236,8 @@ def head_tiles(
             ]
             for of, line in zip(names[0], window, strict=True)
         ]
-        ground = dict(
-            type="rect",
-            x0=x - 0.5,
-            x1=x + tile - 0.5,
-            y0=y - 0.5,
-            y1=y + tile - 0.5,
-            layer="below",
-            line=dict(width=0),
-            fillcolor=theme.missing(dark),
-        )
+        ground = missing_ground(tile, tile, dark)
+        ground |= dict(x0=x - 0.5, x1=x + tile - 0.5, y0=y - 0.5, y1=y + tile - 0.5)
         shapes += [ground, _frame((y + radius, x + radius), dark)]
         texts.append(
             dict(
@@ -260,27 +261,17 @@ def head_tiles(
         xgap=1,
         ygap=1,
         colorscale=theme.colorscale("sqrt", dark),
-        colorbar=colour_bar(dark, tickvals=[0, 0.25, 0.5, 1]),
+        colorbar=colour_bar(dark, {weight: f"{weight:g}" for weight in (0, 0.25, 0.5, 1)}),
     )
-    quiet = dict(
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-        showticklabels=False,
-        fixedrange=True,
-        constrain="domain",
-        automargin=False,
-    )
-    return build_figure(
-        [weights_shown],
-        dark,
+    layout = dict(
         height=side + 40,
         margin=dict(l=4, r=4, t=34, b=4),
         shapes=shapes,
         annotations=texts,
-        xaxis=quiet | dict(range=[-0.6, wide - gap], constraintoward="left"),
-        yaxis=quiet | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
+        xaxis=_BARE | dict(range=[-0.6, wide - gap], constraintoward="left"),
+        yaxis=_BARE | dict(range=[rows - 0.4, 0], constraintoward="top", scaleanchor="x"),
     )
+    return build_figure([weights_shown], dark, layout)
 
 
 def _as_picture(values: Any, title: str) -> NDArray[np.float64]:
@@ -332,7 +323,7 @@ def _frame(place: Place, dark: bool) -> dict[str, Any]:
 def _window(
     weights: NDArray[np.float64], pixel: Place, radius: int
 ) -> tuple[NDArray[np.float64], list[list[str]]]:
-    """The weights around a pixel, NaN outside of the picture, and the names of rows and columns."""
+    """The weights around a pixel, NaN outside the picture, and the names of rows and columns."""
     tile = 2 * radius + 1
     cells = np.full((tile, tile), np.nan)
     places = [[at + i - radius for i in range(tile)] for at in pixel]

@@ -16,9 +16,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
 from mha_viz.plots.frame import (
     as_numbers,
-    build_figure,
-    heading,
-    legend,
+    headed_figure,
     quantity,
     stays,
     with_unit,
@@ -41,8 +39,7 @@ def before_after(
     after: Num[NDArray | Tensor, " token"],  # type: ignore[type-arg]
     *,
     names: tuple[str, str] = ("before", "after"),
-    target: str | int | None = None,
-    title: str = "",
+    target: int | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """Probabilities before and after as a pair of bars per token, with the change written beside.
@@ -52,11 +49,11 @@ def before_after(
 
     Args:
         labels: one per token; any text, also twice the same; never read as markup.
-        before, after: (token,), probabilities in [0, 1] of the same tokens, which need not be all.
+        before: (token,), probabilities in [0, 1], of some tokens or all.
+        after: (token,), those of the same tokens.
         names: what the two are called.
-        target: a token to mark: its label (the first one of that name) or its index. A label
-            that is not among them marks nothing.
-        title: what is predicted, where that is not said around the figure.
+        target: the index of a token to mark.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not one label and one probability of each kind per token, or no token.
@@ -68,7 +65,8 @@ def before_after(
             f"One label, one before, one after each: got {len(labels)}, {first.shape}, "
             f"{second.shape}."
         )
-    marked = _place_of(target, labels)
+    if target is not None and not 0 <= target < len(labels):
+        raise ArgumentError(f"There is no token {target} among {len(labels)}.")
     order = np.argsort(-first, kind="stable")  # NaN goes to the end
     first, second = first[order], second[order]
     texts = [plotly_text(clean(labels[i], 60)) for i in order.tolist()]
@@ -101,20 +99,12 @@ def before_after(
         )
     ]
     traces.append(_changes(first, second, dark))
-    rows = [_row_name(labels[i], i == marked, dark) for i in order.tolist()]
+    rows = [_row_name(labels[i], i == target, dark) for i in order.tolist()]
     notes = ["pp: percentage points."]
-    if marked is not None:
-        notes.append(f"▸ The token that is followed: {clean(labels[marked], 30)}")
+    if target is not None:
+        notes.append(f"▸ The token that is followed: {clean(labels[target], 30)}")
     highest = float(np.nanmax(np.r_[first, second], initial=0.0)) or 1.0
-    return _in_bars(traces, rows, highest, heading(title, notes, dark), dark)
-
-
-def _place_of(target: str | int | None, labels: Sequence[str]) -> int | None:
-    if isinstance(target, str):
-        return next((i for i, label in enumerate(labels) if label == target), None)
-    if target is not None and not 0 <= target < len(labels):
-        raise ArgumentError(f"There is no token {target} among {len(labels)}.")
-    return target
+    return _in_bars(traces, rows, highest, notes, dark)
 
 
 def _points(change: float) -> str:
@@ -147,23 +137,10 @@ def _row_name(label: str, marked: bool, dark: bool) -> str:
 
 
 def _in_bars(
-    traces: list[dict[str, Any]],
-    rows: list[str],
-    highest: float,
-    head: tuple[Any, int],
-    dark: bool,
+    traces: list[dict[str, Any]], rows: list[str], highest: float, notes: list[str], dark: bool
 ) -> go.Figure:
-    text, top = head
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + _ROW * len(rows) + 78,
-        margin=dict(l=8, r=8, t=top, b=70),
+    layout = dict(
         barmode="overlay",
-        hovermode="closest",
-        dragmode=False,
-        legend=legend(dark),
         xaxis=dict(
             range=[0, 1.3 * highest],
             tickformat=".3~p",
@@ -186,6 +163,8 @@ def _in_bars(
             tickfont=dict(size=12.5),
         ),
     )
+    inner = _ROW * len(rows) + 78
+    return headed_figure(traces, dark, "", notes, inner, layout, sides=(8, 8), below=70, named=True)
 
 
 def token_strip(
@@ -205,7 +184,9 @@ def token_strip(
     Args:
         labels: one per token; any text, also twice the same; never read as markup.
         change: (token,), any signed quantity.
-        title, unit: what the number is, and what it is counted in.
+        title: what the number is.
+        unit: what it is counted in.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: not one label per number, or no token.
@@ -246,21 +227,22 @@ def token_strip(
     notes = []
     if missing.any():
         notes.append(f"Hatched: {int(missing.sum()):,} of {len(values):,} tokens without a value.")
-    text, top = heading(with_unit(title, unit), notes, dark)
     hidden = dict(visible=False, fixedrange=True)
     count = int(lines[-1]) + 1
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + cells.BAR + _CELL * count + 8,
-        showlegend=False,
-        margin=dict(l=6, r=6, t=top + cells.BAR, b=8),
-        hovermode="closest",
-        dragmode=False,
+    layout = dict(
         barmode="overlay",
         xaxis=dict(hidden, range=[0, _LINE]),
         yaxis=dict(hidden, range=[count - 0.5, -0.5]),
+    )
+    return headed_figure(
+        traces,
+        dark,
+        with_unit(title, unit),
+        notes,
+        _CELL * count + 8,
+        layout,
+        above=cells.BAR,
+        sides=(6, 6),
     )
 
 

@@ -16,18 +16,18 @@ from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
     as_numbers,
-    build_figure,
-    heading,
-    legend,
+    headed_figure,
     missing_note,
     quantity,
     stays,
+    value_axis,
     with_unit,
 )
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, head_name, plotly_text
 
-QUANTILES = (0.05, 0.5, 0.95)
+QUANTILES = (0.05, 0.5, 0.95)  # of the draws, that are marked
+UNIT = "nats per token"  # of the loss
 _DRAWS = 0.2  # how far the draws reach below the histogram, in heights of it
 _OPACITY = 0.5
 
@@ -38,7 +38,6 @@ def pruning_curves(
     unpruned: SupportsFloat,
     *,
     title: str,
-    unit: str = "nats per token",
     band_name: str = "at random",
     dark: bool = False,
 ) -> go.Figure:
@@ -50,9 +49,10 @@ def pruning_curves(
     Args:
         curves: (share_left (point,), loss (point,)) by name, shares in [0, 1].
         band: (share_left (point,), low (point,), high (point,)) of random pruning, if known.
-        unpruned: the loss with all heads.
-        title: what is drawn; `unit`: what the loss is counted in.
+        unpruned: the loss with all heads, in nats per token as all others.
+        title: what is drawn.
         band_name: what the band is ("at random, 95 % of 20 draws").
+        dark: colours for a dark page.
 
     Raises:
         ArgumentError: neither a curve nor a band.
@@ -62,7 +62,7 @@ def pruning_curves(
         raise ArgumentError("There is no curve to draw.")
     traces: list[dict[str, Any]] = []
     if band is not None:
-        traces += _band(_points(band, band_name), band_name, unit, dark)
+        traces += _band(_points(band, band_name), band_name, dark)
     level = float(unpruned)
     traces.append(
         dict(
@@ -72,7 +72,7 @@ def pruning_curves(
             hoverinfo="text",
             line=dict(width=1.5, dash="dot", color=theme.ink(dark)),
             name=f"all heads: {quantity(level, '')}",
-            hovertext=f"all heads: <b>{quantity(level, unit)}</b>",
+            hovertext=f"all heads: <b>{quantity(level, UNIT)}</b>",
         )
     )
     for i, (name, given) in enumerate(curves.items()):
@@ -90,32 +90,18 @@ def pruning_curves(
                 marker=dict(symbol=SYMBOLS[i % len(SYMBOLS)], size=7, color=colour),
                 hoverinfo="text",
                 hovertext=[
-                    f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, unit)}</b>"
+                    f"{label}<br>{100 * s:.4g} % of heads left<br>loss <b>{quantity(v, UNIT)}</b>"
                     for s, v in zip(share.tolist(), loss.tolist(), strict=True)
                 ],
             )
         )
-    text, top = heading(title, [], dark)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + 340 + 16 * len(traces),
-        margin=dict(l=8, r=12, t=top, b=8),
-        hovermode="closest",
-        dragmode=False,
-        showlegend=True,
-        legend=dict(legend(dark), traceorder="normal"),
-        xaxis=dict(
-            range=[1.02, -0.02],
-            tickformat=".0%",
-            nticks=6,
-            zeroline=False,
-            fixedrange=True,
-            title=dict(text="heads left", font=dict(size=12), standoff=6),
-        ),
-        yaxis=dict(_axis("loss", unit), zeroline=False, fixedrange=True),
+    layout = dict(
+        legend=dict(traceorder="normal"),
+        xaxis=value_axis("heads left")
+        | dict(range=[1.02, -0.02], tickformat=".0%", nticks=6, zeroline=False, fixedrange=True),
+        yaxis=value_axis(with_unit("loss", UNIT)) | dict(zeroline=False, fixedrange=True),
     )
+    return headed_figure(traces, dark, title, [], 340 + 16 * len(traces), layout, named=True)
 
 
 def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
@@ -128,15 +114,13 @@ def _points(given: Sequence[Any], name: str) -> list[NDArray[np.float64]]:
     return [values[order] for values in arrays]
 
 
-def _band(
-    points: list[NDArray[np.float64]], name: str, unit: str, dark: bool
-) -> list[dict[str, Any]]:
+def _band(points: list[NDArray[np.float64]], name: str, dark: bool) -> list[dict[str, Any]]:
     share, low, high = points
     red, green, blue = theme.rgb(theme.muted(dark))
     label = plotly_text(clean(name, 60))
     hovers = [
         f"{label}<br>{100 * s:.4g} % of heads left<br>"
-        f"<b>{quantity(a, '')}</b> to <b>{quantity(b, unit)}</b>"
+        f"<b>{quantity(a, '')}</b> to <b>{quantity(b, UNIT)}</b>"
         for s, a, b in zip(share.tolist(), low.tolist(), high.tolist(), strict=True)
     ]
     edge = dict(
@@ -157,7 +141,6 @@ def change_distribution(
     unit: str,
     *,
     heads: Sequence[tuple[int, int]] | None = None,
-    quantiles: Sequence[SupportsFloat] = QUANTILES,
     dark: bool = False,
 ) -> go.Figure:
     """How a change is spread over many draws: a histogram, every draw below it, quantiles as lines.
@@ -167,48 +150,37 @@ def change_distribution(
 
     Args:
         values: (draw,), the change in each draw.
-        title, unit: what changed, and what it is counted in.
+        title: what changed.
+        unit: what it is counted in.
         heads: (layer, head) that each draw switched off; named on hover, and customdata of the
             draws is then [layer, head].
-        quantiles: shares in [0, 1] that are marked; 0.5 is called the median.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no draw, or not one head per draw.
-        ArgumentError: no draw has a value, or a quantile outside of [0, 1].
+        ArgumentError: no draw has a value.
     """
     numbers = as_numbers(values, 1, "values (draw)")
-    shares = [float(share) for share in quantiles]
     if heads is not None and len(heads) != len(numbers):
         raise ShapeError(f"There are {len(numbers)} draws, but {len(heads)} heads were given.")
-    if any(not 0 <= share <= 1 for share in shares):
-        raise ArgumentError(f"Quantiles are shares from 0 to 1; got {shares}.")
     known = np.isfinite(numbers)
     if not known.any():
         raise ArgumentError("No draw has a value, so there is nothing to draw.")
     bars, most = _histogram(numbers[known], unit, dark)
-    marked = [(share, float(np.quantile(numbers[known], share))) for share in sorted(shares)]
+    marked = [(share, float(np.quantile(numbers[known], share))) for share in QUANTILES]
     traces = [bars, _draws(numbers, heads, most, unit, dark)]
     traces += [_quantile(*pair, most, dark) for pair in marked]
     above = float((numbers[known] > 0).mean())
     notes = [
-        f"{_quantile_values(marked)}.",
+        ", ".join(f"{_name(share)} {theme.format_number(value)}" for share, value in marked) + ".",
         f"{int(known.sum()):,} draws, {100 * above:.3g} % above 0.",
     ]
     notes.append(missing_note(int((~known).sum()), len(numbers), "draws"))
-    text, top = heading(title, notes, dark)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + 334,
-        margin=dict(l=8, r=14, t=top + 34, b=8),
-        showlegend=False,
-        hovermode="closest",
-        dragmode=False,
+    layout = dict(
         bargap=0,
-        xaxis=dict(_axis("change", unit), fixedrange=True),
-        yaxis=dict(
-            _axis("draws", ""),
+        xaxis=value_axis(with_unit("change", unit)) | dict(fixedrange=True),
+        yaxis=value_axis("draws")
+        | dict(
             range=[-_DRAWS * most, 1.04 * most],
             tickvals=_counts(most),
             zeroline=False,
@@ -216,6 +188,7 @@ def change_distribution(
         ),
         annotations=[_name_above(i, *pair, dark) for i, pair in enumerate(marked)],
     )
+    return headed_figure(traces, dark, title, notes, 300, layout, above=34, sides=(8, 14))
 
 
 def _histogram(known: NDArray[np.float64], unit: str, dark: bool) -> tuple[dict[str, Any], int]:
@@ -307,25 +280,9 @@ def _name(share: float) -> str:
     return "median" if share == 0.5 else f"{100 * share:.4g} %"
 
 
-def _quantile_values(quantiles: list[tuple[float, float]]) -> str:
-    values = [f"{_name(share)} {theme.format_number(value)}" for share, value in quantiles]
-    return ", ".join(values) or "No quantile is marked"
-
-
 def _counts(most: int) -> list[int]:
     """A few whole numbers from 0 to the largest count: below 0 there is nothing to count."""
     step = max(1, round(most / 4))
     if step > 10:
         step = 5 * round(step / 5)
     return list(range(0, most + 1, step))
-
-
-def _axis(title: str, unit: str) -> dict[str, Any]:
-    return dict(
-        zeroline=True,
-        showline=False,
-        nticks=7,
-        title=dict(
-            text=plotly_text(clean(with_unit(title, unit), 44)), font=dict(size=12), standoff=6
-        ),
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mha_viz.plots.frame import build_figure, heading, legend
+from mha_viz.plots.frame import headed_figure
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -34,10 +34,15 @@ def rules(rows: int, dark: bool) -> dict[str, Any]:
 def row_texts(
     row: int, name: str, value: str, ends: tuple[float, float] | None, aside: str, dark: bool
 ) -> list[Text]:
-    """A row's name and what stands aside of it, its value at the right, and both ends of its line.
+    """A row's name, what stands beside it, its value at the right, and both ends of its line.
 
     Args:
-        name: any text; `value` and `aside` are fit for plotly.
+        row: its number, from 0 at the top.
+        name: any text.
+        value: what stands at the right, fit for plotly.
+        ends: the numbers at both ends of the line; None for none.
+        aside: what stands behind the name, smaller, fit for plotly.
+        dark: the theme.
     """
     small = f'<span style="font-size:10.5px;color:{theme.muted(dark)}">'
     label = plotly_text(clean(name, _TITLE_LETTERS))
@@ -55,6 +60,7 @@ def row_texts(
 
 
 def texts_of(texts: list[Text], dark: bool) -> dict[str, Any]:
+    """All texts beside and above the lines, as one trace."""
     return dict(
         x=[x for x, *_ in texts],
         y=[y for _, y, *_ in texts],
@@ -76,18 +82,11 @@ def in_rows(
     named: bool = False,
 ) -> go.Figure:
     """The figure of all these; `named` adds a legend below."""
-    text, top = heading(title, notes, dark)
     hidden = dict(visible=False, fixedrange=True)
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=top + _ROW * rows + (44 if named else 10),
-        margin=dict(l=6, r=6, t=top, b=6),
-        showlegend=named,
-        legend=legend(dark),
-        hovermode="closest",
-        dragmode=False,
-        xaxis=dict(hidden, range=list(SIDES)),
-        yaxis=dict(hidden, range=[rows - 0.65, -0.65]),
+    layout = dict(
+        xaxis=dict(hidden, range=list(SIDES)), yaxis=dict(hidden, range=[rows - 0.65, -0.65])
+    )
+    inner = _ROW * rows + (44 if named else 10)
+    return headed_figure(
+        traces, dark, title, notes, inner, layout, sides=(6, 6), below=6, named=named
     )

@@ -6,20 +6,21 @@ import io
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
+from mha_viz.plots.weights import as_weights, labelled_head
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, clean_all
-from mha_viz.web.payload import as_weights, check_range, pool_max
+from mha_viz.web.labels import clean
+from mha_viz.web.payload import pool_max
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,35 +59,33 @@ def head_image(
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
-    dark: bool = False,
 ) -> bytes:
     """One head as a picture file.
 
     Args:
         pattern: (query, key), attention weights in [0, 1].
-        query_labels, key_labels: any text, drawn as it is: no markup, no TeX.
+        query_labels: any text, drawn as it is: no markup, no TeX.
+        key_labels: likewise.
         file_format: "png" or "svg".
-        title, caption: drawn above and below, and kept in the file's metadata (PNG: the text
-            chunks Title and Description; SVG: Dublin Core title and description).
+        title: drawn above, and kept in the file's metadata (PNG: the text chunk Title; SVG: Dublin
+            Core title).
+        caption: drawn below, and kept likewise, as the description.
         scale: "sqrt", "linear" or "log".
 
     Raises:
         ShapeError: labels that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown format or scale.
     """
-    weights = as_weights(pattern, 2)
-    check_range(weights)
+    weights, rows, columns = labelled_head(pattern, query_labels, key_labels)
     queries, keys = weights.shape
-    rows = clean_all(query_labels, queries, "queries")
-    columns = clean_all(key_labels, keys, "keys")
     cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
-    with _figure(cell * keys + 2.6, cell * queries + 2.2, dark) as figure:
+    with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
-        _draw_cells(axes, weights, scale, dark)
+        _draw_cells(axes, weights, scale)
         axes.set_aspect("equal")
-        _label(axes, rows, columns, cell, dark)
-        _add_colour_bar(figure, axes, scale, dark)
-        return _finish(figure, file_format, title, caption, dark)
+        _label(axes, rows, columns, cell)
+        _add_colour_bar(figure, axes, scale)
+        return _finish(figure, file_format, title, caption)
 
 
 def grid_image(
@@ -95,46 +94,35 @@ def grid_image(
     file_format: str = "png",
     title: str = "",
     caption: str = "",
-    scale: str = "sqrt",
-    dark: bool = False,
-    facts: Mapping[tuple[int, int], str] | None = None,
 ) -> bytes:
     """All heads as one picture file: rows are layers, columns are heads.
 
     Args:
-        facts: a short text drawn over a head's tile, by (layer, head).
+        pattern: (layer, head, query, key), attention weights in [0, 1].
+        file_format: "png" or "svg".
+        title: drawn above and kept in the file, as in `head_image`.
+        caption: drawn below and kept in the file, as in `head_image`.
 
-    See `head_image` for the rest.
+    Raises:
+        ArgumentError: numbers that are not weights, an unknown format.
     """
     weights = as_weights(pattern, 4)
-    check_range(weights)
     layers, heads = weights.shape[:2]
     mosaic, pitch = _mosaic(weights)
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
-    with _figure(heads * tile + 1.4, layers * tall + 1.9, dark) as figure:
+    with _figure(heads * tile + 1.4, layers * tall + 1.9) as figure:
         axes = figure.add_subplot()
-        _draw_cells(axes, mosaic, scale, dark)
+        _draw_cells(axes, mosaic, "sqrt")
         axes.set_aspect("equal")
-        style: dict[str, Any] = dict(fontsize=8, color=theme.muted(dark))
+        style: dict[str, Any] = dict(fontsize=8, color=theme.muted())
         across = [(head + 0.46) * pitch[1] for head in range(heads)]
         down = [(layer + 0.54) * pitch[0] for layer in range(layers)]
         axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
         axes.set_yticks(down, [f"L{layer}" for layer in range(layers)], **style)
         axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
-        for (layer, head), text in (facts or {}).items():
-            axes.text(
-                (head + 0.46) * pitch[1],
-                (layer + 0.08) * pitch[0],
-                clean(text, 30),
-                fontsize=5.5,
-                color=theme.muted(dark),
-                ha="center",
-                va="bottom",
-                parse_math=False,
-            )
-        _add_colour_bar(figure, axes, scale, dark)
-        return _finish(figure, file_format, title, caption, dark)
+        _add_colour_bar(figure, axes, "sqrt")
+        return _finish(figure, file_format, title, caption)
 
 
 def _mosaic(
@@ -158,7 +146,7 @@ def _mosaic(
 
 
 @contextmanager
-def _figure(width: float, height: float, dark: bool) -> Iterator[Figure]:
+def _figure(width: float, height: float) -> Iterator[Figure]:
     """A figure of its own, without pyplot and its global state, with the fonts that there are."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -173,7 +161,7 @@ def _figure(width: float, height: float, dark: bool) -> Iterator[Figure]:
         figure = Figure(
             figsize=(min(width, _MAX_INCHES), min(height, _MAX_INCHES)),
             dpi=_DPI,
-            facecolor=theme.paper(dark),
+            facecolor=theme.paper(),
             layout="constrained",
         )
         FigureCanvasAgg(figure)
@@ -186,14 +174,14 @@ def _installed() -> set[str]:
     return {font.name for font in font_manager.fontManager.ttflist}
 
 
-def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str, dark: bool) -> None:
+def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
     """Cells as pixels of their final colour; NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
     seconds where all heads are drawn.
     """
     table = np.zeros((257, 4), dtype=np.uint8)
-    colours = theme.sequential(dark)
+    colours = theme.sequential()
     table[:256] = [(*theme.rgb(theme.mix(colours, i / 255)), 255) for i in range(256)]
     places = theme.scale_weights(weights, scale) * 255
     codes = np.where(np.isnan(places), 256, np.rint(np.nan_to_num(places))).astype(np.intp)
@@ -203,10 +191,10 @@ def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str, dark: bool
         spine.set_visible(False)
 
 
-def _label(axes: Axes, rows: list[str], columns: list[str], cell: float, dark: bool) -> None:
+def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None:
     size = min(9.0, max(5.0, cell * 72 * 0.62))
     step = max(1, math.ceil((size + 1) / (cell * 72)))
-    style: dict[str, Any] = dict(fontsize=size, color=theme.ink(dark), parse_math=False)
+    style: dict[str, Any] = dict(fontsize=size, color=theme.ink(), parse_math=False)
     axes.set_xticks(
         range(0, len(columns), step),
         columns[::step],
@@ -219,38 +207,36 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float, dark: b
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
 
 
-def _add_colour_bar(figure: Figure, axes: Axes, scale: str, dark: bool) -> None:
+def _add_colour_bar(figure: Figure, axes: Axes, scale: str) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("attention", theme.sequential(dark))
+    colours = LinearSegmentedColormap.from_list("attention", theme.sequential())
     weights = ScalarMappable(cmap=colours)
     weights.set_clim(0, 1)
     bar = figure.colorbar(weights, ax=axes, shrink=0.5, aspect=22, pad=0.02, anchor=(0, 1))
     ticks = np.array(theme.ticks(scale), dtype=np.float32)
-    style: dict[str, Any] = dict(fontsize=7, color=theme.muted(dark))
+    style: dict[str, Any] = dict(fontsize=7, color=theme.muted())
     places = theme.scale_weights(ticks, scale)
     bar.ax.set_yticks([float(place) for place in places], [f"{tick:g}" for tick in ticks], **style)
-    bar.ax.tick_params(length=2, color=theme.muted(dark))
+    bar.ax.tick_params(length=2, color=theme.muted())
     bar.set_label("attention weight", **style)
     bar.outline.set_visible(False)
 
 
-def _finish(figure: Figure, file_format: str, title: str, caption: str, dark: bool) -> bytes:
+def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes:
     """Title and caption, and the file."""
     if file_format not in ("png", "svg"):
         raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
     title = clean(title, 200) if title else ""
     lines = [clean(line, 2000) for line in caption.splitlines() if line.strip()]
     if title:
-        figure.suptitle(
-            title, fontsize=11, color=theme.ink(dark), parse_math=False, x=0.02, ha="left"
-        )
+        figure.suptitle(title, fontsize=11, color=theme.ink(), parse_math=False, x=0.02, ha="left")
     if lines:
         letters = max(40, int(figure.get_figwidth() * 16))
         wrapped = "\n".join(textwrap.fill(line, letters) for line in lines)
         figure.supxlabel(
-            wrapped, fontsize=7, color=theme.muted(dark), parse_math=False, x=0.02, ha="left"
+            wrapped, fontsize=7, color=theme.muted(), parse_math=False, x=0.02, ha="left"
         )
     metadata: dict[str, str | None] = {"Title": title, "Description": " ".join(lines)}
     kept = {name: text for name, text in metadata.items() if text}
@@ -259,14 +245,5 @@ def _finish(figure: Figure, file_format: str, title: str, caption: str, dark: bo
     else:
         kept["Software"] = "mha_viz"
     file = io.BytesIO()
-    figure.savefig(file, format=file_format, metadata=kept, facecolor=theme.paper(dark))
+    figure.savefig(file, format=file_format, metadata=kept, facecolor=theme.paper())
     return file.getvalue()
-
-
-def fact_texts(values: Num[NDArray | Tensor, "layer head"]) -> dict[tuple[int, int], str]:  # type: ignore[type-arg]
-    """Numbers of a fact as short texts, for `grid_image`."""
-    numbers = np.asarray(values, dtype=np.float64)
-    return {
-        (layer, head): theme.format_number(float(numbers[layer, head]))
-        for layer, head in np.ndindex(*numbers.shape)
-    }

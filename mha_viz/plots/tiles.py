@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.frame import as_numbers, build_figure, heading
+from mha_viz.errors import ArgumentError
+from mha_viz.plots.frame import headed_figure
+from mha_viz.plots.weights import as_weights
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import check_range
 
 MAX_TILES, MAX_TOKENS = 32, 64
 _ACROSS = 4  # tiles side by side: a phone has room for no more
+_HEIGHT = 150  # of a tile, in pixels
 _LABEL = 17  # height of a tile's name, in pixels
 _GAP = 0.08  # between tiles, of a tile
 
@@ -26,32 +27,27 @@ def head_tiles(
     title: str,
     note: str = "",
     marked: Collection[tuple[int, int]] = (),
-    scale: str = "sqrt",
-    height: int = 150,
     dark: bool = False,
 ) -> go.Figure:
     """A small heatmap for each head, four in a row, a new row for each layer.
 
     Args:
         patterns: (layer, head, query, key), weights in [0, 1].
-        title, note: plain text above it.
+        title: plain text above it.
+        note: plain text below the title, smaller.
         marked: heads as (layer, head) that are framed.
-        scale: "sqrt", "linear" or "log"; changes the colours only.
-        height: of a tile, in pixels.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: no such array. ArgumentError: more than 32 heads or 64 tokens, or no weights.
     """
-    weights = as_numbers(patterns, 4, "patterns (layer, head, query, key)")
+    weights = as_weights(patterns, 4)
     n_layers, n_heads, queries, keys = weights.shape
     if n_layers * n_heads > MAX_TILES or max(queries, keys) > MAX_TOKENS:
         raise ArgumentError(f"At most {MAX_TILES} heads of {MAX_TOKENS} tokens can be drawn small.")
-    if not np.isfinite(weights).all():
-        raise ShapeError("patterns must be weights: finite numbers.")
-    check_range(weights.astype(np.float32))
     across = min(_ACROSS, n_heads)
     lines = -(-n_heads // across)  # of one layer
-    label = _LABEL / height
+    label = _LABEL / _HEIGHT
     traces: list[dict[str, Any]] = []
     names: list[dict[str, Any]] = []
     frames: list[dict[str, Any]] = []
@@ -60,7 +56,7 @@ def head_tiles(
             left = (head % across) * (1 + _GAP)
             above = (layer * lines + head // across) * (1 + label) + label
             name = head_name(layer, head)
-            traces.append(_tile(weights[layer, head], name, left, above, scale, dark))
+            traces.append(_tile(weights[layer, head], name, left, above, dark))
             names.append(
                 dict(
                     x=left,
@@ -85,31 +81,24 @@ def head_tiles(
                     )
                 )
     rows = n_layers * lines
-    top, space = heading(title, [note], dark)
     hidden = dict(visible=False, fixedrange=True)
-    return build_figure(
-        traces,
-        dark,
-        title=top,
-        height=space + round(rows * (1 + label) * height) + 12,
-        dragmode=False,
-        margin=dict(l=4, r=4, t=space, b=8),
+    layout = dict(
         annotations=names,
         shapes=frames,
         xaxis=hidden | dict(range=[-0.01, across * (1 + _GAP) - _GAP + 0.01]),
         yaxis=hidden | dict(range=[rows * (1 + label) + 0.01, 0]),
     )
+    inner = round(rows * (1 + label) * _HEIGHT) + 12
+    return headed_figure(traces, dark, title, [note], inner, layout, sides=(4, 4))
 
 
-def _tile(
-    weights: np.ndarray, name: str, left: float, above: float, scale: str, dark: bool
-) -> dict[str, Any]:
+def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> dict[str, Any]:
     """One head's heatmap, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
     place = np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8)
     return dict(
         type="heatmap",
-        z=weights.astype(np.float32),
+        z=weights,
         zmin=0.0,
         zmax=1.0,
         showscale=False,
@@ -118,7 +107,7 @@ def _tile(
         dx=1 / keys,
         y0=above + 0.5 / queries,
         dy=1 / queries,
-        colorscale=theme.colorscale(scale, dark, stops=21),
+        colorscale=theme.colorscale("sqrt", dark, stops=21),
         hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
         "weight <b>%{z:.4~g}</b><extra></extra>",
     )

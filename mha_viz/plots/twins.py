@@ -15,10 +15,11 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, build_figure, check_names, heading, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, headed_figure, with_unit
 from mha_viz.web import theme
-from mha_viz.web.labels import hover_text
+from mha_viz.web.labels import clean_all, hover_text
 
+_SIDE = 520  # largest height of the cells together, in pixels; in width they stretch
 _TREE = 72  # height of the dendrogram, in pixels
 _FRAMED = 40  # heads up to which the chosen one's cells are framed
 _LISTED = 6  # heads without a value that the note names
@@ -37,7 +38,6 @@ def similarity_matrix(
     clusters: int | None = None,
     selected: tuple[int, int] | None = None,
     pair: tuple[int, int] | None = None,
-    side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
     """All heads by all heads as coloured cells, in the order of `clustering`.
@@ -53,12 +53,14 @@ def similarity_matrix(
         names: one per head; any text.
         clustering: of these heads, from `head_order`.
         n_heads: heads in a layer.
-        diverging: signed numbers: two hues, symmetric around 0.
+        title: what is compared.
+        unit: what the numbers are counted in.
+        diverging: whether the numbers are signed: two hues, symmetric around 0.
         limits: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
-        side: largest height of the cells together, in pixels; in width they stretch.
+        dark: colours for a dark page.
 
     Raises:
         ShapeError: names or a clustering that do not fit the matrix.
@@ -67,10 +69,9 @@ def similarity_matrix(
     values, labels = _checked(matrix, names, clustering, n_heads)
     order, size = list(clustering.order), len(values)
     values, labels = values[np.ix_(order, order)], [labels[i] for i in order]
-    cell, wide = (min(pixels / size, 64.0) for pixels in (side, cells.PHONE))
+    cell, wide = (min(pixels / size, 64.0) for pixels in (_SIDE, cells.PHONE))
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
-    text, top = heading(with_unit(title, unit), _notes(clustering, names, values), dark)
     colours = cells.colours_of(values, diverging, limits, dark)
     traces = _cells(values, order, colours, cell, unit, dark)
     if by_layer:
@@ -88,16 +89,8 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
-    return build_figure(
-        traces,
-        dark,
-        title=text,
-        height=round(top + cells.BAR + inner + below + 8),
-        showlegend=False,
-        margin=dict(l=8, r=12, t=top + cells.BAR, b=8),
-        hovermode="closest",
+    layout = dict(
         hoverdistance=-1,
-        dragmode="zoom",
         shapes=[cells.missing_ground(size, size, dark)],
         **cells.cell_axes(
             labels,
@@ -115,6 +108,16 @@ def similarity_matrix(
             fixedrange=True,
         ),
     )
+    return headed_figure(
+        traces,
+        dark,
+        with_unit(title, unit),
+        _notes(clustering, names, values),
+        inner + below + 8,
+        layout,
+        above=cells.BAR,
+        drag="zoom",
+    )
 
 
 def _checked(
@@ -129,7 +132,7 @@ def _checked(
         )
     if n_heads < 1 or size % n_heads:
         raise ArgumentError(f"{size} heads do not fill layers of {n_heads}.")
-    return values, check_names(names, size)
+    return values, clean_all(names, size, "heads")
 
 
 def _index(selected: tuple[int, int], n_heads: int, size: int) -> int:
@@ -160,39 +163,17 @@ def _cells(
 ) -> list[dict[str, Any]]:
     size = len(values)
     click = size * size <= cells.MAX_CLICKABLE
-    pair = "%{y} and %{x}<br>"
-    exact = f"</b> {hover_text(unit)}<extra></extra>" if unit else "</b><extra></extra>"
-    hover = (
-        dict(hoverinfo="skip")
-        if click
-        else dict(hovertemplate=pair + "<b>%{z:.4~g}" + exact, hoverongaps=False)
-    )
-    traces: list[dict[str, Any]] = [
-        dict(
-            type="heatmap",
-            z=values.astype(np.float32),
-            xgap=cells.gap(cell),
-            ygap=cells.gap(cell),
-            **colours,
-            **hover,
-            colorbar=cells.colour_bar(dark),
-        )
-    ]
-    missing = np.isnan(values)
-    if missing.any():
-        traces.append(cells.hatching(missing, dark))
+    pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
+    exact = f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
+    hover = dict(hoverinfo="skip") if click else dict(hovertemplate=exact, hoverongaps=False)
+    colours = colours | dict(colorbar=cells.colour_bar(dark))
+    traces = [cells.coloured(values, cell, colours, hover)]
+    if np.isnan(values).any():
+        traces.append(cells.hatching(np.isnan(values), dark))
     traces.append(dict(cells.on_label_axes(), mode="markers"))
-    if not click:
-        return traces
-    for where, template in (
-        (~missing, pair + "<b>%{marker.color:.4~g}" + exact),
-        (missing, pair + "not defined<extra></extra>"),
-    ):
-        rows, columns = np.nonzero(where)
-        if rows.size:
-            heads = np.array(order)[np.stack((rows, columns), axis=1)]
-            shown = None if where is missing else values[where]
-            traces.append(cells.clickable(rows, columns, heads, shown, template))
+    if click:
+        heads = np.stack(np.meshgrid(order, order, indexing="ij"), axis=-1)
+        traces += cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
     return traces
 
 
@@ -255,11 +236,14 @@ def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, An
     )
 
 
-def _layer_marks(size: int, n_heads: int, cell: float) -> tuple[list[float], list[str]]:
+def _layer_marks(size: int, n_heads: int, cell: float) -> dict[str, Any]:
     """A label in the middle of each layer, as many as fit."""
     step = max(1, -int(-26 // max(n_heads * cell, 1.0)))
     layers = list(range(0, size // n_heads, step))
-    return [i * n_heads + (n_heads - 1) / 2 for i in layers], [f"L{i}" for i in layers]
+    return dict(
+        tickvals=[i * n_heads + (n_heads - 1) / 2 for i in layers],
+        ticktext=[f"L{i}" for i in layers],
+    )
 
 
 def _blocks(clustering: Clustering, k: int) -> list[tuple[float, float, float, float]]:

@@ -47,8 +47,11 @@ class SheetTask:
     """One task; every text is shown as it is, never read as markup.
 
     Args:
-        title, ask: what it is called, and the question. rule: what counts.
-        answer: lines for the answer sheet. picture: a PNG beside them.
+        title: what it is called.
+        ask: the question.
+        rule: what counts.
+        answer: lines for the answer sheet.
+        picture: a PNG beside the answer.
     """
 
     title: str
@@ -70,11 +73,12 @@ def worksheet(
     """The sheet as an HTML document that prints on A4.
 
     Args:
-        title, about: the head of the sheet, and paragraphs below it.
+        title: the head of the sheet.
+        about: paragraphs below it.
         tasks: in their order.
         tokens: of the text, listed with their places beside the picture.
         grid: all heads as a PNG.
-        answers: the teacher's sheet: answers in place of room for them.
+        answers: whether it is the teacher's sheet: answers in place of room for them.
     """
     parts = [f"<h1>{html.escape(clean(title, 200))}</h1>"]
     if not answers:

@@ -1,4 +1,4 @@
-"""What every HTML document that we write has around its body."""
+"""The frame of every HTML document that we write."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ def document(title: str, style: str, body: str, *, policy: str) -> str:
 
     Args:
         title: any text, for the browser's tab; escaped here.
-        style: CSS. body: HTML, safe already.
-        policy: its Content-Security-Policy, which holds the browser to that.
+        style: CSS.
+        body: HTML, safe already.
+        policy: its Content-Security-Policy, which holds the browser to asking for nothing.
     """
     return f"""<!DOCTYPE html>
 <html lang="en">

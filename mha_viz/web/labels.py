@@ -8,19 +8,19 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from mha_viz.errors import ShapeError
 
-MAX_LABEL = 24  # longer tokens are URLs or noise; their position says which one it is
+MAX_LABEL = 24  # longer tokens are URLs or noise; their position tells them apart
 _JOINERS = "‌‍"  # Indic scripts and emoji sequences need them
-# What XML 1.0 has no place for: control characters, half characters, U+FFFE and U+FFFF. A picture
-# (SVG) with one of them in it is opened by no reader.
+# What XML 1.0 does not allow: control characters, half characters, U+FFFE and U+FFFF. No reader
+# opens a picture (SVG) that contains one of them.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def drawable(text: str) -> str:
-    """A text with U+FFFD, the sign for such things, in place of what no XML and HTML may hold.
+    """A text with U+FFFD in place of every character that XML and HTML may not hold.
 
     >>> drawable("a\uffffb")
     'a\ufffdb'
@@ -41,7 +41,7 @@ def clean(label: str, limit: int = MAX_LABEL) -> str:
     """A label without characters that draw nothing or turn the direction of what follows.
 
     Control characters become their Unicode pictures, invisible and direction-changing ones go,
-    what no XML may hold (`drawable`) becomes U+FFFD, and what is longer than `limit` characters
+    what XML may not hold (`drawable`) becomes U+FFFD, and what is longer than `limit` characters
     ends in an ellipsis.
 
     >>> clean("a\\tb"), clean("x" * 30, limit=4), clean("")
@@ -101,13 +101,3 @@ def head_name(layer: int, head: int) -> str:
     'L3 H7'
     """
     return f"L{layer} H{head}"
-
-
-def flags(values: Iterable[int] | None, expected: int, name: str) -> list[int]:
-    """One number per token (a flag, a segment); all 0 where none are given."""
-    if values is None:
-        return [0] * expected
-    numbers = [int(value) for value in values]
-    if len(numbers) != expected:
-        raise ShapeError(f"{name} has {len(numbers)} values for {expected} tokens.")
-    return numbers

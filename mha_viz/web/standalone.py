@@ -15,8 +15,8 @@ from mha_viz.web.document import document
 from mha_viz.web.labels import html_text
 from mha_viz.web.payload import unpack
 
-# The document may run its own inline script and show its own pictures, and ask the network for
-# nothing: a token could otherwise only be text, but a promise that the browser keeps is better.
+# The document may run its own inline script and show its own pictures, but ask the network for
+# nothing. Tokens are text in any case; thus the browser holds us to it.
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 )
@@ -27,7 +27,6 @@ def grid_html(
     *,
     selected: tuple[int, int] = (0, 0),
     scale: str = "sqrt",
-    fact: str | None = None,
     title: str = "",
     caption: str = "",
     dark: bool | None = None,
@@ -35,9 +34,12 @@ def grid_html(
     """The head grid as one HTML document, with the same script as in the app.
 
     Args:
-        payload: what `grid_payload` made. Without a server there are no exact weights: the
-            tooltip shows as many digits as the codes carry.
-        title, caption: text above and below.
+        payload: what `grid_payload` made. Without a server there are no exact weights: the tooltip
+            shows as many digits as the codes carry.
+        selected: (layer, head) of the chosen head.
+        scale: "sqrt", "linear" or "log"; changes the colours only.
+        title: plain text above the grid.
+        caption: plain text below it.
         dark: the theme; None follows the reader's system.
 
     Raises:
@@ -48,7 +50,7 @@ def grid_html(
         "selected": list(selected),
         "order": None,
         "scale": theme.check_scale(scale),
-        "fact": fact,
+        "fact": None,
     }
     # Base64 has no "<", and the settings escape it: nothing can end the script element early.
     body = f"""<div id="grid"></div>
@@ -81,8 +83,11 @@ def fragment(
     """A document inside an <iframe>, for notebooks: styles and ids cannot leak out of it.
 
     Args:
-        picture: the same as PNG. It lies under the frame, and is what remains where a notebook
-            that nobody has trusted loses its frames.
+        document: a whole HTML document.
+        height: of the frame, in pixels.
+        title: what it shows, for screen readers.
+        picture: the same as PNG. It lies under the frame, and is what remains where a notebook that
+            nobody has trusted loses its frames.
     """
     frame = (
         f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '

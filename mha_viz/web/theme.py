@@ -78,7 +78,7 @@ QUALITATIVE_DARK = (
 MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
 HATCH_LIGHT, HATCH_DARK = "#8d9096", "#85888f"
 
-# What is selected, in a hue that the scales do not have.
+# For what is selected: a hue that no scale has.
 ACCENT_LIGHT = "#d9480f"
 ACCENT_DARK = "#ffb454"
 
@@ -136,22 +136,27 @@ def ticks(scale: str) -> tuple[float, ...]:
 
 
 def sequential(dark: bool = False) -> tuple[str, ...]:
+    """The colour scale of weights, from nothing to the most."""
     return SEQUENTIAL_DARK if dark else SEQUENTIAL_LIGHT
 
 
 def qualitative(dark: bool = False) -> tuple[str, ...]:
+    """Colours for things without an order."""
     return QUALITATIVE_DARK if dark else QUALITATIVE_LIGHT
 
 
 def diverging(dark: bool = False) -> tuple[str, ...]:
+    """The colour scale of signed numbers, around the middle."""
     return DIVERGING_DARK if dark else DIVERGING_LIGHT
 
 
 def missing(dark: bool = False) -> str:
+    """The grey for what has no number."""
     return MISSING_DARK if dark else MISSING_LIGHT
 
 
 def hatch(dark: bool = False) -> str:
+    """The hatching over what has no number."""
     return HATCH_DARK if dark else HATCH_LIGHT
 
 
@@ -165,22 +170,27 @@ def stops(colours: Sequence[str]) -> list[list[float | str]]:
 
 
 def accent(dark: bool = False) -> str:
+    """The colour of what is selected."""
     return ACCENT_DARK if dark else ACCENT_LIGHT
 
 
 def ink(dark: bool = False) -> str:
+    """The colour of text."""
     return INK_DARK if dark else INK_LIGHT
 
 
 def muted(dark: bool = False) -> str:
+    """The colour of secondary text."""
     return MUTED_DARK if dark else MUTED_LIGHT
 
 
 def gridline(dark: bool = False) -> str:
+    """The colour of grids and borders."""
     return GRID_DARK if dark else GRID_LIGHT
 
 
 def paper(dark: bool = False) -> str:
+    """The colour of the page."""
     return PAPER_DARK if dark else PAPER_LIGHT
 
 

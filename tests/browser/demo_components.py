@@ -8,9 +8,12 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
+from mha_viz.core.from_weights import record
+from mha_viz.core.record import AttentionRecord
+from mha_viz.core.token import Token
 from mha_viz.ui.widgets.head_grid import head_grid
 from mha_viz.ui.widgets.token_lines import token_lines
-from mha_viz.web.payload import grid_payload, lines_payload, names_of
+from mha_viz.web.payload import grid_payload, lines_payload
 
 WORDS = (
     "[CLS] The cat sat on the mat because it was <b>warm</b> . [SEP] السلام عليكم "
@@ -54,13 +57,21 @@ def number(name: str, default: int) -> int:
     return int(st.query_params.get(name, default))
 
 
-def attention() -> tuple[np.ndarray, list[str], list[str], list[bool]]:
+def attention() -> AttentionRecord:
     queries = number("n", 12)
     keys = number("keys", queries)
     pattern = made_up(number("layers", 4), number("heads", 8), queries, keys)
-    labels = [WORDS[i % len(WORDS)] for i in range(queries)]
-    key_labels = [WORDS[i % len(WORDS)] for i in range(keys)]
-    return pattern, labels, key_labels, [label.startswith("[") for label in labels]
+    return record(
+        pattern,
+        [_token(i, queries) for i in range(queries)],
+        [_token(i, keys) for i in range(keys)] if keys != queries else (),
+        model="made-up attention",
+    )
+
+
+def _token(i: int, count: int) -> Token:
+    word = WORDS[i % len(WORDS)]
+    return Token(word, i, is_special=word.startswith("["), segment=int(i > count // 2))
 
 
 def exact_url(pattern: np.ndarray) -> str:
@@ -73,17 +84,11 @@ def exact_url(pattern: np.ndarray) -> str:
 @st.fragment
 def explore() -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
-    pattern, labels, key_labels, special = attention()
+    made = attention()
+    pattern = made.pattern.numpy()
     entropy = -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
-    payload = grid_payload(
-        pattern,
-        labels,
-        key_labels,
-        facts={"entropy": entropy},
-        exact_url=None if "coded" in st.query_params else exact_url(pattern),
-        query_special=special,
-        title="made-up attention",
-    )
+    url = None if "coded" in st.query_params else exact_url(pattern)
+    payload = grid_payload(made, {"entropy": entropy}, exact_url=url)
     if "bad" in st.query_params:
         payload = payload[: len(payload) // 2]
     order = None
@@ -112,16 +117,9 @@ def explore() -> None:
 
 @st.fragment
 def lines() -> None:
-    pattern, labels, key_labels, special = attention()
-    chosen = [(0, head) for head in range(min(pattern.shape[1], number("lines", 3)))]
-    payload = lines_payload(
-        np.stack([pattern[layer, head] for layer, head in chosen]),
-        names_of(chosen),
-        labels,
-        key_labels,
-        is_special=special,
-        segments=[int(i > len(labels) // 2) for i in range(len(labels))],
-    )
+    made = attention()
+    chosen = [(0, head) for head in range(min(made.n_heads, number("lines", 3)))]
+    payload = lines_payload(made, chosen)
     pair = token_lines(payload, key="lines").pair
     if pair:
         st.session_state["pair"] = pair

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from mha_viz.core.from_weights import record
 from mha_viz.plots.heatmap import head_html
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html
@@ -15,7 +16,7 @@ HOSTILE = ["<b>x</b>", "<script>alert(1)", "$a$ $b$", "&lt;i&gt;", "<a href='x'>
 
 def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_path: Path) -> None:
     pattern = made_up(2, 3, 5, 5)
-    payload = grid_payload(pattern, HOSTILE, HOSTILE)
+    payload = grid_payload(record(pattern, HOSTILE))
     (tmp_path / "grid.html").write_text(
         fragment(grid_html(payload, dark=True)) + fragment(grid_html(payload, dark=False))
     )

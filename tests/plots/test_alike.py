@@ -126,7 +126,6 @@ def test_text_stays_text_and_themes_differ() -> None:
         HOSTILE,
         HOSTILE,
         n_heads=5,
-        title=HOSTILE,
         colour=X,
         colour_title=HOSTILE,
         corners=(HOSTILE,) * 4,

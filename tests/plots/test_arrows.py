@@ -35,7 +35,7 @@ def test_zeros_and_dark_are_drawn():
 
 
 def test_names_are_never_markup():
-    assert is_neutral(arrows(VECTORS, [HOSTILE] * 3, title=HOSTILE, note=HOSTILE, chosen=0))
+    assert is_neutral(arrows(VECTORS, [HOSTILE] * 3, title=HOSTILE, chosen=0))
 
 
 def test_what_cannot_be_drawn():

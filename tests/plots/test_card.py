@@ -104,7 +104,6 @@ def test_text_stays_text_and_themes_differ() -> None:
         {"entropy": HOSTILE},
         {"entropy": HOSTILE},
         (0, 0),
-        title=HOSTILE,
         baselines={"entropy": {HOSTILE: 1.0}},
     )
     assert is_neutral(hostile)

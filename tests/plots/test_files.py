@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mha_viz.core.from_weights import record
+from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.heatmap import head_html
-from mha_viz.plots.static import fact_texts, grid_image, head_image
+from mha_viz.plots.static import grid_image, head_image
 from mha_viz.web import theme
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.standalone import fragment, grid_html
@@ -59,11 +61,11 @@ def test_signs_that_xml_has_no_place_for(sign: str) -> None:
     head, grid = softmax_rows(2, 2), softmax_rows(1, 1, 2, 2)
     for picture in (
         head_image(head, texts, texts, file_format="svg", **named),
-        grid_image(grid, file_format="svg", facts={(0, 0): texts[0]}, **named),
+        grid_image(grid, file_format="svg", **named),
     ):
         shown = "".join(ET.fromstring(picture).itertext())
         assert sign not in shown and re.search("c[ \ufffd\u2400-\u241f]d", shown)
-    payload = grid_payload(grid, texts, texts)
+    payload = grid_payload(record(grid, [Token(text, 7) for text in texts]))
     for page in (grid_html(payload, **named), head_html(head, texts, texts, **named)):
         assert "<h1>t\ufffd</h1>" in page and "<p>c\ufffdd</p>" in page
         page.encode()  # half a character has no bytes
@@ -74,12 +76,10 @@ def test_no_warnings_for_any_script(recwarn: pytest.WarningsRecorder) -> None:
     assert not [w for w in recwarn if "lyph" in str(w.message)]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_grid_image(dark: bool) -> None:
+def test_grid_image() -> None:
     pattern = softmax_rows(2, 3, 5, 7)
-    data = grid_image(pattern, title="all", dark=dark, facts=fact_texts(pattern.max((2, 3))))
-    with Image.open(io.BytesIO(data)) as image:
-        assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper(dark))
+    with Image.open(io.BytesIO(grid_image(pattern, title="all"))) as image:
+        assert image.convert("RGB").getpixel((2, 2)) == theme.rgb(theme.paper())
     ET.fromstring(grid_image(pattern, file_format="svg", caption=CAPTION))
 
 
@@ -95,7 +95,7 @@ def test_files_refuse() -> None:
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
-    payload = grid_payload(softmax_rows(2, 3, 7, 7), TOKENS, TOKENS)
+    payload = grid_payload(record(softmax_rows(2, 3, 7, 7), TOKENS))
     page = grid_html(payload, title="</title><script>x", caption="<i>c</i>", dark=True)
     assert not re.search(r"(src|href)=|https?://", page)
     assert page.count("<script") == 1 and page.count("</script>") == 1
@@ -107,7 +107,7 @@ def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
 
 
 def test_fragment_keeps_a_page_inside_its_frame() -> None:
-    payload = grid_payload(softmax_rows(1, 1, 7, 7), TOKENS, TOKENS)
+    payload = grid_payload(record(softmax_rows(1, 1, 7, 7), TOKENS))
     frame = fragment(grid_html(payload), title='a"b')
     assert frame.startswith("<iframe srcdoc=") and frame.endswith("</iframe>")
     assert frame.count("<") == 2  # the frame's own tags

@@ -3,17 +3,17 @@
 import plotly.graph_objects as go
 
 from mha_viz.plots.curves import curves
-from mha_viz.plots.larger import larger
+from mha_viz.plots.larger import FACTOR, larger
 
 
 def test_type_and_room_grow_and_nothing_else() -> None:
     figure = curves({"a": ([1, 2], [3, 5])}, title="t", x_title="x", y_title="y", note="small")
-    grown = larger(figure, 1.5)
-    assert grown.layout.font.size == 1.5 * figure.layout.font.size
-    assert grown.layout.xaxis.title.font.size == 1.5 * figure.layout.xaxis.title.font.size
-    assert "font-size:18px" in grown.layout.title.text and "12px" in figure.layout.title.text
-    assert grown.layout.margin.t == 1.5 * figure.layout.margin.t
-    assert grown.layout.height == 1.5 * figure.layout.height
+    grown = larger(figure)
+    assert grown.layout.font.size == FACTOR * figure.layout.font.size
+    assert grown.layout.xaxis.title.font.size == FACTOR * figure.layout.xaxis.title.font.size
+    assert "font-size:16px" in grown.layout.title.text and "12px" in figure.layout.title.text
+    assert grown.layout.margin.t == FACTOR * figure.layout.margin.t
+    assert grown.layout.height == FACTOR * figure.layout.height
     assert grown.data[0].marker.size == figure.data[0].marker.size  # a mark is no letter
     assert list(grown.data[0].y) == [3, 5]
 

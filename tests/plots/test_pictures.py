@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
+from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
 
 
 def test_pixels_are_drawn_as_they_are_and_clipped():
@@ -76,7 +76,7 @@ def test_pictures_that_are_none():
 def test_a_tile_is_the_window_around_the_pixel():
     pattern = np.zeros((3, 4, 4))
     pattern[0, 0, 0], pattern[1, 1, 1], pattern[2, 3, 3] = 1.0, 0.25, 1.0
-    figure = head_tiles(pattern, (1, 0), [(0, -1), (0, 0), (0, 1)], ["a", "b", "<c>"], radius=1)
+    figure = pixel_tiles(pattern, (1, 0), [(0, -1), (0, 0), (0, 1)], ["a", "b", "<c>"], radius=1)
     cells = np.array(figure.data[0].z, dtype=float)
     assert cells.shape == (5, 15)  # tiles of 3, 2 above and 2 beside each
     first = cells[2:5, 0:3]
@@ -91,4 +91,4 @@ def test_a_tile_is_the_window_around_the_pixel():
     assert tiles[0].names == [["row 0", "row 1", "row 2"], ["outside", "column 0", "column 1"]]
     assert tiles[2].marked == ((1, 1),) and tiles[2].note == "weight of head 2"
     with pytest.raises(ShapeError):
-        head_tiles(pattern, (1, 0), [(0, 0)], ["a"], radius=1)
+        pixel_tiles(pattern, (1, 0), [(0, 0)], ["a"], radius=1)

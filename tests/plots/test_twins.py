@@ -150,7 +150,7 @@ def test_text_stays_text_and_themes_differ() -> None:
     )
     assert is_neutral(figure)
     places, _ = classical_mds(APART)
-    assert is_neutral(head_map(places, names, 5, title=HOSTILE, selected=(0, 1)))
+    assert is_neutral(head_map(places, names, 5, selected=(0, 1)))
     colours = [
         similarity_matrix(APART, NAMES, head_order(APART), n_heads=5, dark=dark).data[0].colorscale
         for dark in (False, True)

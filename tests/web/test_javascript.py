@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mha_viz.core.from_weights import record
 from mha_viz.web.payload import grid_payload, lines_payload
 from mha_viz.web.theme import format_weight, palette
 
@@ -37,8 +38,8 @@ def _from_python() -> dict[str, object]:
     weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
     pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
     labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
-    grid = grid_payload(pattern, *labels)
-    lines = lines_payload(pattern[0], ["L0 H0", "L0 H1", "L0 H2"], *labels)
+    made = record(pattern, *labels)
+    grid, lines = grid_payload(made), lines_payload(made, [(0, 0), (0, 1), (0, 2)])
     return {
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],

@@ -5,22 +5,22 @@ import struct
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mha_viz.core.from_weights import record
+from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.payload import (
     decode,
     encode,
     grid_payload,
-    grid_unpack,
     lines_payload,
-    lines_unpack,
     pack,
     pool_max,
     unpack,
 )
+from tests.web.unpacked import grid_unpack, lines_unpack
 from tests.work import lines_run
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7  # distinct primes: a swapped axis cannot hide
@@ -40,14 +40,10 @@ def test_grid_round_trip() -> None:
     pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
     fact = np.arange(6.0).reshape(LAYERS, HEADS)
     fact[0, 1] = np.nan
+    queries = [Token(name, 7, is_special=name == "q0") for name in labels(QUERIES, "q")]
+    keys = [Token(name, 7, segment=int(name > "k2")) for name in labels(KEYS, "k")]
     payload = grid_payload(
-        pattern,
-        labels(QUERIES, "q"),
-        labels(KEYS, "k"),
-        facts={"entropy": fact},
-        exact_url="/media/x.bin",
-        query_special=[True] + [False] * 4,
-        key_segments=[0] * 3 + [1] * 4,
+        record(pattern, queries, keys), {"entropy": fact}, exact_url="/media/x.bin"
     )
     header, codes = grid_unpack(payload)
     assert codes.shape == pattern.shape and codes.dtype == np.uint8
@@ -55,22 +51,25 @@ def test_grid_round_trip() -> None:
     assert header["query_labels"] == labels(QUERIES, "q")
     assert header["key_labels"] == labels(KEYS, "k")
     assert header["facts"]["entropy"] == [0.0, None, 2.0, 3.0, 4.0, 5.0]
-    assert header["query_special"] == [1, 0, 0, 0, 0]
-    assert header["key_segments"] == [0, 0, 0, 1, 1, 1, 1]
+    assert header["query_special"] == [1, 0, 0, 0, 0] and not any(header["key_special"])
+    assert header["key_segments"] == [0, 0, 0, 1, 1, 1, 1] and not any(header["query_segments"])
     assert header["exact_url"] == "/media/x.bin" and header["pool"] == 1
 
 
-def test_tensors_and_arrays_give_the_same_bytes() -> None:
-    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
-    names = labels(QUERIES), labels(KEYS)
-    assert grid_payload(torch.from_numpy(pattern), *names) == grid_payload(pattern, *names)
+def test_a_screen_reader_hears_model_and_text() -> None:
+    made = record(softmax_rows(1, 1, 2, 2), ["a", "b"], model="tiny", text="a b")
+    nameless = record(softmax_rows(1, 1, 2, 2), ["a", "b"])
+    assert unpack(grid_payload(made))[0]["title"] == "tiny on “a b”"
+    assert unpack(grid_payload(made, title="Game"))[0]["title"] == "Game"
+    assert unpack(lines_payload(nameless, [(0, 0)]))[0]["title"] == "a model on “”"
 
 
 def test_id_names_the_content() -> None:
     pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
-    first = unpack(grid_payload(pattern, labels(QUERIES), labels(KEYS)))[0]["id"]
-    again = unpack(grid_payload(pattern.copy(), labels(QUERIES), labels(KEYS)))[0]["id"]
-    other = unpack(grid_payload(pattern, labels(QUERIES, "x"), labels(KEYS)))[0]["id"]
+    first, again, other = (
+        unpack(grid_payload(record(pattern, labels(QUERIES, name), labels(KEYS))))[0]["id"]
+        for name in ("t", "t", "x")
+    )
     assert first == again != other
 
 
@@ -102,58 +101,41 @@ def test_pooling_is_the_maximum_of_each_block(
 def test_long_patterns_are_pooled_and_keep_a_diagonal() -> None:
     pattern = np.zeros((1, 1, 300, 300), dtype=np.float32)
     pattern[0, 0, np.arange(300), np.arange(300)] = 1.0
-    header, codes = grid_unpack(grid_payload(pattern, labels(300), labels(300)))
+    header, codes = grid_unpack(grid_payload(record(pattern, labels(300))))
     assert header["pool"] == 3 and codes.shape == (1, 1, 100, 100)
     assert (header["queries"], header["rows"]) == (300, 100)
     assert (np.diag(codes[0, 0]) == 255).all()
 
 
 def test_both_sides_are_pooled_alike() -> None:
-    header, codes = grid_unpack(grid_payload(softmax_rows(1, 2, 5, 260), labels(5), labels(260)))
+    made = record(softmax_rows(1, 2, 5, 260), labels(5), labels(260))
+    header, codes = grid_unpack(grid_payload(made))
     assert header["pool"] == 3 and codes.shape == (1, 2, 2, 87)
 
 
 def test_size_on_the_wire() -> None:
     """144 heads of 64 tokens weigh a fortieth of what they weigh as plotly charts, 26.5 MB."""
-    payload = grid_payload(softmax_rows(12, 12, 64, 64), labels(64), labels(64))
+    payload = grid_payload(record(softmax_rows(12, 12, 64, 64), labels(64)))
     assert len(payload) <= 26.5e6 / 40
 
 
 def test_packing_goes_through_no_cell_by_itself() -> None:
     pattern = softmax_rows(12, 12, 256, 256)
-    run = lines_run(grid_payload, pattern, labels(256), labels(256))
+    run = lines_run(grid_payload, record(pattern, labels(256)))
     assert run < pattern.size / 20  # most of them over labels
 
 
-@pytest.mark.parametrize(
-    ("pattern", "error"),
-    [
-        (np.zeros((2, 3, 5), np.float32), ShapeError),
-        (np.zeros((2, 3, 0, 7), np.float32), ShapeError),
-        (np.full((2, 3, 5, 7), np.nan, np.float32), ArgumentError),
-        (np.full((2, 3, 5, 7), -0.5, np.float32), ArgumentError),
-        (np.full((2, 3, 5, 7), np.inf, np.float32), ArgumentError),
-    ],
-)
-@pytest.mark.filterwarnings("ignore")
-def test_refused(pattern: np.ndarray, error: type[Exception]) -> None:
-    with pytest.raises((error, TypeError)):
-        grid_payload(pattern, labels(5), labels(7))
-
-
-def test_labels_must_fit() -> None:
-    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
-    with pytest.raises(ShapeError, match="7 keys"):
-        grid_payload(pattern, labels(QUERIES), labels(QUERIES))
+def test_facts_must_fit() -> None:
+    made = record(softmax_rows(LAYERS, HEADS, QUERIES, KEYS), labels(QUERIES), labels(KEYS))
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
-        grid_payload(
-            pattern, labels(QUERIES), labels(KEYS), facts={"entropy": np.zeros((HEADS, LAYERS))}
-        )
+        grid_payload(made, {"entropy": np.zeros(HEADS)})
+    with pytest.raises(ShapeError, match="entropy"):
+        grid_payload(made, {"entropy": np.zeros((HEADS, LAYERS))})
 
 
 def test_hostile_labels_become_plain_text() -> None:
     hostile = ["</script><b>", "a\u202eb\x00\n", "x" * 5000, "\ud800", ""]
-    payload = grid_payload(softmax_rows(1, 1, 5, 5), hostile, hostile)
+    payload = grid_payload(record(softmax_rows(1, 1, 5, 5), [Token(text, 7) for text in hostile]))
     header, _ = grid_unpack(payload)
     assert header["query_labels"][:2] == ["</script><b>", "ab␀␊"]
     assert len(header["query_labels"][2]) == 24
@@ -162,28 +144,24 @@ def test_hostile_labels_become_plain_text() -> None:
 
 
 def test_lines_round_trip_is_exact() -> None:
-    pattern = softmax_rows(HEADS, QUERIES, KEYS)
-    payload = lines_payload(
-        pattern, ["L0 H1", "L2 H0", "L2 H2"], labels(QUERIES), labels(KEYS), threshold=0.8
-    )
+    pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
+    made = record(pattern, labels(QUERIES), labels(KEYS))
+    payload = lines_payload(made, [(0, 1), (1, 0), (1, 2)], threshold=0.8)
     header, weights = lines_unpack(payload)
-    assert (weights == pattern).all() and weights.dtype == np.float32
-    assert header["names"] == ["L0 H1", "L2 H0", "L2 H2"] and header["threshold"] == 0.8
+    assert (weights == pattern[[0, 1, 1], [1, 0, 2]]).all() and weights.dtype == np.float32
+    assert header["names"] == ["L0 H1", "L1 H0", "L1 H2"] and header["threshold"] == 0.8
     (length,) = struct.unpack_from("<I", payload)
     assert (4 + length) % 4 == 0  # a Float32Array may start there
 
 
-def test_lines_refuse() -> None:
-    pattern = softmax_rows(HEADS, QUERIES, KEYS)
-    with pytest.raises(ShapeError):
-        lines_payload(pattern, ["one"], labels(QUERIES), labels(KEYS))
+def test_lines_refuse_a_threshold_that_no_line_reaches() -> None:
     with pytest.raises(ArgumentError):
-        lines_payload(pattern, labels(HEADS), labels(QUERIES), labels(KEYS), threshold=0.0)
+        lines_payload(record(softmax_rows(1, 1, 2, 2), labels(2)), [(0, 0)], threshold=0.0)
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 40])
 def test_a_cut_payload_is_refused(cut: int) -> None:
-    payload = grid_payload(softmax_rows(1, 1, 5, 7), labels(5), labels(7))
+    payload = grid_payload(record(softmax_rows(1, 1, 5, 7), labels(5), labels(7)))
     with pytest.raises(ArgumentError):
         unpack(payload[:cut])
 

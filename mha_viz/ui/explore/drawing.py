@@ -219,30 +219,7 @@ def _facts_with(scene: Scene, view: View) -> Facts:
 def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
     """All heads with the metric they are sorted by."""
     facts = {METRICS[key].title: scores for key, scores in _sorted_by(scene, view).items()}
-    return grid_bytes(record, facts, url)
-
-
-def grid_bytes(
-    record: AttentionRecord, facts: Facts | None = None, url: str | None = None
-) -> bytes:
-    """All heads as the browser draws them.
-
-    Args:
-        facts: quantities (layer, head) by name, shown with a head's name.
-        url: where the browser finds the exact weights.
-    """
-    return grid_payload(
-        record.pattern.numpy(),
-        record.labels,
-        record.key_labels,
-        facts=facts,
-        exact_url=url,
-        query_special=[t.is_special for t in record.tokens],
-        key_special=[t.is_special for t in record.key_tokens],
-        query_segments=[t.segment for t in record.tokens],
-        key_segments=[t.segment for t in record.key_tokens],
-        title=f"{record.model} on “{record.text[:80]}”",
-    )
+    return grid_payload(record, facts, exact_url=url)
 
 
 def _facts(scene: Scene, record: AttentionRecord) -> None:

@@ -17,7 +17,7 @@ from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import exports, look
 from mha_viz.ui.widgets.token_lines import token_lines
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import lines_payload, names_of
+from mha_viz.web.payload import lines_payload
 from mha_viz.web.theme import format_weight
 
 TOP_PAIRS = 40
@@ -98,19 +98,7 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
         max_selections=views.MAX_HEADS,
         format_func=lambda head: head_name(*head),
     )
-    index = ([i for i, _ in chosen], [j for _, j in chosen])
-    payload = lines_payload(
-        record.pattern[index].numpy(),
-        names_of(chosen),
-        record.labels,
-        record.key_labels,
-        is_special=[t.is_special for t in record.tokens],
-        key_is_special=[t.is_special for t in record.key_tokens],
-        segments=[t.segment for t in record.tokens],
-        key_segments=[t.segment for t in record.key_tokens],
-        threshold=state.current().mass,
-        title=f"{record.model} on “{record.text[:80]}”",
-    )
+    payload = lines_payload(record, chosen, threshold=state.current().mass)
     event = token_lines(payload, key="lines")
     if event.share is not None:
         state.change(mass=event.share)

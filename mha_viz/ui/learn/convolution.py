@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
 from mha_viz.labs.convolution_measures import leak, most_error
-from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
+from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
 from mha_viz.ui.learn import convolution_controls as controls
 from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
@@ -186,7 +186,7 @@ def _one_pixel(
         across=chosen.size,
     )
     figures.explain(
-        lambda: head_tiles(
+        lambda: pixel_tiles(
             found.pattern,
             pixel,
             where,

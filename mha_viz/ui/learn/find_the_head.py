@@ -13,7 +13,6 @@ import streamlit as st
 
 from mha_viz.labs.find_the_head import BY_KEY, HINT_COST, Answer, Board, Head, hints, names, points
 from mha_viz.plots.heatmap import head_heatmap
-from mha_viz.ui.explore.drawing import grid_bytes
 from mha_viz.ui.learn import find_the_head_boards as boards
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
@@ -23,6 +22,7 @@ from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import look, picking, words
 from mha_viz.ui.widgets.head_grid import head_grid
 from mha_viz.ui.widgets.messages import stop_on_error
+from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
 
 _GAMES = 8  # that a session remembers
@@ -143,7 +143,7 @@ def _progress(game: Game, found: dict[str, Board]) -> None:
 def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
     """All heads; a click chooses one. No scores on it: those are the question."""
     record = scene.record
-    payload = memory.cache().get((scene.key, "game"), lambda: grid_bytes(record), len)
+    payload = memory.cache().get((scene.key, "game"), lambda: grid_payload(record), len)
 
     def take(head: Head) -> None:
         if head != chosen[-1]:
