@@ -31,6 +31,7 @@ def centred_log(
     zeros exactly if, and only if, this matrix has rank d_k or less. That is never above n - 1.
 
     Args:
+        target: attention weights, rows that sum to 1.
         floor: what stands in for smaller weights.
 
     >>> centred_log(torch.full((4, 4), 0.25)).abs().max()
@@ -131,7 +132,7 @@ def fit(
     target: Float[Tensor, "query key"],
     seed: int = 0,
     steps: int = STEPS,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_step: Callable[[int], None] | None = None,
 ) -> Fit:
     """Train W_Q and W_K of heads of all widths at once, from several starts; keep the best of each.
 
@@ -140,8 +141,9 @@ def fit(
 
     Args:
         target: rows that sum to 1, 4 to 12 of them.
-        seed: of the random starts. steps: of Adam, 1 to 5,000.
-        on_progress: called with (steps done, steps) now and then.
+        seed: of the random starts.
+        steps: of Adam, 1 to 5,000.
+        on_step: called with the number of steps done, now and then.
 
     Raises:
         ShapeError: no square pattern. ArgumentError: rows that do not sum to 1; steps or size.
@@ -166,8 +168,8 @@ def fit(
             break
         gradients = torch.autograd.grad(losses.sum(), moving)
         _adam(moving, gradients, means, squares, step, _falling(step, steps))
-        if on_progress is not None and step % 20 == 0:
-            on_progress(step, steps)
+        if on_step is not None and step % 20 == 0:
+            on_step(step)
     winner = best.argmin(0)
     widths = torch.arange(len(winner))
     query, key = ((part * cut)[winner, widths] for part in kept)

@@ -12,11 +12,10 @@ from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
 from mha_viz.labs.convolution_measures import leak, most_error
 from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
+from mha_viz.ui.learn import charts, convolution_measures, frame
 from mha_viz.ui.learn import convolution_controls as controls
-from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
-from mha_viz.ui.session import state
 from mha_viz.ui.widgets import figures, look
 from mha_viz.ui.widgets.number_table import number_tables
 from mha_viz.web.theme import format_number
@@ -171,7 +170,7 @@ def _one_pixel(
     with st.container(horizontal=True):
         for i, name in enumerate(("row", "column")):
             if chosen.picture.shape[i] > 1:
-                _place(choices, name, pixel[i], chosen.picture.shape[i])
+                _place(choices, name, chosen.picture.shape[i])
     where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
     notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
     notes = notes if chosen.size > 1 else ["the head"]
@@ -205,17 +204,10 @@ def _one_pixel(
     )
 
 
-def _place(choices: Choices, name: str, value: int, most: int) -> None:
-    state.control(
-        choices.key(f"{name}-slider-{most}"),
-        st.slider,
-        f"Pixel’s {name}",
-        0,
-        most - 1,
-        value=value,
-        take=lambda chosen: choices.set(name, chosen),
-        width=180,
-    )
+def _place(choices: Choices, name: str, count: int) -> int:
+    """A slider over the rows or columns of a picture."""
+    label, most = f"Pixel’s {name}", convolution.MAX_SIDE - 1
+    return choices.place(name, label, 0, count - 1, count // 2, most=most, width=180)
 
 
 def _heads_table(
@@ -252,7 +244,7 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
         f"framed pixel{' (red)' if channels > 1 else ''}:"
     )
     parts = ("heads see", seen), ("kernel", kernel), ("they add", seen * kernel)
-    see, times, add = (frame.matrix_formula(values, title) for title, values in parts)
+    see, times, add = (charts.matrix_formula(values, title) for title, values in parts)
     line = r"\\[4pt]" if look.phone() or size > 3 else ""
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     st.markdown(

@@ -19,6 +19,7 @@ class Axis:
 
     @property
     def size(self) -> int:
+        """How many places it has."""
         return len(self.names)
 
 
