@@ -121,7 +121,9 @@ def attended(
     """What the heads make of a picture.
 
     Args:
-        picture: (row, column, in), at most 32 x 32. kernel, alpha: as in `heads`.
+        picture: (row, column, in), at most 32 x 32.
+        kernel: (out, in, size, size), as in `heads`.
+        alpha: sharpness of the heads, in [0, 30].
         border: "zeros": a head whose pixel lies outside may attend to nothing, which gives zeros.
             "nearest": no mask; its weight goes to the nearest pixel that is there.
 

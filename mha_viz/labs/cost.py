@@ -60,6 +60,7 @@ class Sizes:
 
     @property
     def d_head(self) -> int:
+        """Width of a head: d_model / n_heads."""
         return self.d_model // self.n_heads
 
 

@@ -132,7 +132,9 @@ def share_beaten(
     Args:
         widths: d, one number of each list for each.
         spreads: standard deviation of ln |x|; directions are uniform. 0 is equal norms.
-        n_tokens, n_texts: tokens in a text, and texts to average over.
+        n_tokens: in a text.
+        n_texts: to average over.
+        seed: of the random tokens.
 
     Returns:
         Shares in [0, 1] by name: "Gaussian" for rows with independent normal entries, as drawn,
@@ -197,7 +199,8 @@ def pointwise(tokens: Anything, W_V: Anything, temperature: float | None = None)
     far as each token's score with itself is the largest; a mask is there at once.
 
     Args:
-        tokens: X (token, d). W_V: (d, d_value).
+        tokens: X (token, d).
+        W_V: (d, d_value).
         temperature: T > 0 in softmax(X X^T / T); None is a mask that shows each token itself only.
 
     Raises:

@@ -40,7 +40,9 @@ def lookup(query: Anything, key: Anything, value: Anything, temperature: float =
     """softmax(Q K^T / (T sqrt(d_k))) V with all that comes in between.
 
     Args:
-        query: (query, d_k). key: (key, d_k). value: (key, d_value).
+        query: (query, d_k).
+        key: (key, d_k).
+        value: (key, d_value).
         temperature: T > 0: above 1 weights grow equal, towards 0 the largest score takes all.
 
     Raises:

@@ -90,7 +90,8 @@ def of_outputs(z: Anything, W_O: Sequence[Anything]) -> dict[str, Sides]:
     """The statements about what heads write: "norm" and "variance", without the bias b_O.
 
     Args:
-        z: (layer, head, query, d_head). W_O: each layer's (head, d_head, d_model).
+        z: (layer, head, query, d_head).
+        W_O: each layer's (head, d_head, d_model).
 
     Returns:
         Their sides; the variance of one token is not defined (NaN).
@@ -118,7 +119,8 @@ def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict
 
     Args:
         pattern: (layer, head, query, key), rows summing to 1.
-        n_draws: of a query and its keys, for each layer. seed: of the draws.
+        n_draws: of a query and its keys, for each layer.
+        seed: of the draws.
 
     Returns:
         Their sides, nats. A layer in which some query looks at nothing is not defined (NaN); pairs
@@ -197,7 +199,9 @@ def sampled_information(
     exact, so that only their mean entropy is estimated: I = ln(query) - E H(q | keys).
 
     Args:
-        pattern: (layer, head, query, key), rows summing to 1. n_draws: 2 or more. seed: of draws.
+        pattern: (layer, head, query, key), rows summing to 1.
+        n_draws: of a query and its keys, for each layer; 2 or more.
+        seed: of the draws.
 
     Returns:
         low, high: (layer,), nats; NaN where a row is zero.
@@ -240,7 +244,8 @@ def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
     """The statement about failure: what the loss does when one head of a layer is off.
 
     Args:
-        found: from `mha_viz.interventions.robustness`. n_layers: of the model.
+        found: from `mha_viz.interventions.robustness`.
+        n_layers: of the model.
 
     Returns:
         "failure": the largest rise over the heads of a layer that were off, nats per token, beside

@@ -74,8 +74,11 @@ def step_by_step(
     """Compute one layer's attention from its input and its matrices, and compare on the way.
 
     Args:
-        model, record, layer: as for `record_activations`, which made `seen`.
+        model: the one that the record comes from.
+        record: of one of its texts, with query, key, value and z kept.
+        layer: from 0.
         head: from 0.
+        seen: what this layer was given and gave, from `record_activations`.
 
     Raises:
         ArgumentError: no such head. NotKeptError: the record lacks query, key, value or z.
@@ -200,7 +203,11 @@ def cell(
     """(left right + bias)[row, column], product by product.
 
     Args:
-        left: (row, inner). right: (inner, column). bias: (column,), or None.
+        left: (row, inner).
+        right: (inner, column).
+        row: of the cell, from 0.
+        column: of the cell, from 0.
+        bias: (column,), or None.
         most: how many products are told apart, 1 or more.
 
     Raises:

@@ -139,8 +139,12 @@ def learn(
     """Train a layer for each number of heads, with the same width and as many parameters.
 
     Args:
-        heads: each divides d_model. n_steps: of Adam, 128 new texts each, 20..2000.
-        n_seeds: how often, 1..10. d_model: 1..64. n_values: 2..16.
+        heads: numbers of heads, each of which divides d_model.
+        n_steps: of Adam, 128 new texts each, 20..2000.
+        seed: of the first of the runs.
+        n_seeds: how often, 1..10.
+        d_model: width of the layer, 1..64.
+        n_values: that a token may have, 2..16.
         on_step: called with the number of steps done in all; there are len(heads) * n_seeds *
             n_steps.
 

@@ -25,7 +25,8 @@ def merge(weights: AttentionWeights, head: int) -> tuple[Tensor, Tensor | None]:
     """W_V W_O of one head, and what its b_V becomes behind it.
 
     Args:
-        weights: a layer's. head: a query head, from 0.
+        weights: a layer's.
+        head: a query head, from 0.
 
     Returns:
         (d_in, d_model) and (d_model,), or None where there is no b_V; float32 on the CPU.
@@ -65,8 +66,10 @@ def two_ways(weights: AttentionWeights, head: int, pattern: Anything, tokens: An
     """What a head writes, computed both ways.
 
     Args:
-        weights, head: as for `merge`.
-        pattern: A, (query, key). tokens: Y, (key, d_in), what values are made from.
+        weights: a layer's.
+        head: a query head, from 0.
+        pattern: A, (query, key).
+        tokens: Y, (key, d_in), what values are made from.
 
     Raises:
         ArgumentError: no such head. ShapeError: pattern and tokens do not fit.
