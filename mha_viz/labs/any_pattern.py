@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import attention, scores
-from mha_viz.core.checks import Anything, Number
+from mha_viz.core.checks import Number
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs.any_pattern_digits import SIZES
@@ -197,7 +197,11 @@ def _starts(target: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, _columns(n)
 
 
-def _divergence(target: Anything, query: Anything, key: Anything) -> Float[Tensor, "..."]:
+def _divergence(
+    target: Float[Tensor, "query key"],
+    query: Float[Tensor, "*head query width"],
+    key: Float[Tensor, "*head key width"],
+) -> Float[Tensor, "*head"]:
     """Mean over rows of KL(target || softmax(scores)), nats; from scores, so never infinite."""
     raw = scores(query, key, scale=1.0)
     logs = raw - raw.logsumexp(-1, keepdim=True)

@@ -84,7 +84,7 @@ TASKS = (
         "self",
         "self",
         "Itself",
-        "Which head looks at the very token that looks?",
+        "In which head does each token look at itself?",
         "A dark diagonal.",
     ),
     _of_label(
@@ -146,7 +146,7 @@ TASKS = (
     Task(
         "needed",
         "The head that is needed most",
-        "Which head does the prediction suffer most without?",
+        "Without which head does the prediction suffer most?",
         "The picture does not tell. Heads that many later ones build on stand in the lower layers.",
         "loss",
         needs="loss",

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import scores, softmax, z
-from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
@@ -161,7 +160,7 @@ def project(
     return made if bias is None else made + bias[:, None]
 
 
-def gap(made: Anything, theirs: Anything) -> tuple[float, float]:
+def gap(made: Float[Tensor, "*made"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
     """The largest difference of any two numbers, and the largest size of the second ones.
 
     >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, -4.0]))
@@ -193,11 +192,11 @@ class Cell:
 
 
 def cell(
-    left: Anything,
-    right: Anything,
+    left: Float[Tensor, "row inner"],
+    right: Float[Tensor, "inner column"],
     row: int,
     column: int,
-    bias: Anything | None = None,
+    bias: Float[Tensor, " column"] | None = None,
     most: int = 6,
 ) -> Cell:
     """(left right + bias)[row, column], product by product.

@@ -167,7 +167,7 @@ def learn(
             readers.append(Reader(d_model, n_heads, n_values, random))
             curves.append(_train(readers[-1], n_steps, n_values, random, on_step, before))
             before += n_steps
-        found[n_heads] = _told(readers[0], n_values, [step for step, *_ in curves[0]], curves)
+        found[n_heads] = _summarized(readers[0], n_values, [step for step, *_ in curves[0]], curves)
     return found
 
 
@@ -210,7 +210,7 @@ def _accuracy(reader: Reader, n_values: int) -> tuple[float, float, float]:
 
 
 @torch.no_grad()
-def _told(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
+def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
     given = _unseen(_UNSEEN, n_values)
     logits, looked = reader(given)
     assert looked.pattern is not None

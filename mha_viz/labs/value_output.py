@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import z
-from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs.activations import spread
@@ -62,7 +62,12 @@ class TwoWays:
     size: float
 
 
-def two_ways(weights: AttentionWeights, head: int, pattern: Anything, tokens: Anything) -> TwoWays:
+def two_ways(
+    weights: AttentionWeights,
+    head: int,
+    pattern: Annotated[Tensor, "query key"],
+    tokens: Annotated[Tensor, "key d_in"],
+) -> TwoWays:
     """What a head writes, computed both ways.
 
     Args:

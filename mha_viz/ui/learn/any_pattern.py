@@ -40,8 +40,8 @@ def draw(choices: Choices) -> None:
     frame.predict(
         choices,
         "diagonal",
-        "12 tokens, and each shall look only at itself. That matrix has rank "
-        "12. Which width d_k comes as near to it as you like?",
+        "There are 12 tokens, and each should look only at itself. That matrix has rank 12. Which "
+        "width d_k is enough to come as close to it as you like?",
         ["1", "2", "11", "12"],
         1,
         "Put the 12 keys on a circle and let each query point at its own: large queries make it as "

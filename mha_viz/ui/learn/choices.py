@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import streamlit as st
 
@@ -74,6 +74,10 @@ class Choices:
         """Buttons side by side, of which one is pressed; arguments as for `slide`."""
         return self._one_of(st.segmented_control, name, label, options, default, wrap=True)
 
+    def seed(self, name: str = "seed", label: str = "Seed", *, width: int) -> int:
+        """Which of ten random draws; arguments as for `slide`."""
+        return self.slide(name, label, range(10), 0, width=width)
+
     def toggle(self, name: str, label: str, *, default: bool = False) -> bool:
         """A switch; arguments as for `slide`."""
         return self._bound(name, default, among((False, True)), st.toggle, label)
@@ -94,12 +98,12 @@ class Choices:
         default: N,
         *,
         step: N | None = None,
-        width: int | Literal["stretch"] = "stretch",
+        **look: Unpack[Look],
     ) -> N:
         """A slider from `low` to `high`, in steps; other arguments as for `slide`."""
         reads: Callable[..., Any] = views.whole if isinstance(low, int) else views.real
         read = reads(low, high)
-        return self._bound(name, default, read, st.slider, label, low, high, step=step, width=width)
+        return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
 
     def place(
         self, name: str, label: str, low: int, high: int, default: int, *, most: int, width: int

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
+from mha_viz.labs.convolution import Picture
 from mha_viz.labs.convolution_measures import leak, most_error
 from mha_viz.plots.pictures import head_tiles, picture_cells, pictures, tile_cells
 from mha_viz.ui.learn import charts, convolution_measures, frame
@@ -82,7 +82,7 @@ def _statement(choices: Choices) -> None:
     )
 
 
-def _difference(chosen: Chosen, exact: Anything, ours: Anything) -> None:
+def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
     largest = float((ours - exact).abs().max())
     bound = format_number(most_error(chosen.picture, chosen.kernel, chosen.alpha))
     st.markdown(
@@ -98,7 +98,7 @@ def _named(chosen: Chosen) -> str:
 
 
 def _both(
-    choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Anything, ours: Anything
+    choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Picture, ours: Picture
 ) -> None:
     """Conv2d and attention beside each other, and what they differ by."""
     difference = (ours - exact).abs()
@@ -141,7 +141,7 @@ def _both(
             if signed
             else "Numbers below 0 are drawn as 0, above 1 as 1. "
         )
-        + "Hover tells the number. Click a pixel to see what its heads look at.",
+        + "Hover over a pixel to read its number. Click a pixel to see what its heads look at.",
     )
 
 
@@ -152,7 +152,7 @@ def _verdict(chosen: Chosen, largest: float) -> str:
     return "The heads are not sharp enough yet: raise α."
 
 
-def _pixels(picture: Anything, exact: Anything, ours: Anything) -> pd.DataFrame:
+def _pixels(picture: Picture, exact: Picture, ours: Picture) -> pd.DataFrame:
     rows, columns, channels = exact.shape
     place = np.indices((rows, columns)).reshape(2, -1)
     names = ("",) if channels == 1 else (" red", " green", " blue")

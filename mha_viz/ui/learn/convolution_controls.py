@@ -9,8 +9,8 @@ import numpy as np
 import streamlit as st
 import torch
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution, convolution_inputs
+from mha_viz.labs.convolution import Kernel, Picture
 from mha_viz.labs.convolution_measures import SHARP
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, Numbers
@@ -42,10 +42,10 @@ MOST = 99.0  # a kernel's largest number
 class Chosen:
     """What is chosen: a picture, a kernel, and how the heads look."""
 
-    picture: Anything  # (row, column, channel)
+    picture: Picture
     numbers: Numbers
     size: int
-    kernel: Anything
+    kernel: Kernel
     border: str
     about: str
     alpha: float = SHARP
@@ -80,7 +80,7 @@ def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
     return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
 
 
-def _picture(name: str, side: int, colour: bool) -> tuple[Anything, str]:
+def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
     """The picture, and what it is, in words."""
     kind = "RGB" if colour else "grey"
     if name != YOURS:
@@ -93,8 +93,8 @@ def _picture(name: str, side: int, colour: bool) -> tuple[Anything, str]:
     )
     if file is None:
         st.info(
-            "Choose a file. It stays on this server’s memory and is in no link. Until then: "
-            "the house."
+            "Choose a file. It stays in this server’s memory and is not part of any link. Until "
+            "then: the house."
         )
         return _picture("house", side, colour)
     picture, (rows, columns) = convolution_inputs.read_picture(file.getvalue(), side, colour)
@@ -138,7 +138,7 @@ def _kernel(choices: Choices, size: int, colour: bool) -> tuple[Numbers, str]:
     return written, KERNELS[preset]
 
 
-def pixel(choices: Choices, picture: Anything) -> tuple[int, int]:
+def pixel(choices: Choices, picture: Picture) -> tuple[int, int]:
     """The pixel looked at: a click, a slider or a link says which."""
     rows, columns = picture.shape[:2]
     read = views.whole(0, convolution.MAX_SIDE - 1)
@@ -147,7 +147,7 @@ def pixel(choices: Choices, picture: Anything) -> tuple[int, int]:
     return row, column
 
 
-def tensors(picture: np.ndarray, written: Numbers, size: int) -> tuple[Anything, Anything]:
+def tensors(picture: np.ndarray, written: Numbers, size: int) -> tuple[Picture, Kernel]:
     """Picture and kernel of a `Chosen.key`."""
     image = torch.from_numpy(picture)
     return image, convolution_inputs.full_kernel(written, size, image.shape[-1])

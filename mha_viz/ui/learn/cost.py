@@ -184,9 +184,9 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
 def _caches(choices: Choices, sizes: Sizes) -> None:
     frame.step(
         "Keys and values that wait",
-        "A model that writes keeps the keys and values of all tokens so far. Multi-query attention "
-        "shares one key and value head among all queries, grouped-query attention a few: the cache "
-        "shrinks by as much, the n² products do not.",
+        "A model that generates text keeps the keys and values of all tokens so far. Multi-query "
+        "attention shares one key and value head among all queries, grouped-query attention a few: "
+        "the cache shrinks by as much, the n² products do not.",
         r"M_{\text{cache}} = 2 \cdot \text{layers} \cdot n \cdot h_{kv} \cdot d_k \cdot "
         r"\text{bytes}",
     )

@@ -37,17 +37,16 @@ def draw(choices: Choices) -> None:
         "Measured on this machine",
         "The same layer with random numbers, timed here: the four projections, attention with all "
         "its weights in memory, and attention by torch’s fused kernel, which never holds all of "
-        "them at once. What the numbers are makes no difference.",
+        "them at once. The values of the numbers make no difference.",
     )
     frame.predict(
         choices,
         "long",
-        "A long text is made twice as long. How much longer does Q Kᵀ, softmax "
-        "and weights × V take?",
+        "A long text is made twice as long. How much longer do Q Kᵀ, softmax and weights × V take?",
         ["Twice as long", "About four times", "About eight times"],
         1,
         "Every token is compared with every other one: n². The projections only double. Measure it "
-        "below; short texts grow more slowly, because every call takes a while to begin.",
+        "below; for short texts time grows more slowly, because every call takes a while to start.",
     )
     key = _settings(choices)
     held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})

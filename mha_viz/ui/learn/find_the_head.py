@@ -253,7 +253,7 @@ def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
     got = points(board, answer, used)
     kind = st.success if got >= 50 else st.warning
     less = f" {used} {'hint' if used == 1 else 'hints'} cost {HINT_COST * used}." * bool(used)
-    kind(f"**{got} points.** {boards.said_of(board, answer)}{less}", icon=":material/flag:")
+    kind(f"**{got} points.** {boards.verdict(board, answer)}{less}", icon=":material/flag:")
     st.markdown(_truth(scene, board))
     best = board.best
     if board.task.n_heads == 2:

@@ -178,7 +178,7 @@ def title(task: Task) -> str:
     return METRICS[task.metric].title.lower()
 
 
-def said_of(board: Board, answer: Answer) -> str:
+def verdict(board: Board, answer: Answer) -> str:
     """What there is to say of an answer."""
     if not answer:
         return "No head does, indeed." if not board.passing else "Some head does."

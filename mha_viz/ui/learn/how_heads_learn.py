@@ -20,7 +20,6 @@ from mha_viz.web.theme import format_number
 
 STEPS = (100, 200, 400, 800, 1600)
 RATES = (0.001, 0.003, 0.01, 0.03)
-SEEDS = tuple(range(10))
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
 CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
@@ -51,14 +50,14 @@ def draw(choices: Choices) -> None:
     if found is None:
         return
     settings = f"{n_heads} heads in each layer, rate {lr:g}, {n_steps} steps, seed {seed}"
-    st.markdown(_told(found))
+    st.markdown(_summary(found))
     _film(choices, found, settings)
     _rate(choices, found, settings)
 
 
 def _task(choices: Choices) -> tuple[int, int, float, int]:
     frame.step(
-        "Go on with what was said before",
+        "Continue what was said before",
         f"Random tokens, said again and again: after the first time, each next token can be known "
         f"by **induction**: find the same token before, and copy what followed it. The period "
         f"varies from {lab.PERIODS[0]} to {lab.PERIODS[1]} tokens, so counting back does not help. "
@@ -84,18 +83,18 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
         ["Evenly, from the first step to the last", "Hardly at all for a while, then fast"],
         1,
         "Neither layer’s part is of use without the other’s, so gradients stay smaller until both "
-        "are there. With the settings to begin with, the score is below 0.15 after a quarter of "
+        "are there. With the lab’s first settings, the score is below 0.15 after a quarter of "
         "the steps, and above 0.5 after half of them.",
     )
     with frame.row():
         n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=170)
         lr = choices.slide("rate", "Learning rate", RATES, 0.003, width=170)
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=170)
-        seed = choices.slide("seed", "Seed", SEEDS, 0, width=150)
+        seed = choices.seed(width=150)
     return n_heads, n_steps, lr, seed
 
 
-def _told(found: lab.Film) -> str:
+def _summary(found: lab.Film) -> str:
     """What came of it, from the numbers."""
     layer, head = found.best_head
     end = (

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 import torch
+from torch import Tensor
 
-from mha_viz.core.checks import Anything
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import own_reflection as lab
 from mha_viz.labs.soft_lookup import WORDS
 from mha_viz.plots.arrows import arrows
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.own_reflection_learning import SEEDS, learning
+from mha_viz.ui.learn.own_reflection_learning import learning
 from mha_viz.ui.widgets import figures, look
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.theme import format_number
@@ -45,10 +45,11 @@ def draw(choices: Choices) -> None:
 def _statement(choices: Choices) -> None:
     frame.step(
         "Q = K = V = X: everyone loves a mirror",
-        "Leave W_Q and W_K out, and a score is the dot product of two tokens. With itself a token "
-        "has |x|², with another |x| |y| cos. Are all tokens **equally long**, then nobody’s score "
-        "is larger than the own one (Cauchy–Schwarz): attention looks at itself. Textbooks often "
-        "say “always”. It is not: a token looks at another where **|y| cos > |x|**.",
+        "Leave W_Q and W_K out, and a score is the dot product of two tokens: |x|² of a token with "
+        "itself, |x| |y| cos with another one. If all tokens are **equally long**, none scores "
+        "higher with another than with itself (Cauchy–Schwarz): attention looks at itself. "
+        "Textbooks often say “always”. That is wrong: a token looks at another one where "
+        "**|y| cos > |x|**.",
         r"\begin{gathered} \operatorname{softmax}\!\Big(\frac{X X^\top}{\sqrt{d}}\Big)\, X \\ "
         r"x \cdot y = |x|\,|y| \cos\angle(x, y) \end{gathered}",
     )
@@ -92,7 +93,7 @@ def _reflection(choices: Choices) -> None:
     choices.publish()
 
 
-def _made_equal(tokens: Anything) -> Anything:
+def _made_equal(tokens: Tensor) -> Tensor:
     """With a zero among them they stay as they are, and it is said why."""
     try:
         return lab.equal_norms(tokens)
@@ -129,7 +130,7 @@ def _sentence(found: lab.Reflection) -> str:
 
 
 def _seen_from(
-    choices: Choices, tokens: Anything, found: lab.Reflection, chosen: int, equal: bool
+    choices: Choices, tokens: Tensor, found: lab.Reflection, chosen: int, equal: bool
 ) -> None:
     words = WORDS[: len(tokens)]
     figures.show(
@@ -220,7 +221,7 @@ def _pointwise(choices: Choices) -> None:
             "temperature", "Temperature T", TEMPERATURES, 0.3, width=240, disabled=masked
         )
         n = choices.slide("places", "Places", SIZES, 5, width=160)
-        draw = choices.slide("tokenseed", "Seed of the tokens", SEEDS, 0, width=180)
+        draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
     tokens, W_V = lab.equal_tokens(n, seed=draw), lab.value_weights(seed=draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
     _side_by_side(found)

@@ -12,14 +12,13 @@ from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.long_work import trained
 
 STEPS = (50, 100, 200, 300, 500, 1000, 5000)
-SEEDS = tuple(range(10))
 
 
 def learning(choices: Choices) -> None:
     """The statement, the controls, the training, and what it has learned."""
     frame.step(
         "W_Q and W_K break the mirror",
-        "With x W_Q and x W_K a token can ask for something else than itself. Here both begin as "
+        "With x W_Q and x W_K a token can ask for something other than itself. Both begin as "
         "the identity, the mirror from above, and gradient steps teach every token to look at its "
         "**left neighbour**. Each step sees new random tokens, so nothing but the place tells who "
         "the neighbour is: X = token + position, with the sines and cosines of Vaswani et al., "
@@ -32,8 +31,8 @@ def learning(choices: Choices) -> None:
     frame.predict(
         choices,
         "positions",
-        "Switch the positions off and train as long: how much weight will "
-        "the left of 8 tokens get?",
+        "Switch the positions off and train just as long: how much weight will the left neighbour "
+        "get, among 8 tokens?",
         ["As much, only later", "About 1/7", "None"],
         1,
         "Tokens are random, so nothing tells one place from another. All that can be learned is "
@@ -41,7 +40,7 @@ def learning(choices: Choices) -> None:
     )
     with frame.row():
         n_steps = choices.slide("steps", "Steps", STEPS, 300, width=220)
-        seed = choices.slide("seed", "Seed", SEEDS, 0, width=160)
+        seed = choices.seed(width=160)
         positions = choices.toggle("positions", "Positions", default=True)
     choices.publish()  # training may take a while, and the link is true before it
     found = trained(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 import torch
+from torch import Tensor
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs.soft_lookup import WORDS, Lookup, example, lookup, score_spread
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
@@ -63,7 +63,7 @@ def _lookup(choices: Choices) -> None:
     _pipeline(lookup(query, key, value, temperature), n)
 
 
-def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anything:
+def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
     """A matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())

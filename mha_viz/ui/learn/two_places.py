@@ -12,7 +12,6 @@ from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
 
 STEPS = (100, 200, 400, 800, 1600)
-SEEDS = tuple(range(10))
 N_SEEDS = 3
 FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
 NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
@@ -86,7 +85,7 @@ def _task(choices: Choices) -> tuple[int, int, int, int]:
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
         n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
         d_model = choices.slide("width", "Width d_model", lab.WIDTHS, 16, width=150)
-        seed = choices.slide("seed", "Seed", SEEDS, 0, width=150)
+        seed = choices.seed(width=150)
     return n_steps, seed, d_model, n_values
 
 
@@ -205,8 +204,8 @@ def _why_more_hurts(choices: Choices) -> None:
     frame.predict(
         choices,
         "many",
-        "16 heads of width 1 against 2 heads of width 8, with as many parameters "
-        "in all. Which answer better?",
+        "16 heads of width 1 against 2 heads of width 8, with the same number of parameters. Which "
+        "layer answers better?",
         ["16 heads: they can look at more places", "2 heads", "Both the same"],
         1,
         "Two places are all that is asked for, and a head of width 1 cannot find a name among 32. "

@@ -70,9 +70,9 @@ def _merged(
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
         "Two matrices that could be one",
-        "Between a token and what a head writes about it stand W_V and W_O, and nothing that bends "
-        "in between: the weights of attention only mix tokens. So both can be multiplied once and "
-        "for all.",
+        "Only W_V and W_O stand between a token and what a head writes about it, and nothing "
+        "nonlinear lies between them: attention weights only mix tokens. So the two matrices can "
+        "be multiplied once and for all.",
         r"\begin{gathered} \text{head}_i(X) = A_i\, (X W^V_i)\, W^O_i = A_i\, X\, W^{VO}_i \\ "
         r"W^{VO}_i = W^V_i W^O_i \end{gathered}",
     )
@@ -122,7 +122,8 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         answers,
         0 if one < two else 1 if one == two else 2,
         f"{d_model} × {d_model} = {one:,} against 2 × {d_model} × {width} = {two:,}. With d_v = "
-        "d / h it is h / 2 times as many: two heads are even, more heads pay for being merged.",
+        "d / h it is h / 2 times as many: two heads make no difference, with more heads merging "
+        "costs more.",
     )
     n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = bill(n, d_model, width)
@@ -153,8 +154,8 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         },
         caption=f"{model.name} · n = {n}, d_model = {d_model}, d_v = {width}",
         how_to_read="The one matrix costs the same for every d_v. Where the lines cross, it is as "
-        "dear as the two: at d / 2 for short texts, near d for long ones. Heads of a usual model "
-        "lie far to the left.",
+        "expensive as the two: at d / 2 for short texts, near d for long ones. Heads of a usual "
+        "model lie far to the left.",
     )
     choices.publish()
 
