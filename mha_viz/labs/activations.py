@@ -23,7 +23,8 @@ def record_activations(
     """Run a record's text once more, and listen at the projections of one layer.
 
     Args:
-        model: the one that the record comes from. record: of one of its texts, nothing merged.
+        model: the one that the record comes from.
+        record: of one of its texts, nothing merged.
         layer: from 0.
 
     Raises:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import attention, scores
-from mha_viz.core.checks import Anything, Number
+from mha_viz.core.checks import Number
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs.any_pattern_digits import SIZES
@@ -31,6 +31,7 @@ def centred_log(
     zeros exactly if, and only if, this matrix has rank d_k or less. That is never above n - 1.
 
     Args:
+        target: attention weights, rows that sum to 1.
         floor: what stands in for smaller weights.
 
     >>> centred_log(torch.full((4, 4), 0.25)).abs().max()
@@ -131,7 +132,7 @@ def fit(
     target: Float[Tensor, "query key"],
     seed: int = 0,
     steps: int = STEPS,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_step: Callable[[int], None] | None = None,
 ) -> Fit:
     """Train W_Q and W_K of heads of all widths at once, from several starts; keep the best of each.
 
@@ -140,8 +141,9 @@ def fit(
 
     Args:
         target: rows that sum to 1, 4 to 12 of them.
-        seed: of the random starts. steps: of Adam, 1 to 5,000.
-        on_progress: called with (steps done, steps) now and then.
+        seed: of the random starts.
+        steps: of Adam, 1 to 5,000.
+        on_step: called with the number of steps done, now and then.
 
     Raises:
         ShapeError: no square pattern. ArgumentError: rows that do not sum to 1; steps or size.
@@ -166,8 +168,8 @@ def fit(
             break
         gradients = torch.autograd.grad(losses.sum(), moving)
         _adam(moving, gradients, means, squares, step, _falling(step, steps))
-        if on_progress is not None and step % 20 == 0:
-            on_progress(step, steps)
+        if on_step is not None and step % 20 == 0:
+            on_step(step)
     winner = best.argmin(0)
     widths = torch.arange(len(winner))
     query, key = ((part * cut)[winner, widths] for part in kept)
@@ -195,7 +197,11 @@ def _starts(target: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return query, key, _columns(n)
 
 
-def _divergence(target: Anything, query: Anything, key: Anything) -> Float[Tensor, "..."]:
+def _divergence(
+    target: Float[Tensor, "query key"],
+    query: Float[Tensor, "*head query width"],
+    key: Float[Tensor, "*head key width"],
+) -> Float[Tensor, "*head"]:
     """Mean over rows of KL(target || softmax(scores)), nats; from scores, so never infinite."""
     raw = scores(query, key, scale=1.0)
     logs = raw - raw.logsumexp(-1, keepdim=True)

@@ -16,7 +16,9 @@ def preset(name: str, n: int, seed: int = 0) -> tuple[str, ...]:
     """A pattern as rows of digits, from 0 for no weight to 9 for much.
 
     Args:
-        name: one of PRESETS. n: tokens, 4 to 12. seed: of "random", whose digits are 1 to 9.
+        name: one of PRESETS.
+        n: tokens, 4 to 12.
+        seed: of "random", whose digits are 1 to 9.
 
     Raises:
         ArgumentError: another name or size.

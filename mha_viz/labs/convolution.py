@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, Number
+from mha_viz.core.checks import Number
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
 
@@ -19,12 +20,15 @@ SIDES = (16, 24, 32)  # pixels of the longer side
 MAX_SIDE = SIDES[-1]
 MAX_ALPHA = 30.0
 CODE = 4  # numbers of a token that say where it is: row, column, their squares' sum, one
+# Their shapes are checked below, where a wrong one is said in our words.
+Picture = Annotated[Tensor, "row column channel"]
+Kernel = Annotated[Tensor, "out in size size"]
 # Weights that are held at a time. Smaller parts fit a cache better, and are slower where another
 # program takes a core: each of their steps waits for all threads.
 _AT_ONCE = 2**20
 
 
-def tokens(picture: Anything, width: int | None = None) -> Float[Tensor, "pixel d_model"]:
+def tokens(picture: Picture, width: int | None = None) -> Float[Tensor, "pixel d_model"]:
     """A token for each pixel: its colours, then (row, column, row^2 + column^2, 1).
 
     Rows and columns are counted from the middle of the picture, which keeps scores small.
@@ -66,7 +70,7 @@ def offsets(size: int) -> Int[Tensor, "head 2"]:
     return torch.cartesian_prod(step, step).reshape(-1, 2)
 
 
-def heads(kernel: Anything, alpha: Number) -> MultiHeadAttention:
+def heads(kernel: Kernel, alpha: Number) -> MultiHeadAttention:
     """Multi-head attention that is this convolution: a head for each place of the kernel.
 
     W_Q and W_K make the score of a pixel p and a pixel k -alpha |k - p - offset|^2, up to what is
@@ -116,12 +120,14 @@ def in_sight(rows: int, columns: int, size: int) -> Bool[Tensor, "head pixel 1"]
 
 @torch.no_grad()
 def attended(
-    picture: Anything, kernel: Anything, alpha: Number = 20.0, border: str = "zeros"
+    picture: Picture, kernel: Kernel, alpha: Number = 20.0, border: str = "zeros"
 ) -> Float[Tensor, "row column out"]:
     """What the heads make of a picture.
 
     Args:
-        picture: (row, column, in), at most 32 x 32. kernel, alpha: as in `heads`.
+        picture: (row, column, in), at most 32 x 32.
+        kernel: (out, in, size, size), as in `heads`.
+        alpha: sharpness of the heads, in [0, 30].
         border: "zeros": a head whose pixel lies outside may attend to nothing, which gives zeros.
             "nearest": no mask; its weight goes to the nearest pixel that is there.
 
@@ -173,7 +179,7 @@ class Pixel:
 
 @torch.no_grad()
 def at_pixel(
-    picture: Anything, kernel: Anything, alpha: Number, border: str, row: int, column: int
+    picture: Picture, kernel: Kernel, alpha: Number, border: str, row: int, column: int
 ) -> Pixel:
     """Patterns, z and head outputs of one pixel; arguments as in `attended`.
 

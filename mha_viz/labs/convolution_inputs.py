@@ -27,6 +27,8 @@ def picture(name: str, side: int, colour: bool = False) -> Float[Tensor, "row co
 
     Args:
         name: "house", "rings", or "dot": one white pixel, in which a convolution shows its kernel.
+        side: pixels of each side, 4 to 64.
+        colour: three channels (red, green, blue); else one.
 
     Raises:
         ArgumentError: another name; a side outside 4..64.
@@ -120,6 +122,8 @@ def read_picture(
 
     Args:
         data: the file.
+        side: pixels of the longer side, at most.
+        colour: three channels (red, green, blue); else one.
 
     Returns:
         (row, column, channel) in [0, 1] on white where it is transparent, and the (rows, columns)

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything, Number
-from mha_viz.labs.convolution import BORDERS, CODE, attended, convolved
+from mha_viz.core.checks import Number
+from mha_viz.labs.convolution import BORDERS, CODE, Kernel, Picture, attended, convolved
 from mha_viz.labs.convolution_inputs import full_kernel, kernel_numbers
 
 ALPHAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 25.0, 30.0)
@@ -34,7 +34,7 @@ def leak(alpha: Number) -> float:
     return -math.expm1(-2 * math.log1p(others))
 
 
-def most_error(picture: Anything, kernel: Anything, alpha: Number) -> float:
+def most_error(picture: Picture, kernel: Kernel, alpha: Number) -> float:
     """A bound on |attention - convolution| over all pixels, but for rounding.
 
     What misses its pixel lands on others, which differ by the picture's range at most:
@@ -57,8 +57,8 @@ class Sharpness:
 
 
 def sharpness(
-    picture: Anything,
-    kernel: Anything,
+    picture: Picture,
+    kernel: Kernel,
     border: str = "zeros",
     alphas: Sequence[float] = ALPHAS,
 ) -> Sharpness:
@@ -83,7 +83,7 @@ class Cost:
     pattern_bytes: int
 
 
-def cost(rows: int, columns: int, kernel: Anything) -> Cost:
+def cost(rows: int, columns: int, kernel: Kernel) -> Cost:
     """Multiply-adds of `attended` and `convolved` for one picture; softmax itself is not counted.
 
     >>> cost(10, 10, torch.ones(1, 1, 3, 3))
@@ -108,7 +108,7 @@ def middle(
     return picture[top : top + side, left : left + side]
 
 
-def border_gaps(picture: Anything, kernel: Anything) -> dict[tuple[str, str], float]:
+def border_gaps(picture: Picture, kernel: Kernel) -> dict[tuple[str, str], float]:
     """Largest |heads with that border - Conv2d with that border|, at alpha = 20.
 
     >>> gaps = border_gaps(torch.ones(4, 4, 1), torch.ones(1, 1, 3, 3))
@@ -124,7 +124,7 @@ def border_gaps(picture: Anything, kernel: Anything) -> dict[tuple[str, str], fl
     }
 
 
-def shuffle_gaps(picture: Anything, seed: int = 0) -> tuple[float, float]:
+def shuffle_gaps(picture: Picture, seed: int = 0) -> tuple[float, float]:
     """Largest difference between shuffling pixels before and after, for one head and for nine.
 
     The one head mixes the colours by random numbers, the nine blur.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, ShapeError
+from mha_viz.labs.activations import MATRICES
 
 MOST = {
     "n": 10_000_000,
@@ -60,6 +61,7 @@ class Sizes:
 
     @property
     def d_head(self) -> int:
+        """Width of a head: d_model / n_heads."""
         return self.d_model // self.n_heads
 
 
@@ -257,6 +259,5 @@ def _loaded(n: int, bytes_each: int, model: AttentionModel) -> Row:
 
 
 def _numbers(weights: AttentionWeights) -> int:
-    names = ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O")
-    given = (getattr(weights, name) for name in names)
+    given = (getattr(weights, name) for name in MATRICES)
     return sum(part.numel() for part in given if part is not None)

@@ -56,7 +56,8 @@ def measure_lengths(
     """Time attention for texts of growing length.
 
     Args:
-        d_model, n_heads: of the random layer, d_model at most 1,024.
+        d_model: width of the random layer, at most 1,024.
+        n_heads: of that layer; divides d_model.
         lengths: n, each in 1..4,096.
         seed: of its numbers, which do not matter for the time.
         on_progress: called with how much is done, and of how much; an exception it raises stops
@@ -90,6 +91,8 @@ def exponent(places: Sequence[int], seconds: Sequence[float], least: int = 0) ->
     """The slope of time over n on logarithmic axes, by least squares: 1 is linear, 2 quadratic.
 
     Args:
+        places: n, or numbers of heads.
+        seconds: the time that each of them took.
         least: only places from there on count, since small ones measure how calls begin.
 
     Raises:

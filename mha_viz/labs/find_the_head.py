@@ -1,4 +1,4 @@
-"""Lab 11: tasks of a game in which heads are looked for, their answers, hints and points."""
+"""Lab 11: a game in which heads are looked for: possible answers, hints and points."""
 
 from __future__ import annotations
 
@@ -9,161 +9,15 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from mha_viz.core.metrics import LABELS, METRICS, EarnedLabel
+from mha_viz.core.metrics import EarnedLabel
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.labs.find_the_head_tasks import Task
 
 Head = tuple[int, int]  # layer, head
 Answer = tuple[Head, ...]  # one head, or two; none is "no head does"
 HINT_COST = 10
 N_HINTS = 3
-SPARE = 0.01  # nats per token: a change of the loss that counts as none
 _SAME = 1e-6  # values that differ by less are one
-
-
-@dataclass(frozen=True)
-class Task:
-    """Something that a head may do.
-
-    Args:
-        key, title, ask: its names, and the question.
-        looks: what its picture looks like; the first hint.
-        metric: what is compared, and `unit` of it.
-        label: the label that a head must have to count; "" where the best is right, whoever it is.
-        highest: the best head has the most of it, else the least.
-        needs: "pattern", "pairs" or "loss".
-    """
-
-    key: str
-    title: str
-    ask: str
-    looks: str
-    metric: str
-    label: str = ""
-    highest: bool = True
-    needs: str = "pattern"
-
-    @property
-    def may_be_nobody(self) -> bool:
-        """Whether "no head does" can be right."""
-        return bool(self.label) or self.needs == "loss"
-
-    @property
-    def n_heads(self) -> int:
-        """How many heads an answer names."""
-        return 2 if self.needs == "pairs" else 1
-
-    @property
-    def rule(self) -> str:
-        """What a head must reach to count."""
-        if self.label:
-            label = LABELS[self.label]
-            beaten = (
-                "a head with a fixed offset has"
-                if self.key == "broad"
-                else ("heads have that learned nothing")
-            )
-            title = METRICS[self.metric].title
-            return f"It counts if “{title}” is at least {label.threshold:g} and more than {beaten}."
-        if self.needs == "pairs":
-            return "Likeness is measured by the Hellinger distance: 0 is the same picture."
-        sign = "less" if not self.highest else "more"
-        return (
-            f"It counts if the loss on this text changes by {sign} than {SPARE:g} nats per token."
-        )
-
-
-def _of_label(key: str, name: str, title: str, ask: str, looks: str) -> Task:
-    return Task(name, title, ask, looks, LABELS[key].metric, key)
-
-
-TASKS = (
-    _of_label(
-        "previous_token",
-        "previous",
-        "The token before",
-        "Which head looks at the token just before?",
-        "A line of dark cells one step to the left of the diagonal.",
-    ),
-    _of_label(
-        "next_token",
-        "next",
-        "The token after",
-        "Which head looks at the token just after?",
-        "A line of dark cells one step to the right of the diagonal.",
-    ),
-    _of_label(
-        "self",
-        "self",
-        "Itself",
-        "Which head looks at the very token that looks?",
-        "A dark diagonal.",
-    ),
-    _of_label(
-        "first_token",
-        "sink",
-        "The first token (sink)",
-        "Which head rests on the first token, whatever the text says?",
-        "A dark column at the left edge.",
-    ),
-    _of_label(
-        "separator",
-        "separator",
-        "Separators",
-        "Which head rests on the special tokens after the first, such as [SEP]?",
-        "A dark column at the right edge, or wherever such a token stands.",
-    ),
-    _of_label(
-        "duplicate",
-        "duplicate",
-        "The same word elsewhere",
-        "Which head leads from a token to the same token elsewhere in the text?",
-        "Single dark cells: in the row of a token that occurs twice, at its other place.",
-    ),
-    _of_label(
-        "induction",
-        "induction",
-        "What came next last time",
-        "Which head looks at what followed the same token the last time (induction)?",
-        "Single dark cells: in the row of a token that occurs again, one place to the right "
-        "of its earlier place. It is measured on random text said twice, so other cells of "
-        "this picture may be dark, too.",
-    ),
-    _of_label(
-        "broad",
-        "broad",
-        "Everything at once",
-        "Which head spreads its weight most evenly over all tokens it may see?",
-        "Pale and even everywhere; under a causal mask paler from row to row.",
-    ),
-    Task(
-        "twins",
-        "The two most alike",
-        "Which two heads look most alike on this text?",
-        "Two pictures that you cannot tell apart: the same columns, the same lines.",
-        "hellinger",
-        highest=False,
-        needs="pairs",
-    ),
-    Task(
-        "spare",
-        "A head that can go",
-        "Which head can be switched off without a change of the prediction?",
-        "The picture does not tell: a sharp pattern may not matter. Pale heads and sinks are a "
-        "first guess.",
-        "loss",
-        highest=False,
-        needs="loss",
-    ),
-    Task(
-        "needed",
-        "The head that is needed most",
-        "Which head does the prediction suffer most without?",
-        "The picture does not tell. Heads that many later ones build on stand in the lower layers.",
-        "loss",
-        needs="loss",
-    ),
-)
-BY_KEY = {task.key: task for task in TASKS}
 
 
 @dataclass(frozen=True)
@@ -187,6 +41,7 @@ class Board:
 
     @property
     def best(self) -> Answer:
+        """The first of the ranking."""
         return self.ranking[0]
 
     @property
@@ -223,13 +78,17 @@ def points(board: Board, answer: Answer, n_hints: int = 0) -> int:
     counts, "no head does" has 100, and a head half of what it would have. A hint costs 10.
 
     Args:
+        board: the task on this model and text.
         answer: heads in any order; empty is "no head does".
         n_hints: 0 to 3.
 
-    Returns: 0 to 100.
+    Returns:
+        0 to 100.
 
-    Raises: ArgumentError: heads that are no answer; another number of hints.
+    Raises:
+        ArgumentError: heads that are no answer; another number of hints.
 
+    >>> from mha_viz.labs.find_the_head_tasks import BY_KEY
     >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1, 0.5]], [(0, 0), (0, 2)])
     >>> [points(board, ((0, head),)) for head in range(3)], points(board, ((0, 0),), n_hints=2)
     ([100, 17, 25], 80)
@@ -253,13 +112,17 @@ def board_of_scores(task: Task, scores: Any, passing: Collection[Head]) -> Board
     """The board of a task about one head.
 
     Args:
+        task: what is asked.
         scores: (layer, head), numbers; NaN is "not defined" and no answer.
         passing: the heads that count.
 
-    Returns: None where no head has a value.
+    Returns:
+        The board; None where no head has a value.
 
-    Raises: ShapeError: scores that are not (layer, head).
+    Raises:
+        ShapeError: scores that are not (layer, head).
 
+    >>> from mha_viz.labs.find_the_head_tasks import BY_KEY
     >>> board_of_scores(BY_KEY["self"], [[0.2, 0.7]], []).best
     ((0, 1),)
     """
@@ -280,10 +143,14 @@ def board_of_pairs(task: Task, distance: Any, n_heads: int) -> Board | None:
     """The board of a task about two heads; the nearest pair is right.
 
     Args:
-        distance: (layer * head, layer * head); NaN is "not defined". n_heads: of a layer.
+        task: what is asked.
+        distance: (layer * head, layer * head); NaN is "not defined".
+        n_heads: of a layer.
 
-    Returns: None where no pair has a value.
+    Returns:
+        The board; None where no pair has a value.
 
+    >>> from mha_viz.labs.find_the_head_tasks import BY_KEY
     >>> board_of_pairs(BY_KEY["twins"], [[0.0, 0.3], [0.3, 0.0]], n_heads=2).best
     ((0, 0), (0, 1))
     """
@@ -312,6 +179,7 @@ def hints(board: Board, seed: int = 0) -> tuple[str, ...]:
 
     They do not tell whether the nearest head counts; that is part of the question.
 
+    >>> from mha_viz.labs.find_the_head_tasks import BY_KEY
     >>> board = board_of_scores(BY_KEY["self"], [[0.9, 0.1], [0.1, 0.2], [0.3, 0.3]], [(0, 0)])
     >>> hints(board)[2]
     'The nearest is one of L0 H0, L0 H1, L1 H1.'

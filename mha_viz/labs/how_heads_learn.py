@@ -52,6 +52,7 @@ class TinyTransformer(nn.Module):
 
     @property
     def attention(self) -> list[MultiHeadAttention]:
+        """The attention of each layer."""
         return [layer for layer in self.layers if isinstance(layer, MultiHeadAttention)]
 
     def forward(self, ids: Int[Tensor, "text token"]) -> tuple[Tensor, list[Tensor]]:
@@ -88,9 +89,9 @@ class Film:
     """What was written down while a model learned.
 
     Args:
-        steps: at which numbers were taken. formed: the first of them at which a head's induction
-            score is FORMED or more; None if there is none.
-        loss: nats, on the places that can be known. accuracy: share of them that is right.
+        steps: at which numbers were taken.
+        loss: nats, on the places that can be known.
+        accuracy: share of them that is right.
         gradient: norm of the whole gradient.
         head_gradient: (step, layer, head), norm of dL / dW_Q of that head.
         update: (step, layer, head), norm of the change of W_Q in this step over the norm of W_Q.
@@ -112,6 +113,7 @@ class Film:
 
     @property
     def formed(self) -> int | None:
+        """The first step at which some head counts as an induction head; None if there is none."""
         best = (float(score.max()) for score in self.scores["induction"])
         return next((t for t, score in zip(self.steps, best, strict=True) if score >= FORMED), None)
 
@@ -136,7 +138,10 @@ def film(
     steps, 32 new texts of 32 tokens in each.
 
     Args:
-        n_heads: in each of two layers; divides 64. n_steps: 20..5000. lr: above 0, 1 at most.
+        n_heads: in each of two layers; divides 64.
+        n_steps: of Adam, 20..5000.
+        lr: its learning rate, above 0 and at most 1.
+        seed: of the weights and of the training texts.
         on_step: called with the number of steps done, now and then.
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import attention, scores
-from mha_viz.core.checks import Anything
 from mha_viz.errors import ArgumentError, ShapeError
 
 START = ((2.4, 0.6), (0.9, 0.5), (-0.8, 1.1), (-1.6, -1.2), (0.4, -1.0), (1.2, 1.5))
@@ -55,7 +55,7 @@ class Reflection:
     beaten: tuple[Beaten, ...]
 
 
-def reflection(tokens: Anything) -> Reflection:
+def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     """softmax(X X^T / sqrt(d)), and who does not look at itself most.
 
     x.y = |x| |y| cos, so x gives y more weight than itself exactly where |y| cos > |x|; tokens of
@@ -94,7 +94,7 @@ def reflection(tokens: Anything) -> Reflection:
     return Reflection(dots.to(tokens.dtype), pattern[0], tuple(lost))
 
 
-def equal_norms(tokens: Anything) -> Float[Tensor, "token d"]:
+def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:
     """The tokens in their directions, all as long as they were in the root mean square.
 
     Raises:
@@ -132,7 +132,9 @@ def share_beaten(
     Args:
         widths: d, one number of each list for each.
         spreads: standard deviation of ln |x|; directions are uniform. 0 is equal norms.
-        n_tokens, n_texts: tokens in a text, and texts to average over.
+        n_tokens: in a text.
+        n_texts: to average over.
+        seed: of the random tokens.
 
     Returns:
         Shares in [0, 1] by name: "Gaussian" for rows with independent normal entries, as drawn,
@@ -190,14 +192,19 @@ class Pointwise:
     difference: float
 
 
-def pointwise(tokens: Anything, W_V: Anything, temperature: float | None = None) -> Pointwise:
+def pointwise(
+    tokens: Annotated[Tensor, "token d"],
+    W_V: Annotated[Tensor, "d d_value"],
+    temperature: float | None = None,
+) -> Pointwise:
     """Attention with Q = K = X and values X W_V, beside conv1d with kernel 1 and weights W_V.
 
     With the identity for a pattern they are the same map. A temperature towards 0 leads there as
     far as each token's score with itself is the largest; a mask is there at once.
 
     Args:
-        tokens: X (token, d). W_V: (d, d_value).
+        tokens: X (token, d).
+        W_V: (d, d_value).
         temperature: T > 0 in softmax(X X^T / T); None is a mask that shows each token itself only.
 
     Raises:
@@ -244,7 +251,9 @@ def value_weights(d: int = 4, d_value: int = 3, seed: int = 0) -> Float[Tensor, 
 
 
 def differences(
-    tokens: Anything, W_V: Anything, temperatures: Sequence[float] = TEMPERATURES
+    tokens: Float[Tensor, "token d"],
+    W_V: Float[Tensor, "d d_value"],
+    temperatures: Sequence[float] = TEMPERATURES,
 ) -> list[float]:
     """`pointwise(...).difference` for each temperature."""
     return [pointwise(tokens, W_V, temperature).difference for temperature in temperatures]

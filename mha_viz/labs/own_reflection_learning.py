@@ -65,7 +65,10 @@ def learn_left(
     first token has no neighbour and does not count.
 
     Args:
-        n_tokens: 3..16. n_steps: 1..10,000. positions: whether they are added.
+        n_tokens: of a text, 3..16.
+        n_steps: of Adam, 1..10,000.
+        seed: of the random tokens.
+        positions: whether they are added.
         on_step: called with the number of steps done, now and then.
 
     Raises:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import attention, scores
-from mha_viz.core.checks import Anything
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 
@@ -36,11 +36,18 @@ class Lookup:
     scale: float
 
 
-def lookup(query: Anything, key: Anything, value: Anything, temperature: float = 1.0) -> Lookup:
+def lookup(
+    query: Annotated[Tensor, "query d_k"],
+    key: Annotated[Tensor, "key d_k"],
+    value: Annotated[Tensor, "key d_value"],
+    temperature: float = 1.0,
+) -> Lookup:
     """softmax(Q K^T / (T sqrt(d_k))) V with all that comes in between.
 
     Args:
-        query: (query, d_k). key: (key, d_k). value: (key, d_value).
+        query: (query, d_k).
+        key: (key, d_k).
+        value: (key, d_value).
         temperature: T > 0: above 1 weights grow equal, towards 0 the largest score takes all.
 
     Raises:

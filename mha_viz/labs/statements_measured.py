@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Anything
 from mha_viz.core.metrics.checks import check_pattern
 from mha_viz.core.metrics.layers import capacity, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import rank_of_gram
@@ -22,10 +22,13 @@ from mha_viz.labs.statements import Layers, Sides
 N_DRAWS = 2_000
 MAX_PRODUCTS = 5e10  # of one multiplication each; longer texts are left to the bounds
 HARMED = "share of heads beyond it"
+# Of which shape they are is checked by the metrics, whose errors are for people.
+Pattern = Annotated[Tensor, "layer head query key"]
+Weights = Annotated[Tensor, "head d_model d_head"]
 _NOWHERE = 0.01  # a row whose weights lack more than this to 1 looks at nothing
 
 
-def of_weights(weights: Sequence[Anything]) -> dict[str, Sides]:
+def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
     """The statements about weights: "orthogonal", "direct-sum" and "diversity".
 
     Args:
@@ -86,11 +89,15 @@ def _rank(matrix: Tensor) -> int:
     return int((squares > rounding**2 * squares.max()).sum())
 
 
-def of_outputs(z: Anything, W_O: Sequence[Anything]) -> dict[str, Sides]:
+def of_outputs(
+    z: Annotated[Tensor, "layer head query d_head"],
+    W_O: Sequence[Annotated[Tensor, "head d_head d_model"]],
+) -> dict[str, Sides]:
     """The statements about what heads write: "norm" and "variance", without the bias b_O.
 
     Args:
-        z: (layer, head, query, d_head). W_O: each layer's (head, d_head, d_model).
+        z: (layer, head, query, d_head).
+        W_O: each layer's (head, d_head, d_model).
 
     Returns:
         Their sides; the variance of one token is not defined (NaN).
@@ -109,7 +116,7 @@ def of_outputs(z: Anything, W_O: Sequence[Anything]) -> dict[str, Sides]:
     return {"norm": _known(norm.mean_square, norm.d_model), "variance": _known(of_sum, sum_of)}
 
 
-def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
+def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
     """The statements about information: "best-head" and "redundancy".
 
     A query is drawn uniformly, and each head draws one key from that query's row. What all keys
@@ -118,7 +125,8 @@ def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict
 
     Args:
         pattern: (layer, head, query, key), rows summing to 1.
-        n_draws: of a query and its keys, for each layer. seed: of the draws.
+        n_draws: of a query and its keys, for each layer.
+        seed: of the draws.
 
     Returns:
         Their sides, nats. A layer in which some query looks at nothing is not defined (NaN); pairs
@@ -156,7 +164,7 @@ def of_pattern(pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0) -> dict
     }
 
 
-def shared_information(pattern: Anything) -> Float[Tensor, "layer head head"]:
+def shared_information(pattern: Pattern) -> Float[Tensor, "layer head head"]:
     """What the key of one head tells about that of another: I(k_i; k_j).
 
     Args:
@@ -189,7 +197,7 @@ def shared_information(pattern: Anything) -> Float[Tensor, "layer head head"]:
 
 
 def sampled_information(
-    pattern: Anything, n_draws: int = N_DRAWS, seed: int = 0
+    pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0
 ) -> tuple[Layers, Layers]:
     """95 % interval of I(q; k_1 ... k_H): what all heads' keys together tell about the query.
 
@@ -197,7 +205,9 @@ def sampled_information(
     exact, so that only their mean entropy is estimated: I = ln(query) - E H(q | keys).
 
     Args:
-        pattern: (layer, head, query, key), rows summing to 1. n_draws: 2 or more. seed: of draws.
+        pattern: (layer, head, query, key), rows summing to 1.
+        n_draws: of a query and its keys, for each layer; 2 or more.
+        seed: of the draws.
 
     Returns:
         low, high: (layer,), nats; NaN where a row is zero.
@@ -240,7 +250,8 @@ def of_loss(found: Robustness, n_layers: int) -> dict[str, Sides]:
     """The statement about failure: what the loss does when one head of a layer is off.
 
     Args:
-        found: from `mha_viz.interventions.robustness`. n_layers: of the model.
+        found: from `mha_viz.interventions.robustness`.
+        n_layers: of the model.
 
     Returns:
         "failure": the largest rise over the heads of a layer that were off, nats per token, beside

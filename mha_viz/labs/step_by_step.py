@@ -11,7 +11,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import scores, softmax, z
-from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
@@ -74,8 +73,11 @@ def step_by_step(
     """Compute one layer's attention from its input and its matrices, and compare on the way.
 
     Args:
-        model, record, layer: as for `record_activations`, which made `seen`.
+        model: the one that the record comes from.
+        record: of one of its texts, with query, key, value and z kept.
+        layer: from 0.
         head: from 0.
+        seen: what this layer was given and gave, from `record_activations`.
 
     Raises:
         ArgumentError: no such head. NotKeptError: the record lacks query, key, value or z.
@@ -158,7 +160,7 @@ def project(
     return made if bias is None else made + bias[:, None]
 
 
-def gap(made: Anything, theirs: Anything) -> tuple[float, float]:
+def gap(made: Float[Tensor, "*made"], theirs: Float[Tensor, "*theirs"]) -> tuple[float, float]:
     """The largest difference of any two numbers, and the largest size of the second ones.
 
     >>> gap(torch.tensor([1.0, 2.0]), torch.tensor([1.0, -4.0]))
@@ -190,17 +192,21 @@ class Cell:
 
 
 def cell(
-    left: Anything,
-    right: Anything,
+    left: Float[Tensor, "row inner"],
+    right: Float[Tensor, "inner column"],
     row: int,
     column: int,
-    bias: Anything | None = None,
+    bias: Float[Tensor, " column"] | None = None,
     most: int = 6,
 ) -> Cell:
     """(left right + bias)[row, column], product by product.
 
     Args:
-        left: (row, inner). right: (inner, column). bias: (column,), or None.
+        left: (row, inner).
+        right: (inner, column).
+        row: of the cell, from 0.
+        column: of the cell, from 0.
+        bias: (column,), or None.
         most: how many products are told apart, 1 or more.
 
     Raises:

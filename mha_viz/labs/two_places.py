@@ -139,8 +139,12 @@ def learn(
     """Train a layer for each number of heads, with the same width and as many parameters.
 
     Args:
-        heads: each divides d_model. n_steps: of Adam, 128 new texts each, 20..2000.
-        n_seeds: how often, 1..10. d_model: 1..64. n_values: 2..16.
+        heads: numbers of heads, each of which divides d_model.
+        n_steps: of Adam, 128 new texts each, 20..2000.
+        seed: of the first of the runs.
+        n_seeds: how often, 1..10.
+        d_model: width of the layer, 1..64.
+        n_values: that a token may have, 2..16.
         on_step: called with the number of steps done in all; there are len(heads) * n_seeds *
             n_steps.
 
@@ -163,7 +167,7 @@ def learn(
             readers.append(Reader(d_model, n_heads, n_values, random))
             curves.append(_train(readers[-1], n_steps, n_values, random, on_step, before))
             before += n_steps
-        found[n_heads] = _told(readers[0], n_values, [step for step, *_ in curves[0]], curves)
+        found[n_heads] = _summarized(readers[0], n_values, [step for step, *_ in curves[0]], curves)
     return found
 
 
@@ -206,7 +210,7 @@ def _accuracy(reader: Reader, n_values: int) -> tuple[float, float, float]:
 
 
 @torch.no_grad()
-def _told(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
+def _summarized(reader: Reader, n_values: int, steps: list[int], curves: list[list[Point]]) -> Run:
     given = _unseen(_UNSEEN, n_values)
     logits, looked = reader(given)
     assert looked.pattern is not None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.attention import z
-from mha_viz.core.checks import Anything
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs.activations import spread
@@ -25,7 +25,8 @@ def merge(weights: AttentionWeights, head: int) -> tuple[Tensor, Tensor | None]:
     """W_V W_O of one head, and what its b_V becomes behind it.
 
     Args:
-        weights: a layer's. head: a query head, from 0.
+        weights: a layer's.
+        head: a query head, from 0.
 
     Returns:
         (d_in, d_model) and (d_model,), or None where there is no b_V; float32 on the CPU.
@@ -61,12 +62,19 @@ class TwoWays:
     size: float
 
 
-def two_ways(weights: AttentionWeights, head: int, pattern: Anything, tokens: Anything) -> TwoWays:
+def two_ways(
+    weights: AttentionWeights,
+    head: int,
+    pattern: Annotated[Tensor, "query key"],
+    tokens: Annotated[Tensor, "key d_in"],
+) -> TwoWays:
     """What a head writes, computed both ways.
 
     Args:
-        weights, head: as for `merge`.
-        pattern: A, (query, key). tokens: Y, (key, d_in), what values are made from.
+        weights: a layer's.
+        head: a query head, from 0.
+        pattern: A, (query, key).
+        tokens: Y, (key, d_in), what values are made from.
 
     Raises:
         ArgumentError: no such head. ShapeError: pattern and tokens do not fit.

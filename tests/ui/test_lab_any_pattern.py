@@ -48,14 +48,14 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
 
 
 def test_a_stopped_fit_leaves_nothing_behind(monkeypatch):
-    def stopped(*args, on_progress, **options):
-        on_progress(20, 100)
+    def stopped(*args, on_step, **options):
+        on_step(20)
         st.stop()
 
     monkeypatch.setattr(any_pattern, "fit", stopped)
     app = lab(KEY)
     app.button(key="any-pattern-fit").click().run()
-    assert not app.exception and app.session_state["any-pattern-fits"] == {}
+    assert not app.exception and app.session_state["any-pattern-fit-results"] == {}
     app.run()
     assert "trained at once" in check(app)
 

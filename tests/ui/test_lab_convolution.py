@@ -39,12 +39,12 @@ def test_controls_change_the_link_and_the_link_opens_them():
     app.segmented_control(key=f"{KEY}-border").set_value("nearest").run()
     app.segmented_control(key=f"{KEY}-size").set_value(5).run()
     app.selectbox(key=f"{KEY}-preset").set_value("blur").run()
-    app.slider(key=f"{KEY}-row-slider-24").set_value(0).run()
+    app.slider(key=f"{KEY}-row-23").set_value(0).run()
     check(app)
     expected = {"alpha": "2.5", "border": "nearest", "size": "5", "preset": "blur", "row": "0"}
     assert link(app) == expected
     again = lab(KEY, **link(app))
-    assert again.slider(key=f"{KEY}-row-slider-24").value == 0
+    assert again.slider(key=f"{KEY}-row-23").value == 0
     assert "25 heads" in check(again)
 
 

@@ -6,7 +6,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs.find_the_head import BY_KEY, hints
+from mha_viz.labs.find_the_head import hints
+from mha_viz.labs.find_the_head_tasks import BY_KEY
 from mha_viz.ui.learn import find_the_head_boards as boards
 from tests.ui.compare_app import HOSTILE, TEXT, check, table
 from tests.ui.lab_app import heavy, lab, link

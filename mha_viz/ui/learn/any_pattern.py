@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 import torch
 
 from mha_viz.labs import any_pattern, any_pattern_digits
 from mha_viz.labs.any_pattern import Fit
-from mha_viz.plots.curves import curves
-from mha_viz.ui.learn import frame
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.any_pattern_painting import Rows, painted
-from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.session import state, views
-from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.long_work import trained
 from mha_viz.web.theme import format_number
 
 ERRORS = {
@@ -22,7 +19,6 @@ ERRORS = {
     "jensen_shannon": ("Jensen-Shannon divergence", "nats, mean over rows"),
     "largest": ("Largest difference of a weight", "probability"),
 }
-FITS = "any-pattern-fits"
 MAX_FITS = 12
 NEAR = 0.01  # nats: as good as made
 
@@ -44,8 +40,8 @@ def draw(choices: Choices) -> None:
     frame.predict(
         choices,
         "diagonal",
-        "12 tokens, and each shall look only at itself. That matrix has rank "
-        "12. Which width d_k comes as near to it as you like?",
+        "There are 12 tokens, and each should look only at itself. That matrix has rank 12. Which "
+        "width d_k is enough to come as close to it as you like?",
         ["1", "2", "11", "12"],
         1,
         "Put the 12 keys on a circle and let each query point at its own: large queries make it as "
@@ -54,7 +50,7 @@ def draw(choices: Choices) -> None:
         "can win.",
     )
     rows, seed = painted(choices)
-    found = _trained(rows, seed)
+    found = _trained(choices, rows, seed)
     if found is not None:
         _errors(choices, found)
         _one_width(choices, found)
@@ -65,34 +61,19 @@ def draw(choices: Choices) -> None:
 # -- training --------------------------------------------------------------------------------------
 
 
-def _trained(rows: Rows, seed: int) -> Fit | None:
-    """The button, and the work with its progress; another click ends it. None until it was done."""
-    fits: dict[tuple[Rows, int], Fit] = st.session_state.setdefault(FITS, {})
+def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:
+    """The button, and the work with its progress; None until it was done."""
     n = len(rows)
-    pressed = st.button(
-        f"Fit heads of width 1 to {n}",
-        type="primary",
-        icon=":material/play_arrow:",
-        key="any-pattern-fit",
+    target = any_pattern_digits.pattern_of(rows)
+    found = trained(
+        choices,
+        (rows, seed),
+        any_pattern.STEPS,
+        lambda on_step: any_pattern.fit(target, seed, on_step=on_step),
+        name="fit",
+        label=f"Fit heads of width 1 to {n}",
+        keep=MAX_FITS,
     )
-    if pressed and (rows, seed) not in fits:
-        bar, stop = st.progress(0.0, "Training …"), st.empty()
-        stop.button("Stop", key="any-pattern-stop")
-
-        def on_progress(done: int, total: int) -> None:
-            # Drawing is where Streamlit ends a run that another click has overtaken.
-            bar.progress(done / total, f"Step {done:,} of {total:,}")
-
-        try:
-            fits[rows, seed] = any_pattern.fit(
-                any_pattern_digits.pattern_of(rows), seed, on_progress=on_progress
-            )
-        finally:
-            bar.empty()
-            stop.empty()
-        while len(fits) > MAX_FITS:
-            fits.pop(next(iter(fits)))
-    found = fits.get((rows, seed))
     if found is None:
         st.caption(
             f"All {n} widths are trained at once, from {any_pattern.RESTARTS} random starts and "
@@ -109,31 +90,20 @@ def _errors(choices: Choices, found: Fit) -> None:
         if good
         else f"No head comes within {NEAR} nats of it."
     )
-    error = choices.bound(
-        "error",
-        st.segmented_control,
-        "Error",
-        list(ERRORS),
-        default="kl",
-        read=among(tuple(ERRORS)),
-        format_func=lambda key: ERRORS[key][0],
-        wrap=True,
-    )
+    called = {key: title for key, (title, _) in ERRORS.items()}
+    error = choices.segments("error", "Error", called, "kl")
     (title, unit), widths = ERRORS[error], list(range(1, n + 1))
     lines = {"trained": (widths, _seen(getattr(found, error)))}
     if error == "kl":
         lines["singular vectors, not trained"] = (widths, _seen(found.singular_kl))
-    figures.show(
-        curves(
-            lines,
-            title=f"{title} from the painted pattern",
-            x_title="d_k",
-            y_title=unit,
-            y_axis="log",
-            more=dict(yaxis=dict(dtick=1)),
-            dark=look.dark(),
-        ),
-        key=choices.key("errors"),
+    charts.lines(
+        choices.key("errors"),
+        lines,
+        title=f"{title} from the painted pattern",
+        x_title="d_k",
+        y_title=unit,
+        y_axis="log",
+        more=dict(yaxis=dict(dtick=1)),
         name=f"{title} over d_k",
         caption="Trained from several starts",
         table=_table(found),
@@ -148,46 +118,43 @@ def _seen(values: object, least: float = 1e-7) -> np.ndarray:
     return np.maximum(np.asarray(values, dtype=float), least)
 
 
-def _table(found: Fit) -> pd.DataFrame:
-    left_over = any_pattern.singular(found.target).left_over
-    return pd.DataFrame(
-        {
-            "d_k": range(1, len(found.kl) + 1),
-            "KL": found.kl.numpy(),
-            "Jensen-Shannon": found.jensen_shannon.numpy(),
-            "largest difference": found.largest.numpy(),
-            "KL, singular vectors": found.singular_kl.numpy(),
-            "scores off": found.off.numpy(),
-            "scores off, at least": left_over.numpy(),
-        }
-    )
+def _table(found: Fit) -> dict[str, object]:
+    return {
+        "d_k": range(1, len(found.kl) + 1),
+        "KL": found.kl.numpy(),
+        "Jensen-Shannon": found.jensen_shannon.numpy(),
+        "largest difference": found.largest.numpy(),
+        "KL, singular vectors": found.singular_kl.numpy(),
+        "scores off": found.off.numpy(),
+        "scores off, at least": any_pattern.singular(found.target).left_over.numpy(),
+    }
 
 
 def _one_width(choices: Choices, found: Fit) -> None:
     """Painted, made, and the difference, for one width; W_Q and W_K where they are small."""
     n = len(found.kl)
-    d_k = min(choices.get("width", 2, views.whole(1, any_pattern_digits.SIZES[-1])), n)
-    _slider(choices, "width", "Width d_k", d_k, n, 1)
+    most = any_pattern_digits.SIZES[-1]
+    d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
     cell = 40 if n <= 7 else 32 if n <= 9 else 24
     names = [str(i) for i in range(n)]
-    most = float(torch.maximum(found.target, made).max())
-    weights = {"diverging": False, "limits": (0.0, most)}
+    largest = float(torch.maximum(found.target, made).max())
     apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference
     with st.container(horizontal=True):
-        for title, values, options in (
-            ("painted", found.target, weights),
-            (f"made with d_k = {d_k}", made, weights),
-            ("difference", made - found.target, {"limits": (-apart, apart)}),
+        for title, values, diverging, limits in (
+            ("painted", found.target, False, (0.0, largest)),
+            (f"made with d_k = {d_k}", made, False, (0.0, largest)),
+            ("difference", made - found.target, True, (-apart, apart)),
         ):
-            frame.matrix(
+            charts.matrix(
                 f"any-pattern-{title[:4]}",
                 values,
                 title,
                 rows=names,
                 columns=names,
                 cell=cell,
-                **options,
+                diverging=diverging,
+                limits=limits,
             )
     st.markdown(
         f"KL **{format_number(found.kl[d_k - 1])}** nats, Jensen-Shannon "
@@ -202,19 +169,6 @@ def _largest_score(found: Fit, d_k: int) -> str:
     if any_pattern.exact_width(found.target) is None:
         why = ": a weight of 0 can only be approached, by ever larger scores"
     return f"Its largest score is {format_number(most)}{why}."
-
-
-def _slider(choices: Choices, name: str, label: str, value: int, most: int, least: int) -> None:
-    state.control(
-        choices.key(f"{name}-{most}"),
-        st.slider,
-        label,
-        least,
-        most,
-        value=value,
-        take=lambda chosen: choices.set(name, chosen),
-        width=260,
-    )
 
 
 # -- rank ------------------------------------------------------------------------------------------
@@ -255,19 +209,16 @@ def _rank(choices: Choices, rows: Rows, found: Fit | None) -> None:
     lines = {"least of any head (Eckart and Young)": (widths, _seen(bound, 1e-3))}
     if found is not None:
         lines["trained head"] = (widths, _seen(found.off, 1e-3))
-    figures.show(
-        curves(
-            lines,
-            title="How far scores are from S",
-            x_title="d_k",
-            y_title="Frobenius norm of the difference",
-            y_axis="log",
-            more=dict(yaxis=dict(dtick=1)),
-            dark=look.dark(),
-        ),
-        key=choices.key("rank"),
+    charts.lines(
+        choices.key("rank"),
+        lines,
+        title="How far scores are from S",
+        x_title="d_k",
+        y_title="Frobenius norm of the difference",
+        y_axis="log",
+        more=dict(yaxis=dict(dtick=1)),
         name="Scores and rank",
-        table=pd.DataFrame({"d_k": widths} | {name: line[1] for name, line in lines.items()}),
+        table={"d_k": widths} | {name: line[1] for name, line in lines.items()},
         caption=f"Digits: {' '.join(rows)}",
         how_to_read="The lower line is a bound on scores, not on weights: no head of that width "
         "comes nearer to S. A head can stay far from S and still make the pattern, where weights "

@@ -8,9 +8,9 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import any_pattern_digits
-from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.session import state, views
+from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.session import state
 from mha_viz.ui.widgets.messages import plain
 
 OWN = "own"
@@ -30,48 +30,19 @@ Rows = tuple[str, ...]
 
 def painted(choices: Choices) -> tuple[Rows, int]:
     """The controls and the grid; the pattern as rows of digits, and the seed."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        name = choices.bound(
-            "pattern",
-            st.selectbox,
-            "Where tokens look",
-            list(NAMES),
-            default="diagonal",
-            read=among(tuple(NAMES)),
-            format_func=NAMES.__getitem__,
-            width=220,
-        )
-        n = choices.bound(
-            "tokens",
-            st.select_slider,
-            "Tokens n",
-            any_pattern_digits.SIZES,
-            default=8,
-            read=among(any_pattern_digits.SIZES),
-            width=180,
-        )
-        seed = choices.bound(
-            "seed",
-            st.number_input,
-            "Seed",
-            0,
-            9_999,
-            default=0,
-            read=views.whole(0, 9_999),
-            step=1,
-            width=120,
-            help="Of the random starts, and of the random pattern.",
-        )
+    with frame.row():
+        name = choices.menu("pattern", "Where tokens look", NAMES, "diagonal", width=220)
+        n = choices.slide("tokens", "Tokens n", any_pattern_digits.SIZES, 8, width=180)
+        seed_help = "Of the random starts, and of the random pattern."
+        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=120, help=seed_help)
     rows = _rows(choices, name, n, seed)
     left, right = st.columns([3, 2], gap="medium")
     with right:
-        brush = choices.bound(
+        brush = choices.slide(
             "brush",
-            st.select_slider,
             "A click paints",
             tuple(range(10)),
-            default=9,
-            read=among(tuple(range(10))),
+            9,
             width=220,
             help="Digits are weights before each row is divided by its sum. A second click "
             "takes the weight away.",
@@ -138,17 +109,7 @@ def _grid(choices: Choices, rows: Rows, brush: int) -> None:
         _own(choices, (*rows[:query], line, *rows[query + 1 :]), n)
 
     names = [str(i) for i in range(n)]
-    frame.matrix(
-        choices.key("painted"),
-        target,
-        "Painted",
-        rows=names,
-        columns=names,
-        shape="query × key",
-        diverging=False,
-        limits=(0.0, 1.0),
-        on_click=paint,
-    )
+    charts.weights(choices.key("painted"), target, "Painted", names, names, on_click=paint)
     empty = [str(i) for i, row in enumerate(rows) if set(row) == {"0"}]
     st.caption(
         "Rows are queries, columns keys. Click a cell to paint it, or go there with the arrow keys "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import streamlit as st
 
@@ -13,6 +14,17 @@ from mha_viz.ui.session import state, views
 
 MAX_RAW = 200  # letters of a link's choice that nothing has read
 T = TypeVar("T")
+N = TypeVar("N", int, float)
+Numbers = tuple[tuple[float, ...], ...]  # a small matrix
+Offered = Sequence[T] | Mapping[T, str]
+
+
+class Look(TypedDict, total=False):
+    """How a control looks, in Streamlit's words."""
+
+    width: int  # in pixels
+    help: str | None
+    disabled: bool
 
 
 @dataclass
@@ -38,32 +50,118 @@ class Choices:
             st.session_state[key] = _Held(state.asked(), visit)
         self._held: _Held = st.session_state[key]
 
-    def bound(
-        self,
-        name: str,
-        widget: Callable[..., Any],
-        *args: Any,
-        default: T,
-        read: Callable[[str], T],
-        also: Callable[[], None] | None = None,
-        **options: Any,
+    def slide(
+        self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
     ) -> T:
-        """A widget that shows the choice `name` and writes what the user chooses back into it.
+        """A slider over a few values.
 
         Args:
-            name: in the link; must be no name of a `View`'s field.
-            widget, args, options: as for Streamlit, without value, key and callback.
+            name: in the link, and in the widget's key; must be no name of a `View`'s field.
+            label: above the control.
+            options: the values; a mapping says what each is called on screen.
             default: what it is where nothing was chosen; then the link does not name it.
-            read: makes a value of what a link says, or raises ValueError.
-            also: called after a choice was written back.
+            **look: as for Streamlit.
         """
+        return self._one_of(st.select_slider, name, label, options, default, **look)
+
+    def menu(
+        self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
+    ) -> T:
+        """A menu; arguments as for `slide`."""
+        return self._one_of(st.selectbox, name, label, options, default, **look)
+
+    def segments(self, name: str, label: str, options: Offered[T], default: T) -> T:
+        """Buttons side by side, of which one is pressed; arguments as for `slide`."""
+        return self._one_of(st.segmented_control, name, label, options, default, wrap=True)
+
+    def seed(self, name: str = "seed", label: str = "Seed", *, width: int) -> int:
+        """Which of ten random draws; arguments as for `slide`."""
+        return self.slide(name, label, range(10), 0, width=width)
+
+    def toggle(self, name: str, label: str, *, default: bool = False) -> bool:
+        """A switch; arguments as for `slide`."""
+        return self._bound(name, default, among((False, True)), st.toggle, label)
+
+    def number(
+        self, name: str, label: str, low: int, high: int, default: int, **look: Unpack[Look]
+    ) -> int:
+        """A whole number that is typed, from `low` to `high`; other arguments as for `slide`."""
+        read = views.whole(low, high)
+        return self._bound(name, default, read, st.number_input, label, low, high, **look)
+
+    def amount(
+        self,
+        name: str,
+        label: str,
+        low: N,
+        high: N,
+        default: N,
+        *,
+        step: N | None = None,
+        **look: Unpack[Look],
+    ) -> N:
+        """A slider from `low` to `high`, in steps; other arguments as for `slide`."""
+        reads: Callable[..., Any] = views.whole if isinstance(low, int) else views.real
+        read = reads(low, high)
+        return self._bound(name, default, read, st.slider, label, low, high, step=step, **look)
+
+    def place(
+        self, name: str, label: str, low: int, high: int, default: int, *, most: int, width: int
+    ) -> int:
+        """A slider over places of something whose size depends on other choices.
+
+        A choice beyond its end is kept for when there are as many places; until then it is the end.
+
+        Args:
+            name: in the link.
+            label: above the control.
+            low: the first place.
+            high: the last one that there is now.
+            default: where nothing was chosen.
+            most: the last one that there can ever be.
+            width: in pixels.
+        """
+        value = min(self.get(name, default, views.whole(low, most)), high)
+        # With the end in its key: to Streamlit, a slider with another end is another slider.
+        key, take = self.key(f"{name}-{high}"), partial(self.set, name)
+        state.control(key, st.slider, label, low, high, value=value, take=take, width=width)
+        return value
+
+    def text(self, name: str, label: str, default: str, *, most: int, width: int) -> str:
+        """A line of text of at most `most` letters; other arguments as for `slide`."""
+
+        def read(raw: str) -> str:
+            return raw[:most]
+
+        return self._bound(name, default, read, st.text_input, label, max_chars=most, width=width)
+
+    def _one_of(
+        self,
+        widget: Callable[..., object],
+        name: str,
+        label: str,
+        options: Offered[T],
+        default: T,
+        **look: object,
+    ) -> T:
+        known = list(options)
+        called = options.__getitem__ if isinstance(options, Mapping) else str
+        return self._bound(
+            name, default, among(known), widget, label, known, format_func=called, **look
+        )
+
+    def _bound(
+        self,
+        name: str,
+        default: T,
+        read: Callable[[str], T],
+        widget: Callable[..., object],
+        *args: object,
+        **options: object,
+    ) -> T:
+        """A widget that shows the choice `name` and writes what the user chooses back into it."""
         value = self.get(name, default, read)
-
-        def take(chosen: Any) -> None:
-            self.set(name, chosen)
-            if also is not None:
-                also()
-
+        take = partial(self.set, name)
         state.control(self.key(name), widget, *args, value=value, take=take, **options)
         return value
 
@@ -146,16 +244,11 @@ def among(options: Sequence[T]) -> Callable[[str], T]:
     return read
 
 
-def switch(raw: str) -> bool:
-    """Reads whether something is on."""
-    return among([False, True])(raw)
-
-
-def numbers(rows: int, columns: int, low: float, high: float) -> Callable[[str], Any]:
+def numbers(rows: int, columns: int, low: float, high: float) -> Callable[[str], Numbers]:
     """Reads a small matrix, rows split by ";" and numbers by ",", as a tuple of tuples."""
     number = views.real(low, high)
 
-    def read(raw: str) -> tuple[tuple[float, ...], ...]:
+    def read(raw: str) -> Numbers:
         matrix = tuple(tuple(number(n) for n in row.split(",")) for row in raw.split(";"))
         if len(matrix) != rows or any(len(row) != columns for row in matrix):
             raise ValueError

@@ -11,7 +11,8 @@ class Lab:
 
     Args:
         key: its address is /lab-key, its module mha_viz.ui.learn.key with _ for -.
-        title, about: what it is called, and what it answers in one sentence.
+        title: what it is called.
+        about: what it answers, in one sentence.
         uses_text: whether it runs on the user's sentence and model.
     """
 
@@ -22,10 +23,12 @@ class Lab:
 
     @property
     def module(self) -> str:
+        """The module that draws it."""
         return f"mha_viz.ui.learn.{self.key.replace('-', '_')}"
 
     @property
     def address(self) -> str:
+        """The last part of its address."""
         return f"lab-{self.key}"
 
 

@@ -8,15 +8,14 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs import convolution
+from mha_viz.labs.convolution import Picture
 from mha_viz.labs.convolution_measures import leak, most_error
 from mha_viz.plots.pictures import picture_cells, pictures, pixel_tiles, tile_cells
+from mha_viz.ui.learn import charts, convolution_measures, frame
 from mha_viz.ui.learn import convolution_controls as controls
-from mha_viz.ui.learn import convolution_measures, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
-from mha_viz.ui.session import state
 from mha_viz.ui.widgets import figures, look
 from mha_viz.ui.widgets.number_table import number_tables
 from mha_viz.web.theme import format_number
@@ -83,7 +82,7 @@ def _statement(choices: Choices) -> None:
     )
 
 
-def _difference(chosen: Chosen, exact: Anything, ours: Anything) -> None:
+def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
     largest = float((ours - exact).abs().max())
     bound = format_number(most_error(chosen.picture, chosen.kernel, chosen.alpha))
     st.markdown(
@@ -99,7 +98,7 @@ def _named(chosen: Chosen) -> str:
 
 
 def _both(
-    choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Anything, ours: Anything
+    choices: Choices, chosen: Chosen, pixel: tuple[int, int], exact: Picture, ours: Picture
 ) -> None:
     """Conv2d and attention beside each other, and what they differ by."""
     difference = (ours - exact).abs()
@@ -142,7 +141,7 @@ def _both(
             if signed
             else "Numbers below 0 are drawn as 0, above 1 as 1. "
         )
-        + "Hover tells the number. Click a pixel to see what its heads look at.",
+        + "Hover over a pixel to read its number. Click a pixel to see what its heads look at.",
     )
 
 
@@ -153,7 +152,7 @@ def _verdict(chosen: Chosen, largest: float) -> str:
     return "The heads are not sharp enough yet: raise α."
 
 
-def _pixels(picture: Anything, exact: Anything, ours: Anything) -> pd.DataFrame:
+def _pixels(picture: Picture, exact: Picture, ours: Picture) -> pd.DataFrame:
     rows, columns, channels = exact.shape
     place = np.indices((rows, columns)).reshape(2, -1)
     names = ("",) if channels == 1 else (" red", " green", " blue")
@@ -171,7 +170,7 @@ def _one_pixel(
     with st.container(horizontal=True):
         for i, name in enumerate(("row", "column")):
             if chosen.picture.shape[i] > 1:
-                _place(choices, name, pixel[i], chosen.picture.shape[i])
+                _place(choices, name, chosen.picture.shape[i])
     where = [(int(i), int(j)) for i, j in convolution.offsets(chosen.size)]
     notes = [f"× {format_number(number)}" for number in chosen.kernel[0, 0].flatten()]
     notes = notes if chosen.size > 1 else ["the head"]
@@ -205,17 +204,10 @@ def _one_pixel(
     )
 
 
-def _place(choices: Choices, name: str, value: int, most: int) -> None:
-    state.control(
-        choices.key(f"{name}-slider-{most}"),
-        st.slider,
-        f"Pixel’s {name}",
-        0,
-        most - 1,
-        value=value,
-        take=lambda chosen: choices.set(name, chosen),
-        width=180,
-    )
+def _place(choices: Choices, name: str, count: int) -> int:
+    """A slider over the rows or columns of a picture."""
+    label, most = f"Pixel’s {name}", convolution.MAX_SIDE - 1
+    return choices.place(name, label, 0, count - 1, count // 2, most=most, width=180)
 
 
 def _heads_table(
@@ -252,7 +244,7 @@ def _sum(chosen: Chosen, found: convolution.Pixel, exact: float) -> None:
         f"framed pixel{' (red)' if channels > 1 else ''}:"
     )
     parts = ("heads see", seen), ("kernel", kernel), ("they add", seen * kernel)
-    see, times, add = (frame.matrix_formula(values, title) for title, values in parts)
+    see, times, add = (charts.matrix_formula(values, title) for title, values in parts)
     line = r"\\[4pt]" if look.phone() or size > 3 else ""
     st.latex(rf"\begin{{gathered}} {see} {line} \odot {times} {line} = {add} \end{{gathered}}")
     st.markdown(

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 import torch
 
 from mha_viz.labs import convolution_measures as measures
-from mha_viz.plots.curves import curves
-from mha_viz.ui.learn import frame
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
-from mha_viz.ui.widgets import figures, look
 from mha_viz.web.theme import format_number
 
 
 def sharpness(choices: Choices, chosen: Chosen) -> None:
+    """How far the heads are from the convolution, the sharper they get."""
     frame.step(
         "How sharp must a head be?",
         "A weight of e to the power −α d² falls on a pixel d away from the right one. Whatever "
@@ -32,7 +30,8 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
     alphas = list(found.alphas)
     rounding = float(chosen.kernel.abs().sum((1, 2, 3)).max()) * float(np.finfo(np.float32).eps)
     measured = [error or float("nan") for error in found.error]  # no logarithm of 0
-    figure = curves(
+    charts.lines(
+        choices.key("sharpness"),
         {
             "measured": (alphas, measured),
             "bound": (alphas, found.bound),
@@ -42,13 +41,8 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
         x_title="α",
         y_title="difference",
         y_axis="log",
-        dark=look.dark(),
-    )
-    figures.show(
-        figure,
-        key=choices.key("sharpness"),
         name="Sharpness of the heads",
-        table=pd.DataFrame({"alpha": alphas, "measured": found.error, "bound": found.bound}),
+        table={"alpha": alphas, "measured": found.error, "bound": found.bound},
         caption=chosen.about,
         how_to_read="Measured on the middle of the picture, 16 x 16 pixels at most. Each step of α "
         "divides the error by e until float32 ends it. Exactly 0 cannot be drawn on this axis and "
@@ -58,6 +52,7 @@ def sharpness(choices: Choices, chosen: Chosen) -> None:
 
 @frame.part
 def border(choices: Choices, chosen: Chosen) -> None:
+    """Where heads look whose pixel lies outside the picture."""
     frame.step(
         "At the border",
         "A pixel at the border has no neighbour outside. Softmax must still put its weights "
@@ -94,6 +89,7 @@ def border(choices: Choices, chosen: Chosen) -> None:
 
 @frame.part
 def one_head(choices: Choices, chosen: Chosen) -> None:
+    """One head alone is a convolution of one pixel."""
     frame.step(
         "One head is a 1 × 1 convolution",
         "With h heads the kernel has √h × √h places. One head has one: it looks at "
@@ -118,6 +114,7 @@ def one_head(choices: Choices, chosen: Chosen) -> None:
 
 
 def cost(chosen: Chosen) -> None:
+    """What attention pays for looking everywhere, against the convolution."""
     frame.step(
         "What it costs",
         "Attention can look anywhere, and pays for it even where it looks at one place only: every "

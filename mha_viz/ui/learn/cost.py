@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.cost import PUBLISHED, Costs, Sizes, costs, rows
-from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui.learn import cost_measured, frame
+from mha_viz.plots.curves import ticks
+from mha_viz.ui.learn import charts, cost_measured, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
-from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.session import memory, state, views
-from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.widgets import picking, words
 from mha_viz.ui.widgets.messages import plain
 
 BYTES = {4: "4 (float32)", 2: "2 (float16, bfloat16)", 1: "1 (int8, float8)", 8: "8 (float64)"}
@@ -79,7 +81,7 @@ def _calculator(choices: Choices) -> Sizes | None:
 def _sizes(choices: Choices) -> Sizes | None:
     """The sizes that are asked for, or what is wrong with them."""
     asked: dict[str, int] = {}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with frame.row():
         for name, label, default in (
             ("n", "Tokens n", 512),
             ("d_model", "d_model", 768),
@@ -87,27 +89,9 @@ def _sizes(choices: Choices) -> Sizes | None:
             ("n_kv_heads", "Key heads", 0),
             ("n_layers", "Layers", 12),
         ):
-            asked[name] = choices.bound(
-                name,
-                st.number_input,
-                label,
-                0,
-                99_999_999,
-                default=default,
-                width=125,
-                read=views.whole(0, 99_999_999),
-                help="0: as many as heads." if name == "n_kv_heads" else None,
-            )
-        asked["bytes_each"] = choices.bound(
-            "bytes",
-            st.selectbox,
-            "Bytes per number",
-            list(BYTES),
-            default=4,
-            read=among(tuple(BYTES)),
-            format_func=BYTES.__getitem__,
-            width=190,
-        )
+            note = "0: as many as heads." if name == "n_kv_heads" else None
+            asked[name] = choices.number(name, label, 0, 99_999_999, default, width=125, help=note)
+        asked["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, 4, width=190)
     try:
         return Sizes(**asked)
     except MhaVizError as error:
@@ -170,34 +154,27 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
         "full width” is right for the products, and wrong for memory and softmax.",
     )
     counts = _divisors(sizes.d_model)
-    made = [
-        costs(Sizes(sizes.n, sizes.d_model, h, 0, sizes.n_layers, sizes.bytes_each)) for h in counts
-    ]
-    figures.show(
-        curves(
-            {
-                "operations": (counts, [c.layer / made[0].layer for c in made]),
-                "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
-            },
-            title="Against one head of full width",
-            x_title="heads h",
-            y_title="times as much",
-            x_axis="log",
-            y_axis="log",
-            dark=look.dark(),
-            height=300,
-            more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
-        ),
-        key=choices.key("by-heads"),
+    made = [costs(replace(sizes, n_heads=h, n_kv_heads=0)) for h in counts]
+    charts.lines(
+        choices.key("by-heads"),
+        {
+            "operations": (counts, [c.layer / made[0].layer for c in made]),
+            "attention weights": (counts, [c.pattern / made[0].pattern for c in made]),
+        },
+        title="Against one head of full width",
+        x_title="heads h",
+        y_title="times as much",
+        x_axis="log",
+        y_axis="log",
+        height=300,
+        more=dict(xaxis=ticks([h for h in counts if h & (h - 1) == 0 or len(counts) < 6])),
         name="Cost by number of heads",
-        table=pd.DataFrame(
-            {
-                "heads": counts,
-                "d_k": [sizes.d_model // h for h in counts],
-                "operations of a layer": [c.layer for c in made],
-                "bytes of all attention weights": [c.pattern for c in made],
-            }
-        ),
+        table={
+            "heads": counts,
+            "d_k": [sizes.d_model // h for h in counts],
+            "operations of a layer": [c.layer for c in made],
+            "bytes of all attention weights": [c.pattern for c in made],
+        },
         caption=f"Calculated: n = {sizes.n}, d_model = {sizes.d_model}, no shared key heads",
         how_to_read="A level line: no matter how many heads. Drawn are the numbers of heads up to "
         "64 that divide d_model.",
@@ -207,40 +184,30 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
 def _caches(choices: Choices, sizes: Sizes) -> None:
     frame.step(
         "Keys and values that wait",
-        "A model that writes keeps the keys and values of all tokens so far. Multi-query attention "
-        "shares one key and value head among all queries, grouped-query attention a few: the cache "
-        "shrinks by as much, the n² products do not.",
+        "A model that generates text keeps the keys and values of all tokens so far. Multi-query "
+        "attention shares one key and value head among all queries, grouped-query attention a few: "
+        "the cache shrinks by as much, the n² products do not.",
         r"M_{\text{cache}} = 2 \cdot \text{layers} \cdot n \cdot h_{kv} \cdot d_k \cdot "
         r"\text{bytes}",
     )
     shared = _divisors(sizes.n_heads, 10_000)
     middle = shared[len(shared) // 2]
     chosen = dict.fromkeys((sizes.n_heads, sizes.n_kv_heads, middle, 1))
-    lines = {}
+    caches = {}
     for kv in sorted(chosen, reverse=True):
         name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
-        size = [
-            costs(
-                Sizes(n, sizes.d_model, sizes.n_heads, kv, sizes.n_layers, sizes.bytes_each)
-            ).cache
-            for n in LONG
-        ]
-        lines[f"{name}: {kv}"] = (list(LONG), size)
-    figures.show(
-        curves(
-            lines,
-            title="Key-value cache",
-            x_title="tokens n",
-            y_title="bytes",
-            x_axis="log",
-            y_axis="log",
-            dark=look.dark(),
-            height=320,
-            more=dict(xaxis=ticks(LONG[::2])),
-        ),
-        key=choices.key("caches"),
-        name="Key-value cache",
-        table=pd.DataFrame({"n": list(LONG), **{k: v for k, (_, v) in lines.items()}}),
+        caches[f"{name}: {kv}"] = [costs(replace(sizes, n=n, n_kv_heads=kv)).cache for n in LONG]
+    charts.lines(
+        choices.key("caches"),
+        {name: (LONG, size) for name, size in caches.items()},
+        title="Key-value cache",
+        x_title="tokens n",
+        y_title="bytes",
+        x_axis="log",
+        y_axis="log",
+        height=320,
+        more=dict(xaxis=ticks(LONG[::2])),
+        table={"n": LONG, **caches},
         caption=f"Calculated: d_model = {sizes.d_model}, {sizes.n_heads} heads, {sizes.n_layers} "
         f"layers, {sizes.bytes_each} bytes a number",
         how_to_read="One line for each number of key and value heads. They run side by side: "
@@ -257,20 +224,9 @@ def _models(choices: Choices, model: AttentionModel, n_tokens: int) -> None:
         f"Each number is computed from the sizes that were published; the last row is the loaded "
         f"model, counted from its weights. Your sentence has {n_tokens} tokens here.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n = choices.bound(
-            "at", st.select_slider, "At n tokens", LONG, default=512, read=among(LONG), width=320
-        )
-        size = choices.bound(
-            "at_bytes",
-            st.selectbox,
-            "Bytes per number ",
-            list(BYTES),
-            default=2,
-            read=among(tuple(BYTES)),
-            format_func=BYTES.__getitem__,
-            width=190,
-        )
+    with frame.row():
+        n = choices.slide("at", "At n tokens", LONG, 512, width=320)
+        size = choices.menu("at_bytes", "Bytes per number ", BYTES, 2, width=190)
     found = rows(n, size, model)
     st.dataframe(
         pd.DataFrame(

@@ -14,12 +14,11 @@ from mha_viz.labs.cost_measured import (
     measure_heads,
     measure_lengths,
 )
-from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui.learn import frame
+from mha_viz.plots.curves import ticks
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
-from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.session import views
-from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.long_work import progress
 
 WIDTHS = (64, 128, 256, 512, 1024)
 HEADS = (1, 2, 4, 8, 16, 32)
@@ -38,17 +37,16 @@ def draw(choices: Choices) -> None:
         "Measured on this machine",
         "The same layer with random numbers, timed here: the four projections, attention with all "
         "its weights in memory, and attention by torch’s fused kernel, which never holds all of "
-        "them at once. What the numbers are makes no difference.",
+        "them at once. The values of the numbers make no difference.",
     )
     frame.predict(
         choices,
         "long",
-        "A long text is made twice as long. How much longer does Q Kᵀ, softmax "
-        "and weights × V take?",
+        "A long text is made twice as long. How much longer do Q Kᵀ, softmax and weights × V take?",
         ["Twice as long", "About four times", "About eight times"],
         1,
         "Every token is compared with every other one: n². The projections only double. Measure it "
-        "below; short texts grow more slowly, because every call takes a while to begin.",
+        "below; for short texts time grows more slowly, because every call takes a while to start.",
     )
     key = _settings(choices)
     held: dict[Key, Both] = st.session_state.setdefault("measured_cost", {})
@@ -65,57 +63,29 @@ def draw(choices: Choices) -> None:
 
 
 def _settings(choices: Choices) -> Key:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        width, heads, longest = (
-            choices.bound(
-                name,
-                st.select_slider,
-                label,
-                options,
-                default=default,
-                read=among(options),
-                width=190,
-            )
-            for name, label, options, default in (
-                ("time_width", "d_model ", WIDTHS, 256),
-                ("time_heads", "Heads", HEADS, 8),
-                ("longest", "Longest text", LONGEST, 2048),
-            )
-        )
-        seed = choices.bound(
-            "seed",
-            st.number_input,
-            "Seed",
-            0,
-            9_999,
-            default=0,
-            read=views.whole(0, 9_999),
-            width=110,
-        )
+    with frame.row():
+        width = choices.slide("time_width", "d_model ", WIDTHS, 256, width=190)
+        heads = choices.slide("time_heads", "Heads", HEADS, 8, width=190)
+        longest = choices.slide("longest", "Longest text", LONGEST, 2048, width=190)
+        seed = choices.number("seed", "Seed", 0, 9_999, 0, width=110)
     return width, heads, longest, seed
 
 
 def _measure(key: Key, choices: Choices) -> Both:
-    """Both series, with progress; drawing is where Streamlit ends a run that is overtaken."""
+    """Both series, with progress."""
     width, heads, longest, seed = key
-    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
-    stop.button("Stop", key=choices.key("stop"))
+    lengths = [n for n in LENGTHS if n <= longest]
+    with progress(choices.key("stop"), "Measuring …") as tell:
 
-    def telling(what: str, begin: float) -> OnProgress:
-        def on_progress(done: int, total: int) -> None:
-            bar.progress(begin + done / total / 2, f"{what}: {done} of {total} runs")
+        def telling(what: str, begin: float) -> OnProgress:
+            return lambda done, total: tell(
+                begin + done / total / 2, f"{what}: {done} of {total} runs"
+            )
 
-        return on_progress
-
-    try:
-        lengths = [n for n in LENGTHS if n <= longest]
         return (
             measure_lengths(width, heads, lengths, seed, telling("Growing texts", 0.0)),
             measure_heads(width, AT, HEADS, seed, telling("More heads", 0.5)),
         )
-    finally:
-        bar.empty()
-        stop.empty()
 
 
 def _by_length(choices: Choices, key: Key, found: Measured) -> None:
@@ -135,33 +105,27 @@ def _by_length(choices: Choices, key: Key, found: Measured) -> None:
     st.dataframe(_powers(found, least), hide_index=True, width="content", key=choices.key("powers"))
     lines = {NAMES[way]: (found.places, found.seconds[way]) for way in NAMES}
     lines |= {f"count: {NAMES[way]}": (found.places, expected[way]) for way in expected}
-    figure = curves(
+    charts.lines(
+        choices.key("lengths"),
         lines,
         title="One layer, by length of the text",
         x_title="tokens n",
         y_title="seconds",
         x_axis="log",
         y_axis="log",
-        dark=look.dark(),
         height=420,
         note=f"measured: d_model = {width}, {heads} heads; shaded: down to the fastest run",
         bands={NAMES[way]: (found.fastest[way], found.seconds[way]) for way in NAMES},
         more=dict(xaxis=ticks(found.places), yaxis=dict(dtick=1)),
-    )
-    figures.show(
-        figure,
-        key=choices.key("lengths"),
         name="Time by length of the text",
-        table=pd.DataFrame(
-            {
-                "n": found.places,
-                **{f"seconds, {NAMES[way]}": found.seconds[way] for way in NAMES},
-                **{f"fastest, {NAMES[way]}": found.fastest[way] for way in NAMES},
-                **{f"count, {NAMES[way]} (seconds)": expected[way] for way in expected},
-                "bytes of the weights, measured": found.pattern,
-                "bytes, calculated": [c.pattern for c in counted],
-            }
-        ),
+        table={
+            "n": found.places,
+            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in NAMES},
+            **{f"fastest, {NAMES[way]}": found.fastest[way] for way in NAMES},
+            **{f"count, {NAMES[way]} (seconds)": expected[way] for way in expected},
+            "bytes of the weights, measured": found.pattern,
+            "bytes, calculated": [c.pattern for c in counted],
+        },
         caption=f"Measured medians · d_model {width}, {heads} heads, float32, {found.threads} "
         f"threads, {short(found.speed)} products a second",
         how_to_read="On these axes a power of n is a straight line: twice as steep for n² as for "
@@ -190,8 +154,7 @@ def _powers(found: Measured, least: int) -> pd.DataFrame:
 
 
 def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
-    width = key[0]
-    ways = {NAMES[way]: (found.places, found.seconds[way]) for way in ("weights", "fused")}
+    width, ways = key[0], ("weights", "fused")
     kept = found.seconds["weights"]
     operations = costs(Sizes(AT, width, 1)).scores * 2
     st.markdown(
@@ -200,32 +163,25 @@ def _by_heads(choices: Choices, key: Key, found: Measured) -> None:
         f"({kept[-1] / kept[0]:.2g} times). The weights grow from {of_bytes(found.pattern[0])} to "
         f"{of_bytes(found.pattern[-1])}, and softmax has to go through all of them."
     )
-    figures.show(
-        curves(
-            ways,
-            title="More heads at the same d_model",
-            x_title="heads h",
-            y_title="seconds",
-            x_axis="log",
-            y_axis="log",
-            dark=look.dark(),
-            height=320,
-            note=f"measured: n = {AT}, d_model = {width}; shaded: down to the fastest run",
-            bands={
-                NAMES[way]: (found.fastest[way], found.seconds[way]) for way in ("weights", "fused")
-            },
-            more=dict(xaxis=ticks(found.places)),
-        ),
-        key=choices.key("time-by-heads"),
+    charts.lines(
+        choices.key("time-by-heads"),
+        {NAMES[way]: (found.places, found.seconds[way]) for way in ways},
+        title="More heads at the same d_model",
+        x_title="heads h",
+        y_title="seconds",
+        x_axis="log",
+        y_axis="log",
+        height=320,
+        note=f"measured: n = {AT}, d_model = {width}; shaded: down to the fastest run",
+        bands={NAMES[way]: (found.fastest[way], found.seconds[way]) for way in ways},
+        more=dict(xaxis=ticks(found.places)),
         name="Time by number of heads",
-        table=pd.DataFrame(
-            {
-                "heads": found.places,
-                "d_k": [width // h for h in found.places],
-                **{f"seconds, {NAMES[way]}": found.seconds[way] for way in ("weights", "fused")},
-                "bytes of the weights": found.pattern,
-            }
-        ),
+        table={
+            "heads": found.places,
+            "d_k": [width // h for h in found.places],
+            **{f"seconds, {NAMES[way]}": found.seconds[way] for way in ways},
+            "bytes of the weights": found.pattern,
+        },
         caption=f"Measured medians · n {AT}, d_model {width}, float32, {found.threads} threads",
         how_to_read="If only products counted, the lines would be level.",
     )

@@ -11,7 +11,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.labs.find_the_head import BY_KEY, HINT_COST, Answer, Board, Head, hints, names, points
+from mha_viz.labs.find_the_head import HINT_COST, Answer, Board, Head, hints, names, points
+from mha_viz.labs.find_the_head_tasks import BY_KEY
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.learn import find_the_head_boards as boards
 from mha_viz.ui.learn import frame
@@ -21,7 +22,6 @@ from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import look, picking, words
 from mha_viz.ui.widgets.head_grid import head_grid
-from mha_viz.ui.widgets.messages import stop_on_error
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
 
@@ -86,30 +86,29 @@ def _predict(choices: Choices, scene: Scene) -> None:
     )
 
 
-@st.fragment
+@frame.part
 def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) -> None:
-    with stop_on_error():
-        if not found:
-            st.info("There is no answer to these tasks on this model and text. Choose others.")
-            return
-        game, keys = _game(choices, scene, seed), list(found)
-        game.place = min(game.place, len(keys) - 1)
-        board = found[keys[game.place]]
-        chosen = game.chosen.setdefault(board.task.key, list(board.start))
-        _progress(game, found)
-        st.subheader(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
-        st.markdown(board.task.ask)
-        st.caption(board.task.rule)
-        for note in boards.notes(scene, board.task):
-            st.caption(f":material/info: {note}")
-        _grid(choices, scene, chosen)
-        if board.task.key in game.answers:
-            _result(choices, scene, game, board)
-        else:
-            _answer(choices, scene, game, board, seed)
-        _onward(choices, game, keys)
-        if all(key in game.answers for key in keys):
-            _total(game, found)
+    if not found:
+        st.info("There is no answer to these tasks on this model and text. Choose others.")
+        return
+    game, keys = _game(choices, scene, seed), list(found)
+    game.place = min(game.place, len(keys) - 1)
+    board = found[keys[game.place]]
+    chosen = game.chosen.setdefault(board.task.key, list(board.start))
+    _progress(game, found)
+    st.subheader(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
+    st.markdown(board.task.ask)
+    st.caption(board.task.rule)
+    for note in boards.notes(scene, board.task):
+        st.caption(f":material/info: {note}")
+    _grid(choices, scene, chosen)
+    if board.task.key in game.answers:
+        _result(choices, scene, game, board)
+    else:
+        _answer(choices, scene, game, board, seed)
+    _onward(choices, game, keys)
+    if all(key in game.answers for key in keys):
+        _total(game, found)
 
 
 def _game(choices: Choices, scene: Scene, seed: int) -> Game:
@@ -158,7 +157,7 @@ def _grid(choices: Choices, scene: Scene, chosen: list[Head]) -> None:
 def _answer(choices: Choices, scene: Scene, game: Game, board: Board, seed: int) -> None:
     task, chosen = board.task, game.chosen[board.task.key]
     n = task.n_heads
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with frame.row():
         for slot in range(n):
             _picker(choices, scene, chosen, slot, f" {slot + 1}" * (n > 1))
     answer: Answer = tuple(sorted(chosen))
@@ -254,7 +253,7 @@ def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
     got = points(board, answer, used)
     kind = st.success if got >= 50 else st.warning
     less = f" {used} {'hint' if used == 1 else 'hints'} cost {HINT_COST * used}." * bool(used)
-    kind(f"**{got} points.** {boards.said_of(board, answer)}{less}", icon=":material/flag:")
+    kind(f"**{got} points.** {boards.verdict(board, answer)}{less}", icon=":material/flag:")
     st.markdown(_truth(scene, board))
     best = board.best
     if board.task.n_heads == 2:

@@ -15,23 +15,21 @@ from streamlit.delta_generator import DeltaGenerator
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.labs.find_the_head import (
-    BY_KEY,
-    SPARE,
-    TASKS,
     Answer,
     Board,
-    Task,
     board_of_pairs,
     board_of_scores,
     in_order,
     labelled,
     names,
 )
+from mha_viz.labs.find_the_head_tasks import BY_KEY, SPARE, TASKS, Task
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.long_work import progress
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
@@ -76,15 +74,12 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
             take=take,
             format_func=lambda name: BY_KEY[name].title,
         )
-        seed = choices.bound(
+        seed = choices.number(
             "seed",
-            st.number_input,
             "Seed",
-            default=0,
-            read=views.whole(0, 9_999),
-            min_value=0,
-            max_value=9_999,
-            step=1,
+            0,
+            9_999,
+            0,
             width=160,
             help="0 keeps the order of the tasks; any other number shuffles it, for everybody "
             "with this link alike, and draws other candidates for hints.",
@@ -183,7 +178,7 @@ def title(task: Task) -> str:
     return METRICS[task.metric].title.lower()
 
 
-def said_of(board: Board, answer: Answer) -> str:
+def verdict(board: Board, answer: Answer) -> str:
     """What there is to say of an answer."""
     if not answer:
         return "No head does, indeed." if not board.passing else "Some head does."
@@ -215,19 +210,14 @@ def _measure(scene: Scene) -> None:
         type="primary",
     ):
         return
-    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
-    stop.button("Stop", key="find-the-head-stop")
-
-    def on_progress(done: int, total: int) -> None:
-        # Drawing is where Streamlit ends a run that another click has overtaken.
-        bar.progress(min(done / max(total, 1), 1.0), f"{done:,} of {total:,}")
-
-    try:
-        model = drawing.load_model(state.current())
-        found = head_importance(model, scene.record.text, "ablation", on_progress)
-    finally:
-        bar.empty()
-        stop.empty()
+    model = drawing.load_model(state.current())
+    with progress("find-the-head-stop", "Measuring …") as tell:
+        found = head_importance(
+            model,
+            scene.record.text,
+            "ablation",
+            lambda done, total: tell(done / max(total, 1), f"{done:,} of {total:,}"),
+        )
     st.session_state.setdefault(_LOSSES, {})[scene.key] = found
     st.rerun()
 

@@ -1,4 +1,4 @@
-"""What every lab has: its head, statements, formulas, a question before the answer, larger type.
+"""What every lab has: its head, statements, controls, a question before the answer, larger type.
 
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.ui.learn.choices import Choices, numbers
+from mha_viz.ui.learn.choices import Choices, Numbers, numbers
 from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.ui.session import state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import stop_on_error
@@ -28,9 +30,9 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 
     @st.fragment
     @wraps(draw)
-    def fragment(*args: P.args, **options: P.kwargs) -> None:
+    def fragment(*args: P.args, **named: P.kwargs) -> None:
         with stop_on_error():
-            draw(*args, **options)
+            draw(*args, **named)
 
     return fragment
 
@@ -84,8 +86,12 @@ def predict(
     """A question to answer before the lab is run; the answer is there when it is asked for.
 
     Args:
+        choices: of the lab.
         name: of the question, unique in its lab.
-        right: which of the options holds. because: why, with the numbers that show it.
+        question: what is asked.
+        options: the answers that there are to choose from.
+        right: which of them holds.
+        because: why, with the numbers that show it.
     """
     with st.container(border=True):
         st.markdown(f":material/psychology_alt: **Predict before you run.** {question}")
@@ -113,70 +119,62 @@ def predict(
             st.info(f"**{verdict}{options[right]}.** {because}", icon=":material/lightbulb:")
 
 
-def matrix(
-    key: str,
-    values: Any,
-    title: str,
-    *,
-    on_click: Callable[[int, int], None] | None = None,
-    **options: Any,
-) -> None:
-    """A matrix with its numbers; arguments as for `number_matrix`. Several wrap side by side."""
-    from mha_viz.plots.numbers import number_matrix
-    from mha_viz.ui.widgets.number_table import number_tables
-
-    room = look.ROOM if look.phone() else None
-    made = number_matrix(values, title, room=room, **options)
-    number_tables([made], dark=look.dark(), key=key, on_click=on_click)
+def row() -> DeltaGenerator:
+    """A row for the controls of a part, on one line."""
+    return st.container(horizontal=True, vertical_alignment="bottom")
 
 
-def matrix_formula(values: Any, title: str) -> str:
-    r"""LaTeX of a small matrix with a title below it; quicker on screen than `matrix`.
+def layer_and_head(n_layers: int, n_heads: int) -> None:
+    """The two menus that say which head of the model a part is about.
 
     Args:
-        values: (row, column), finite; written with three significant digits.
-        title: plain words of our own.
-
-    >>> matrix_formula([[0.5, -12345.0]], "x")
-    '\\underbrace{\\begin{bmatrix}0.5 & -1.23 \\cdot 10^{4}\\end{bmatrix}}_{\\text{x}}'
+        n_layers: that there are to choose from.
+        n_heads: in each of them.
     """
-    rows = [" & ".join(_short(float(value)) for value in row) for row in values]
-    size = "" if len(values[0]) <= 3 else r"\scriptsize "  # five columns fit a phone
-    inside = size + r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
-    return rf"\underbrace{{{inside}}}_{{\text{{{title}}}}}"
-
-
-def _short(value: float) -> str:
-    """Three significant digits."""
-    mantissa, _, exponent = f"{value:.3g}".partition("e")
-    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+    with row():
+        for name, count, letter in (("layer", n_layers, "L"), ("head", n_heads, "H")):
+            state.bound(
+                name,
+                st.selectbox,
+                name.capitalize(),
+                list(range(count)),
+                width=85,
+                format_func=f"{letter}{{}}".format,
+            )
 
 
 def editor(
     choices: Choices,
     name: str,
-    begin: tuple[tuple[float, ...], ...],
+    begin: Numbers,
     rows: Sequence[str],
     columns: Sequence[str],
     *,
     title: str,
     most: float,
-) -> tuple[tuple[float, ...], ...]:
+    step: float | None = 0.1,
+    cell: int = 74,
+) -> Numbers:
     """A small matrix that can be typed into; what was typed is in the link.
 
     Args:
+        choices: of the lab.
         name: in the link; another one for another size.
         begin: what it holds before anybody types.
-        rows, columns: their names. title: above the names of the rows.
+        rows: the names of its rows.
+        columns: the names of its columns.
+        title: above the names of the rows.
         most: numbers lie in [-most, most].
+        step: what typed numbers are multiples of; None for any numbers.
+        cell: width of a column in pixels.
     """
     import pandas as pd
 
     held = choices.get(name, begin, numbers(len(rows), len(columns), -most, most))
     # The editor keeps its own edits: it must be handed the same numbers in every run.
     base = choices.fixed(f"{name}-base", held)
-    number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=0.1)
-    with st.container(width=90 + 74 * len(columns)):
+    number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
+    with st.container(width=90 + cell * len(columns)):
         edited = st.data_editor(
             pd.DataFrame(base, index=list(rows), columns=list(columns)),
             num_rows="fixed",

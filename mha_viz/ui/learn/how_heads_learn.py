@@ -9,19 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.labs import how_heads_learn as lab
-from mha_viz.plots.curves import curves
 from mha_viz.plots.tiles import head_tiles
-from mha_viz.ui.learn import frame
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.learn.training import trained
+from mha_viz.ui.learn.long_work import trained
 from mha_viz.ui.session import views
-from mha_viz.ui.widgets import figures, look, messages
+from mha_viz.ui.widgets import figures, look
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 STEPS = (100, 200, 400, 800, 1600)
 RATES = (0.001, 0.003, 0.01, 0.03)
-SEEDS = tuple(range(10))
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
 CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
@@ -52,14 +50,14 @@ def draw(choices: Choices) -> None:
     if found is None:
         return
     settings = f"{n_heads} heads in each layer, rate {lr:g}, {n_steps} steps, seed {seed}"
-    st.markdown(_told(found))
+    st.markdown(_summary(found))
     _film(choices, found, settings)
     _rate(choices, found, settings)
 
 
 def _task(choices: Choices) -> tuple[int, int, float, int]:
     frame.step(
-        "Go on with what was said before",
+        "Continue what was said before",
         f"Random tokens, said again and again: after the first time, each next token can be known "
         f"by **induction**: find the same token before, and copy what followed it. The period "
         f"varies from {lab.PERIODS[0]} to {lab.PERIODS[1]} tokens, so counting back does not help. "
@@ -85,38 +83,18 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
         ["Evenly, from the first step to the last", "Hardly at all for a while, then fast"],
         1,
         "Neither layer’s part is of use without the other’s, so gradients stay smaller until both "
-        "are there. With the settings to begin with, the score is below 0.15 after a quarter of "
+        "are there. With the lab’s first settings, the score is below 0.15 after a quarter of "
         "the steps, and above 0.5 after half of them.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_heads = choices.bound(
-            "heads",
-            st.select_slider,
-            "Heads in each layer",
-            lab.HEADS,
-            default=4,
-            read=among(lab.HEADS),
-            width=170,
-        )
-        lr = choices.bound(
-            "rate",
-            st.select_slider,
-            "Learning rate",
-            RATES,
-            default=0.003,
-            read=among(RATES),
-            width=170,
-        )
-        n_steps = choices.bound(
-            "steps", st.select_slider, "Steps", STEPS, default=400, read=among(STEPS), width=170
-        )
-        seed = choices.bound(
-            "seed", st.select_slider, "Seed", SEEDS, default=0, read=among(SEEDS), width=150
-        )
+    with frame.row():
+        n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=170)
+        lr = choices.slide("rate", "Learning rate", RATES, 0.003, width=170)
+        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=170)
+        seed = choices.seed(width=150)
     return n_heads, n_steps, lr, seed
 
 
-def _told(found: lab.Film) -> str:
+def _summary(found: lab.Film) -> str:
     """What came of it, from the numbers."""
     layer, head = found.best_head
     end = (
@@ -141,36 +119,17 @@ def _told(found: lab.Film) -> str:
 # -- the film ------------------------------------------------------------------------------------
 
 
-@st.fragment
+@frame.part
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
-    with messages.stop_on_error():
-        st.subheader("The film", anchor=False)
-        moment = choices.bound(
-            "moment",
-            st.slider,
-            "Scrub through it: 0 is the start, 1 the end",
-            0.0,
-            1.0,
-            default=FULL,
-            step=0.025,
-            read=views.real(0.0, 1.0),
-        )
-        last = len(found.snapshots) - 1
-        frame_number = round(moment * last)
-        step = found.snapshots[frame_number]
-        _heads(choices, found, frame_number, settings)
-        aspect = choices.bound(
-            "aspect",
-            st.segmented_control,
-            "Over the steps",
-            list(CURVES),
-            default="induction",
-            read=among(tuple(CURVES)),
-            format_func=lambda key: CURVES[key][0],
-            wrap=True,
-        )
-        _curves(choices, found, aspect, step, settings)
-        choices.publish()
+    st.subheader("The film", anchor=False)
+    question = "Scrub through it: 0 is the start, 1 the end"
+    moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)
+    number = round(moment * (len(found.snapshots) - 1))
+    _heads(choices, found, number, settings)
+    called = {key: title for key, (title, *_) in CURVES.items()}
+    aspect = choices.segments("aspect", "Over the steps", called, "induction")
+    _curves(choices, found, aspect, found.snapshots[number], settings)
+    choices.publish()
 
 
 def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> None:
@@ -211,26 +170,22 @@ def _curves(choices: Choices, found: lab.Film, aspect: str, step: int, settings:
         moments["formed"] = float(found.formed)
     near = found.formed is not None and abs(step - found.formed) < 0.2 * end
     moments["" if near else "now"] = float(step)  # two names would overlap
-    figures.show(
-        curves(
-            {name: (found.steps, line) for name, line in series.items()},
-            title=title,
-            x_title="training step",
-            y_title=unit,
-            moments=moments,
-            note=settings,
-            levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else None,
-            y_axis="log" if aspect in ("gradient", "update") else "linear",
-            height=300 + 12 * len(series),
-            dark=look.dark(),
-            more=dict(
-                xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
-                margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
-            ),
+    charts.lines(
+        choices.key("curves"),
+        {name: (found.steps, line) for name, line in series.items()},
+        title=title,
+        x_title="training step",
+        y_title=unit,
+        moments=moments,
+        note=settings,
+        levels={f"{lab.FORMED:g}": lab.FORMED} if aspect == "induction" else {},
+        y_axis="log" if aspect in ("gradient", "update") else "linear",
+        height=300 + 12 * len(series),
+        more=dict(
+            xaxis=dict(range=[0, 1.08 * end]),  # room for a name beside the last step
+            margin=dict(b=56 + 24 * -(-len(series) // 3)),  # names are short: three in a row
         ),
-        key=choices.key("curves"),
-        name=title,
-        table=pd.DataFrame({"step": found.steps, **series}),
+        table={"step": found.steps, **series},
         caption=settings,
         how_to_read="The other dotted line, “now”, is the step shown above. “Formed”: the first "
         f"measured step at which a head’s induction score is {lab.FORMED} or more, on 8 texts "
@@ -287,21 +242,17 @@ def _rate(choices: Choices, found: lab.Film, settings: str) -> None:
         "best power": [whole.factor * x**-whole.exponent for x in t],
         "best 1/√t": [whole.factor_root * x**-0.5 for x in t],
     }
-    figures.show(
-        curves(
-            {name: (t, line) for name, line in lines.items()},
-            title="Norm of the gradient",
-            x_title="training step",
-            y_title="‖∇L‖",
-            x_axis="log",
-            y_axis="log",
-            note=settings,
-            dark=look.dark(),
-            moments={"formed": float(found.formed)} if found.formed else None,
-        ),
-        key=choices.key("rate-figure"),
-        name="Norm of the gradient",
-        table=pd.DataFrame({"step": t, **lines}),
+    charts.lines(
+        choices.key("rate-figure"),
+        {name: (t, line) for name, line in lines.items()},
+        title="Norm of the gradient",
+        x_title="training step",
+        y_title="‖∇L‖",
+        x_axis="log",
+        y_axis="log",
+        note=settings,
+        moments={"formed": float(found.formed)} if found.formed else {},
+        table={"step": t, **lines},
         caption=settings,
         how_to_read="Both axes are logarithmic: a power of t is a straight line. It “holds” where "
         f"α is within {lab.NEAR} of 0.5 and R² is {lab.STRAIGHT} at least. The gradient is of one "

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 import torch
+from torch import Tensor
 
-from mha_viz.core.checks import Anything
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import own_reflection as lab
 from mha_viz.labs.soft_lookup import WORDS
 from mha_viz.plots.arrows import arrows
-from mha_viz.plots.curves import curves
-from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among, switch
-from mha_viz.ui.learn.own_reflection_learning import SEEDS, STEPS, learning
+from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.own_reflection_learning import learning
 from mha_viz.ui.widgets import figures, look
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.theme import format_number
@@ -32,8 +28,6 @@ def draw(choices: Choices) -> None:
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
-    for name, default, read in _FURTHER_DOWN:  # the link of the first part must not drop them
-        choices.get(name, default, read)
     _statement(choices)
     _reflection(choices)
     _random(choices)
@@ -51,10 +45,11 @@ def draw(choices: Choices) -> None:
 def _statement(choices: Choices) -> None:
     frame.step(
         "Q = K = V = X: everyone loves a mirror",
-        "Leave W_Q and W_K out, and a score is the dot product of two tokens. With itself a token "
-        "has |x|², with another |x| |y| cos. Are all tokens **equally long**, then nobody’s score "
-        "is larger than the own one (Cauchy–Schwarz): attention looks at itself. Textbooks often "
-        "say “always”. It is not: a token looks at another where **|y| cos > |x|**.",
+        "Leave W_Q and W_K out, and a score is the dot product of two tokens: |x|² of a token with "
+        "itself, |x| |y| cos with another one. If all tokens are **equally long**, none scores "
+        "higher with another than with itself (Cauchy–Schwarz): attention looks at itself. "
+        "Textbooks often say “always”. That is wrong: a token looks at another one where "
+        "**|y| cos > |x|**.",
         r"\begin{gathered} \operatorname{softmax}\!\Big(\frac{X X^\top}{\sqrt{d}}\Big)\, X \\ "
         r"x \cdot y = |x|\,|y| \cos\angle(x, y) \end{gathered}",
     )
@@ -73,20 +68,10 @@ def _statement(choices: Choices) -> None:
 @frame.part
 def _reflection(choices: Choices) -> None:
     """What changes with the tokens."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n = choices.bound(
-            "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=180
-        )
-        chosen = choices.bound(
-            "token",
-            st.selectbox,
-            "Look from",
-            WORDS[: SIZES[-1]],
-            default=WORDS[1],
-            read=among(WORDS[: SIZES[-1]]),
-            width=140,
-        )
-        equal = choices.bound("equal", st.toggle, "Equal lengths", default=False, read=switch)
+    with frame.row():
+        n = choices.slide("tokens", "Tokens", SIZES, 4, width=180)
+        chosen = choices.menu("token", "Look from", WORDS[: SIZES[-1]], WORDS[1], width=140)
+        equal = choices.toggle("equal", "Equal lengths")
     typed = torch.tensor(
         frame.editor(
             choices,
@@ -108,7 +93,7 @@ def _reflection(choices: Choices) -> None:
     choices.publish()
 
 
-def _made_equal(tokens: Anything) -> Anything:
+def _made_equal(tokens: Tensor) -> Tensor:
     """With a zero among them they stay as they are, and it is said why."""
     try:
         return lab.equal_norms(tokens)
@@ -121,19 +106,11 @@ def _matrices(found: lab.Reflection) -> None:
     words, shape = WORDS[: len(found.pattern)], "query × key"
     best = [(i, int(row.argmax())) for i, row in enumerate(found.pattern)]
     with st.container(horizontal=True):
-        frame.matrix(
+        charts.matrix(
             "own-reflection-dots", found.dots, "X Xᵀ", rows=words, columns=words, shape=shape
         )
-        frame.matrix(
-            "own-reflection-pattern",
-            found.pattern,
-            "weights",
-            rows=words,
-            columns=words,
-            shape=shape,
-            diverging=False,
-            limits=(0.0, 1.0),
-            marked=best,
+        charts.weights(
+            "own-reflection-pattern", found.pattern, "weights", words, words, marked=best
         )
 
 
@@ -153,7 +130,7 @@ def _sentence(found: lab.Reflection) -> str:
 
 
 def _seen_from(
-    choices: Choices, tokens: Anything, found: lab.Reflection, chosen: int, equal: bool
+    choices: Choices, tokens: Tensor, found: lab.Reflection, chosen: int, equal: bool
 ) -> None:
     words = WORDS[: len(tokens)]
     figures.show(
@@ -194,26 +171,18 @@ def _random(choices: Choices) -> None:
         r"\Pr\big[\,|y| \cos\angle(x, y) > |x| \text{ for some } y\,\big]",
     )
     shares = _shares()
-    names = {
-        "Gaussian": "normal entries, as drawn",
-        **{
-            f"{spread:g}": f"lengths spread by {spread:g}" if spread else "equal lengths"
-            for spread in lab.SPREADS
-        },
+    names = {"Gaussian": "normal entries, as drawn", "0": "equal lengths"} | {
+        f"{spread:g}": f"lengths spread by {spread:g}" for spread in lab.SPREADS if spread
     }
-    widths = list(lab.WIDTHS)
-    figures.show(
-        curves(
-            {name: (widths, shares[key]) for key, name in names.items()},
-            title="Rows that look elsewhere most",
-            x_title="width d of the tokens",
-            y_title="share of rows",
-            x_axis="log",
-            dark=look.dark(),
-        ),
-        key=choices.key("random"),
-        name="Rows that look elsewhere most",
-        table=pd.DataFrame({"d": widths} | {n: shares[key] for key, n in names.items()}),
+    lines, widths = {name: shares[key] for key, name in names.items()}, list(lab.WIDTHS)
+    charts.lines(
+        choices.key("random"),
+        {name: (widths, line) for name, line in lines.items()},
+        title="Rows that look elsewhere most",
+        x_title="width d of the tokens",
+        y_title="share of rows",
+        x_axis="log",
+        table={"d": widths} | lines,
         caption="16 random tokens, 64 texts, seed 0; spread: standard deviation of ln |x|",
         how_to_read="“Spread” is the standard deviation of ln |x|: at 1, one token in three is "
         "more than 2.7 times longer or shorter than usual. Equal lengths stay at 0 in any width.",
@@ -246,48 +215,28 @@ def _pointwise(choices: Choices) -> None:
         0,
         "W_V acts on each token alone. All exchange between tokens goes through the pattern.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        masked = choices.bound("masked", st.toggle, "Mask all others", default=False, read=switch)
-        temperature = choices.bound(
-            "temperature",
-            st.select_slider,
-            "Temperature T",
-            TEMPERATURES,
-            default=0.3,
-            read=among(TEMPERATURES),
-            width=240,
-            disabled=masked,
+    with frame.row():
+        masked = choices.toggle("masked", "Mask all others")
+        temperature = choices.slide(
+            "temperature", "Temperature T", TEMPERATURES, 0.3, width=240, disabled=masked
         )
-        n = choices.bound(
-            "places", st.select_slider, "Places", SIZES, default=5, read=among(SIZES), width=160
-        )
-        draw = choices.bound(
-            "tokenseed",
-            st.select_slider,
-            "Seed of the tokens",
-            SEEDS,
-            default=0,
-            read=among(SEEDS),
-            width=180,
-        )
+        n = choices.slide("places", "Places", SIZES, 5, width=160)
+        draw = choices.seed("tokenseed", "Seed of the tokens", width=180)
     tokens, W_V = lab.equal_tokens(n, seed=draw), lab.value_weights(seed=draw)
     found = lab.pointwise(tokens, W_V, None if masked else temperature)
     _side_by_side(found)
     by_temperature = lab.differences(tokens, W_V)
     mask = lab.pointwise(tokens, W_V).difference
-    figures.show(
-        curves(
-            {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
-            moments={} if masked else {"T": temperature},
-            title="Largest difference",
-            x_title="temperature T",
-            y_title="largest |difference|",
-            x_axis="log",
-            dark=look.dark(),
-        ),
-        key=choices.key("difference"),
+    charts.lines(
+        choices.key("difference"),
+        {"attention − convolution": (lab.TEMPERATURES, by_temperature)},
+        moments={} if masked else {"T": temperature},
+        title="Largest difference",
+        x_title="temperature T",
+        y_title="largest |difference|",
+        x_axis="log",
         name="Attention and 1 × 1 convolution",
-        table=pd.DataFrame({"T": lab.TEMPERATURES, "largest difference": by_temperature}),
+        table={"T": lab.TEMPERATURES, "largest difference": by_temperature},
         caption=f"{n} tokens of length 1 and width 4, W_V 4 × 3, seed {draw}",
         how_to_read="The colder, the nearer attention comes to the convolution; tokens with "
         "similar directions take longest. With the mask the difference is "
@@ -300,18 +249,9 @@ def _side_by_side(found: lab.Pointwise) -> None:
     words = WORDS[: len(found.pattern)]
     largest = max(float(found.convolution.abs().max()), 1e-6)
     with st.container(horizontal=True):
-        frame.matrix(
-            "own-reflection-identity",
-            found.pattern,
-            "weights A",
-            rows=words,
-            columns=words,
-            shape="query × key",
-            diverging=False,
-            limits=(0.0, 1.0),
-        )
+        charts.weights("own-reflection-identity", found.pattern, "weights A", words, words)
         for title, output in (("A X W_V", found.attention), ("conv1d", found.convolution)):
-            frame.matrix(
+            charts.matrix(
                 f"own-reflection-{title}",
                 output,
                 title,
@@ -320,10 +260,3 @@ def _side_by_side(found: lab.Pointwise) -> None:
                 limits=(-largest, largest),
             )
     st.markdown(f"The largest difference between the two outputs is **{found.difference:.2g}**.")
-
-
-_FURTHER_DOWN: tuple[tuple[str, Any, Callable[[str], Any]], ...] = (
-    ("steps", 300, among(STEPS)), ("seed", 0, among(SEEDS)), ("positions", True, switch),
-    ("masked", False, switch), ("temperature", 0.3, among(TEMPERATURES)),
-    ("places", 5, among(SIZES)), ("tokenseed", 0, among(SEEDS)),
-)  # fmt: skip

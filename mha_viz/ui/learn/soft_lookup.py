@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 import torch
+from torch import Tensor
 
-from mha_viz.core.checks import Anything
 from mha_viz.labs.soft_lookup import WORDS, Lookup, example, lookup, score_spread
-from mha_viz.plots.curves import curves
-from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.session import views
-from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.choices import Choices
 from mha_viz.web.theme import format_number
 
 SIZES = (3, 4, 5, 6, 7, 8)
@@ -53,29 +49,11 @@ def _lookup(choices: Choices) -> None:
         "Scores are divided by T, so differences grow without bound and softmax gives everything "
         "to the largest: a hard lookup. For large T all weights become 1/n.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n = choices.bound(
-            "tokens", st.select_slider, "Tokens", SIZES, default=4, read=among(SIZES), width=200
-        )
-        d_k = choices.bound(
-            "width",
-            st.select_slider,
-            "Width d_k",
-            WIDTHS,
-            default=3,
-            read=among(WIDTHS),
-            width=200,
-        )
-        temperature = choices.bound(
-            "temperature",
-            st.slider,
-            "Temperature T",
-            0.05,
-            5.0,
-            default=1.0,
-            step=0.05,
-            read=views.real(0.05, 5.0),
-            width=200,
+    with frame.row():
+        n = choices.slide("tokens", "Tokens", SIZES, 4, width=200)
+        d_k = choices.slide("width", "Width d_k", WIDTHS, 3, width=200)
+        temperature = choices.amount(
+            "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
         )
     query, key, value = example(n, d_k)
     with st.container(horizontal=True):
@@ -85,7 +63,7 @@ def _lookup(choices: Choices) -> None:
     _pipeline(lookup(query, key, value, temperature), n)
 
 
-def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anything:
+def _edited(choices: Choices, name: str, title: str, start: Tensor) -> Tensor:
     """A matrix that can be typed into."""
     rows, columns = start.shape
     begin = tuple(tuple(round(x, 1) for x in row) for row in start.tolist())
@@ -102,23 +80,16 @@ def _edited(choices: Choices, name: str, title: str, start: Anything) -> Anythin
 
 
 def _pipeline(found: Lookup, n: int) -> None:
-    words = WORDS[:n]
-    pairs = "query × key"
+    words, key = WORDS[:n], "soft-lookup-{}".format
+    scaled = f"× {format_number(found.scale)}"
     with st.container(horizontal=True):
-        for title, values, columns, options in (
-            ("Q Kᵀ", found.dots, words, {"shape": pairs}),
-            (f"× {format_number(found.scale)}", found.scores, words, {"shape": pairs}),
-            (
-                "softmax",
-                found.pattern,
-                words,
-                {"shape": pairs, "diverging": False, "limits": (0.0, 1.0)},
-            ),
-            ("weights × V", found.output, ("0", "1"), {"shape": "query × d_v"}),
-        ):
-            frame.matrix(
-                f"soft-lookup-{title}", values, title, rows=words, columns=columns, **options
-            )
+        for title, scores in (("Q Kᵀ", found.dots), (scaled, found.scores)):
+            charts.matrix(key(title), scores, title, rows=words, columns=words, shape="query × key")
+        charts.weights(key("softmax"), found.pattern, "softmax", words, words)
+        output, shape = "weights × V", "query × d_v"
+        charts.matrix(
+            key(output), found.output, output, rows=words, columns=("0", "1"), shape=shape
+        )
     best = found.pattern.max(-1)
     row = int(best.values.argmax())
     st.markdown(
@@ -148,33 +119,21 @@ def _square_root(choices: Choices) -> None:
         "Scores then have a standard deviation of 8: the largest is far above the second. Divided "
         "by √64 they have 1, and the largest of 16 weights is about a quarter.",
     )
-    aspect = choices.bound(
-        "aspect",
-        st.segmented_control,
-        "What is measured",
-        list(ASPECTS),
-        default="confidence",
-        read=among(tuple(ASPECTS)),
-        format_func=lambda key: ASPECTS[key][0],
-        wrap=True,
-    )
+    called = {key: title for key, (title, _) in ASPECTS.items()}
+    aspect = choices.segments("aspect", "What is measured", called, "confidence")
     found = _spread()
     title, unit = ASPECTS[aspect]
     plain, scaled = getattr(found, aspect), getattr(found, f"scaled_{aspect}")
     widths = list(found.widths)
-    figures.show(
-        curves(
-            {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
-            title=title,
-            x_title="d_k",
-            y_title=unit,
-            x_axis="log",
-            y_axis="log" if aspect == "variance" else "linear",
-            dark=look.dark(),
-        ),
-        key=choices.key("spread"),
-        name=title,
-        table=pd.DataFrame({"d_k": widths, "as it is": plain, "divided": scaled}),
+    charts.lines(
+        choices.key("spread"),
+        {"q·k as it is": (widths, plain), "divided by √d_k": (widths, scaled)},
+        title=title,
+        x_title="d_k",
+        y_title=unit,
+        x_axis="log",
+        y_axis="log" if aspect == "variance" else "linear",
+        table={"d_k": widths, "as it is": plain, "divided": scaled},
         caption="Random queries and keys, 16 keys, 512 queries, seed 0",
         how_to_read="Where the line of the divided scores stays level, the width of the head does "
         "not matter. It is about random vectors: trained heads may learn larger scores.",

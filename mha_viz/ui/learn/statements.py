@@ -7,6 +7,7 @@ from collections import Counter
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.interventions.robustness import Robustness, robustness
@@ -26,7 +27,8 @@ from mha_viz.plots.layers import layer_lines
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among, switch
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.long_work import progress
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.scene import Scene
@@ -63,7 +65,7 @@ def draw(choices: Choices) -> None:
         "and sentence, layer by layer, beside the same model with random weights."
     )
     layer, space = _controls(choices, scene)
-    mine, random = _measured(scene, space), _random(scene, space)
+    mine, random = _measured(scene, space), _measured(scene, space, random=True)
     for question in predictions(mine, layer):
         frame.predict(choices, f"{question.name}-{layer}-{space}", *question.asked)
     _table(mine | _failed(scene), random | _failed(scene, random=True), layer)
@@ -74,7 +76,7 @@ def draw(choices: Choices) -> None:
 
 
 def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with frame.row():
         state.bound(
             "layer",
             st.selectbox,
@@ -83,16 +85,7 @@ def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
             width=90,
             format_func="L{}".format,
         )
-        space = choices.bound(
-            "space_of",
-            st.segmented_control,
-            "Subspaces and weights of",
-            list(SPACES),
-            default="W_O",
-            read=among(tuple(SPACES)),
-            format_func=SPACES.__getitem__,
-            wrap=True,
-        )
+        space = choices.segments("space_of", "Subspaces and weights of", SPACES, "W_O")
     reporting.offer_random(state.current())
     return state.current().layer, space
 
@@ -100,18 +93,27 @@ def _controls(choices: Choices, scene: Scene) -> tuple[int, str]:
 # -- measuring -------------------------------------------------------------------------------------
 
 
-def _measured(scene: Scene, space: str) -> Measured:
-    """All statements but the last, on the model and text at hand."""
-    view = state.current()
-    key = (view.model, view.device, view.dtype, view.part, "statements", space)
+def _measured(scene: Scene, space: str, *, random: bool = False) -> Measured:
+    """All statements but the last, on this text; with random weights nothing if there are none."""
+    view, untrained = state.current(), _untrained() if random else None
+    if random and untrained is None:
+        return {}
 
     def of_text() -> Measured:
-        record = scene.record
+        record = scene.record if untrained is None else _traced(untrained, scene.record)
         outputs = of_outputs(record.z, record.W_O) if record.z is not None and record.W_O else {}
         return outputs | of_pattern(record.pattern)
 
-    weights = memory.cache().get(key, lambda: _weights(scene, space, False), lambda _: 10_000)
-    return weights | reporting.remembered(scene, "statements", make=of_text)
+    name = "random statements" if random else "statements"
+    key = (view.model, view.device, view.dtype, view.part, name, space)
+    weights = memory.cache().get(key, lambda: _weights(scene, space, random), lambda _: 10_000)
+    return weights | reporting.remembered(scene, name, make=of_text)
+
+
+def _traced(untrained: AttentionModel, record: AttentionRecord) -> AttentionRecord:
+    """The same text in the model with random weights."""
+    keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
+    return untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
 
 
 def _untrained() -> AttentionModel | None:
@@ -120,24 +122,6 @@ def _untrained() -> AttentionModel | None:
     which = (view.model, view.device, view.dtype)
     wanted = reporting.small(view) or which in st.session_state.get("random_wanted", ())
     return memory.untrained_copy(*which) if wanted else None
-
-
-def _random(scene: Scene, space: str) -> Measured:
-    """The same with random weights; nothing where there are none."""
-    view, untrained = state.current(), _untrained()
-    if untrained is None:
-        return {}
-
-    def of_text() -> Measured:
-        record = scene.record
-        keep = ("pattern", "z") if untrained.backend == "mha_viz" else ("pattern",)
-        theirs = untrained.trace(record.text, record.text_pair, part=record.part, keep=keep)
-        outputs = of_outputs(theirs.z, theirs.W_O) if theirs.z is not None and theirs.W_O else {}
-        return outputs | of_pattern(theirs.pattern)
-
-    key = (view.model, view.device, view.dtype, view.part, "random statements", space)
-    weights = memory.cache().get(key, lambda: _weights(scene, space, True), lambda _: 10_000)
-    return weights | reporting.remembered(scene, "random statements", make=of_text)
 
 
 def _weights(scene: Scene, space: str, random: bool) -> Measured:
@@ -207,8 +191,7 @@ def _statement(
         _verdict(statement, sides, random.get(statement.key), layer)
         st.markdown(why(statement, scene.record, mine, layer))
         name = f"picture-{statement.key}"
-        on = choices.bound(name, st.toggle, "Picture by layer", default=False, read=switch)
-        if on:
+        if choices.toggle(name, "Picture by layer"):
             _picture(choices, scene, statement, sides, random.get(statement.key))
 
 
@@ -295,21 +278,15 @@ def _measure(scene: Scene) -> None:
         return
     untrained = _untrained()
     models = [drawing.load_model(state.current()), *([] if untrained is None else [untrained])]
-    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
-    stop.button("Stop", key="statements-stop")
-
-    def on_progress(done: int, of: int) -> None:
-        # Drawing is where Streamlit ends a run that another click has overtaken.
-        share = (len(found) + min(done / max(of, 1), 1.0)) / len(models)
-        bar.progress(share, "Random weights …" if found else f"{done:,} of {of:,}")
-
     found: list[Robustness] = []
-    try:
+    with progress("statements-stop", "Measuring …") as tell:
+
+        def on_progress(done: int, of: int) -> None:
+            share = (len(found) + done / max(of, 1)) / len(models)
+            tell(share, "Random weights …" if found else f"{done:,} of {of:,}")
+
         for model in models:
             found.append(robustness(model, scene.record.text, n_draws, on_progress=on_progress))
-    finally:
-        bar.empty()
-        stop.empty()
     st.session_state.setdefault("statements-failures", {})[scene.key] = tuple(found)
     st.rerun()  # the table above shows it, too
 

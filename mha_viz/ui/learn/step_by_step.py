@@ -11,15 +11,15 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.activations import LayerActivations, record_activations
 from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
-from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among, switch
+from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.step_tables import STEPS, step_table
 from mha_viz.ui.learn.step_windows import one_step
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import picking, words
-from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages import plain
 
 SENTENCES = (
     ("write", "Queries from", "le chat dort"),
@@ -31,10 +31,6 @@ def draw(choices: Choices) -> None:
     """The text run, then the walk through one head, and attention between two sentences."""
     scene = picking.picked()
     words.cut_off(scene.record)
-    # Known before the first part writes the link, which would else lose them for a moment.
-    for name, _, default in SENTENCES:
-        choices.get(name, default, _sentence)
-    choices.get("turned", False, switch)
     _statement(choices, scene)
     _real(choices, scene)
     _cross(choices)
@@ -59,10 +55,6 @@ def _apart() -> Iterator[None]:
         yield
     except MhaVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
-
-
-def _sentence(raw: str) -> str:
-    return raw[:200]
 
 
 @frame.part
@@ -100,16 +92,7 @@ def _statement(choices: Choices, scene: Scene) -> None:
 def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     """What changes with the layer, the head and the step."""
     record = scene.record
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        for name, count, letter in (("layer", record.n_layers, "L"), ("head", record.n_heads, "H")):
-            state.bound(
-                name,
-                st.selectbox,
-                name.capitalize(),
-                list(range(count)),
-                width=85,
-                format_func=f"{letter}{{}}".format,
-            )
+    frame.layer_and_head(record.n_layers, record.n_heads)
     view = state.current()
     found = step_by_step(
         model, record, view.layer, view.head, activations_of(scene, model, view.layer)
@@ -131,7 +114,7 @@ def _chosen_step(choices: Choices) -> str:
     keys = list(STEPS)
     step = choices.get("step", keys[0], among(keys))
     place = keys.index(step)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with frame.row():
         for label, icon, to in (("Back", "arrow_back", -1), ("Next", "arrow_forward", 1)):
             inside_range = 0 <= place + to < len(keys)
             st.button(
@@ -142,15 +125,12 @@ def _chosen_step(choices: Choices) -> str:
                 on_click=guarded(choices.set),
                 args=("step", keys[place + to] if inside_range else step),
             )
-        choices.bound(
+        choices.slide(
             "step",
-            st.select_slider,
             "Step",
-            keys,
-            default=keys[0],
-            read=among(keys),
+            {key: f"{i}. {title}" for i, (key, title) in enumerate(STEPS.items(), 1)},
+            keys[0],
             width=420,
-            format_func=lambda key: f"{keys.index(key) + 1}. {STEPS[key]}",
             help="With the focus on it, the arrow keys go back and forth.",
         )
     return step
@@ -159,7 +139,7 @@ def _chosen_step(choices: Choices) -> str:
 # -- cross-attention -------------------------------------------------------------------------------
 
 
-@st.fragment
+@frame.part
 def _cross(choices: Choices) -> None:
     frame.step(
         "From one sentence to another: cross-attention",
@@ -180,24 +160,13 @@ def _cross(choices: Choices) -> None:
         "Weights move with their words, and a weighted sum does not ask in which order its terms "
         "stand. This is why transformers need positions.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        texts = [
-            choices.bound(
-                name,
-                st.text_input,
-                title,
-                default=default,
-                read=_sentence,
-                max_chars=200,
-                width=260,
-            )
+    with frame.row():
+        queries, keys = (
+            words_of(choices.text(name, title, default, most=200, width=260))
             for name, title, default in SENTENCES
-        ]
-        turned = choices.bound(
-            "turned", st.toggle, "Reverse what is read", default=False, read=switch
         )
-    queries, keys = (words_of(text) for text in texts)
-    with stop_on_error(), _apart():
+        turned = choices.toggle("turned", "Reverse what is read")
+    with _apart():
         _crossed(choices, cross(queries, keys[::-1] if turned else keys))
     choices.publish()
 
@@ -205,17 +174,15 @@ def _cross(choices: Choices) -> None:
 def _crossed(choices: Choices, found: Crossed) -> None:
     with st.container(horizontal=True):
         for i, pattern in enumerate(found.pattern):
-            frame.matrix(
+            charts.weights(
                 choices.key(f"cross-{i}"),
                 pattern,
                 f"weights, H{i}",
-                rows=found.queries,
-                columns=found.keys,
+                found.queries,
+                found.keys,
                 shape=f"{len(found.queries)} × {len(found.keys)}",
-                diverging=False,
-                limits=(0.0, 1.0),
             )
-        frame.matrix(
+        charts.matrix(
             choices.key("cross-output"),
             found.output,
             "output",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mha_viz.core.checks import Anything
+from jaxtyping import Float
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Axis:
 
     @property
     def size(self) -> int:
+        """How many places it has."""
         return len(self.names)
 
 
@@ -27,7 +29,7 @@ class Matrix:
     """Values with a title and two axes."""
 
     title: str
-    values: Anything
+    values: Float[Tensor, "row column"]
     rows: Axis
     columns: Axis
     diverging: bool = True
@@ -47,7 +49,7 @@ class StepTable:
     result: Matrix
     left: Matrix | None = None
     right: Matrix | None = None
-    bias: Anything | None = None
+    bias: Float[Tensor, " column"] | None = None
     notes: list[str] = field(default_factory=list)
     cell: Callable[[int, int], str] = lambda row, column: ""
 

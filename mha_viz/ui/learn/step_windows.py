@@ -7,7 +7,7 @@ import streamlit as st
 import torch
 
 from mha_viz.labs.step_by_step import Steps, cell
-from mha_viz.ui.learn import frame
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.step_parts import Axis, Matrix, StepTable
 from mha_viz.ui.session import state, views
@@ -56,7 +56,7 @@ def one_step(choices: Choices, scene: Scene, step: StepTable, found: Steps) -> N
 
 def _chosen_cell(choices: Choices, result: Matrix) -> tuple[int, int]:
     """The cell that is written out: a row and a column, each kept by the name of its axis."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with frame.row():
         return (
             _place(choices, result.rows, "Row"),
             _place(choices, result.columns, "Column"),
@@ -66,31 +66,19 @@ def _chosen_cell(choices: Choices, result: Matrix) -> tuple[int, int]:
 def _place(choices: Choices, axis: Axis, label: str) -> int:
     # In self-attention rows and columns may be the same tokens, and still be chosen apart.
     name = f"{label.lower()}_{axis.name}"
-    first, read = min(1, axis.size - 1), views.whole(0, 99_999)
-    if choices.get(name, first, read) >= axis.size:
-        state.tell(
-            f"There is no {label.lower()} {choices.get(name, first, read)} here: showing "
-            f"the last one, {axis.size - 1}."
-        )
-        choices.keep(name, axis.size - 1)
+    first = min(1, axis.size - 1)
+    chosen = choices.get(name, first, views.whole(0, 99_999))
+    if chosen >= axis.size:
+        last = axis.size - 1
+        state.tell(f"There is no {label.lower()} {chosen} here: showing the last one, {last}.")
+        choices.keep(name, last)
     if axis.size == 1:
         return 0
     text = f"{label}: {axis.title}"
     if axis.labels and axis.size <= 200:
-        options = list(range(axis.size))
-        return choices.bound(
-            name,
-            st.select_slider,
-            text,
-            options,
-            default=first,
-            read=read,
-            width=260,
-            format_func=lambda i: f"{i} · {clean(axis.names[i], 14)}",
-        )
-    return choices.bound(
-        name, st.slider, text, 0, axis.size - 1, default=first, read=read, width=260
-    )
+        called = {i: f"{i} · {clean(axis_name, 14)}" for i, axis_name in enumerate(axis.names)}
+        return choices.slide(name, text, called, first, width=260)
+    return choices.amount(name, text, 0, axis.size - 1, first, width=260)
 
 
 def _terms_from(choices: Choices, step: StepTable) -> int:
@@ -99,20 +87,10 @@ def _terms_from(choices: Choices, step: StepTable) -> int:
         return 0
     axis = step.left.columns
     name, last = f"from_{axis.name}", (axis.size - 1) // WINDOW * WINDOW
-    read = views.whole(0, 99_999)
-    if choices.get(name, 0, read) > last or choices.get(name, 0, read) % WINDOW:
-        choices.keep(name, min(choices.get(name, 0, read) // WINDOW * WINDOW, last))
-    return choices.bound(
-        name,
-        st.slider,
-        f"Summed over: {axis.title}, shown from",
-        0,
-        last,
-        step=WINDOW,
-        default=0,
-        read=read,
-        width=260,
-    )
+    asked = choices.get(name, 0, views.whole(0, 99_999))
+    choices.keep(name, min(asked // WINDOW * WINDOW, last))
+    text = f"Summed over: {axis.title}, shown from"
+    return choices.amount(name, text, 0, last, 0, step=WINDOW, width=260)
 
 
 def _block(place: int, size: int) -> slice:
@@ -146,7 +124,7 @@ def _window(
     elif column is not None:
         marked = [(i, column - columns.start) for i in range(part.shape[0])]
     names = matrix.rows.names[rows], matrix.columns.names[columns]
-    frame.matrix(
+    charts.matrix(
         choices.key(f"{key}-matrix"),
         part,
         matrix.title,
@@ -210,7 +188,7 @@ def _whole(choices: Choices, step: StepTable) -> None:
     if max(rows, columns) <= WINDOW or max(rows, columns) > _WHOLE:
         return
     size = max(4, min(14, 260 // columns))
-    frame.matrix(
+    charts.matrix(
         choices.key("whole"),
         step.result.values,
         f"All of {step.result.title}",
@@ -231,7 +209,7 @@ def _all_heads(choices: Choices, found: Steps, step: StepTable) -> None:
     top = float(found.z.abs().max())
     with st.container(horizontal=True):
         for i, values in enumerate(found.z):
-            frame.matrix(
+            charts.matrix(
                 choices.key(f"head-{i}"),
                 values,
                 f"H{i}",

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 import torch
 
 from mha_viz.labs import two_places as lab
-from mha_viz.plots.curves import curves, ticks
-from mha_viz.ui.learn import frame
+from mha_viz.plots.curves import ticks
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.learn.training import trained
-from mha_viz.ui.widgets import figures, look
+from mha_viz.ui.learn.long_work import trained
 
 STEPS = (100, 200, 400, 800, 1600)
-SEEDS = tuple(range(10))
 N_SEEDS = 3
 FEW, MANY = (1, 2), (4, 8, 16)  # heads that are trained together
 NAMES = tuple(first + second for first in "bdfgklmn" for second in "aeio")
@@ -84,31 +81,11 @@ def _task(choices: Choices) -> tuple[int, int, int, int]:
         "It learns to look at one place: that value is right, the other is guessed, and one guess "
         "in 8 is right. A head twice as wide does the same.",
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        n_steps = choices.bound(
-            "steps", st.select_slider, "Steps", STEPS, default=400, read=among(STEPS), width=200
-        )
-        n_values = choices.bound(
-            "values",
-            st.select_slider,
-            "Possible values",
-            lab.VALUES,
-            default=8,
-            read=among(lab.VALUES),
-            width=150,
-        )
-        d_model = choices.bound(
-            "width",
-            st.select_slider,
-            "Width d_model",
-            lab.WIDTHS,
-            default=16,
-            read=among(lab.WIDTHS),
-            width=150,
-        )
-        seed = choices.bound(
-            "seed", st.select_slider, "Seed", SEEDS, default=0, read=among(SEEDS), width=150
-        )
+    with frame.row():
+        n_steps = choices.slide("steps", "Steps", STEPS, 400, width=200)
+        n_values = choices.slide("values", "Possible values", lab.VALUES, 8, width=150)
+        d_model = choices.slide("width", "Width d_model", lab.WIDTHS, 16, width=150)
+        seed = choices.seed(width=150)
     return n_steps, seed, d_model, n_values
 
 
@@ -128,9 +105,15 @@ def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> Non
             f"**both {run.both[:, -1].mean():.0%}** (a guess would be right "
             f"{100 / n_values:g}% of the time for each)."
         )
-    figures.show(
-        _accuracy(runs, "Both values right", n_values, _settings_text(settings)),
-        key=choices.key("few"),
+    charts.lines(
+        choices.key("few"),
+        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
+        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
+        levels={f"1/{n_values}": 1 / n_values},
+        title="Both values right",
+        note=_settings_text(settings),
+        x_title="training steps",
+        y_title="share of texts",
         name="One head and two heads",
         table=_curve_table(runs),
         caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
@@ -145,20 +128,7 @@ def _heads(n_heads: int) -> str:
     return "1 head" if n_heads == 1 else f"{n_heads} heads"
 
 
-def _accuracy(runs: Runs, title: str, n_values: int, note: str):  # type: ignore[no-untyped-def]
-    return curves(
-        {_heads(n): (run.steps, run.both.mean(0)) for n, run in runs.items()},
-        bands={_heads(n): (run.both.amin(0), run.both.amax(0)) for n, run in runs.items()},
-        levels={f"1/{n_values}": 1 / n_values},
-        title=title,
-        note=note,
-        x_title="training steps",
-        y_title="share of texts",
-        dark=look.dark(),
-    )
-
-
-def _curve_table(runs: Runs) -> pd.DataFrame:
+def _curve_table(runs: Runs) -> dict[str, object]:
     steps = next(iter(runs.values())).steps
     columns: dict[str, object] = {"step": steps}
     for n_heads, run in runs.items():
@@ -167,21 +137,20 @@ def _curve_table(runs: Runs) -> pd.DataFrame:
             f"{_heads(n_heads)}, least": run.both.amin(0),
             f"{_heads(n_heads)}, most": run.both.amax(0),
         }
-    return pd.DataFrame(columns)
+    return columns
 
 
 def _shares(runs: Runs) -> None:
     st.markdown("Where each head looks: mean weights over 1,000 unseen texts, first of the runs.")
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
-            frame.matrix(
+            charts.weights(
                 f"two-places-shares-{n_heads}",
                 run.shares,
                 _heads(n_heads),
-                rows=[f"head {i}" for i in range(n_heads)],
-                columns=("first", "second", "others"),
-                diverging=False,
-                limits=(0.0, 1.0),
+                [f"head {i}" for i in range(n_heads)],
+                ("first", "second", "others"),
+                shape="",
                 cell=62,
             )
     st.caption(
@@ -192,26 +161,17 @@ def _shares(runs: Runs) -> None:
 
 @frame.part
 def _example(choices: Choices, runs: Runs) -> None:
-    number = choices.bound(
-        "example",
-        st.select_slider,
-        "An unseen text",
-        EXAMPLES,
-        default=1,
-        read=among(EXAMPLES),
-        width=240,
-    )
+    number = choices.slide("example", "An unseen text", EXAMPLES, 1, width=240)
     with st.container(horizontal=True):
         for n_heads, run in runs.items():
             one = run.examples[number - 1]
-            frame.matrix(
+            charts.weights(
                 f"two-places-example-{n_heads}",
                 one.pattern,
                 _heads(n_heads),
-                rows=[f"head {i}" for i in range(n_heads)],
-                columns=[f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
-                diverging=False,
-                limits=(0.0, 1.0),
+                [f"head {i}" for i in range(n_heads)],
+                [f"{NAMES[n]}={v}" for n, v in zip(one.names, one.values, strict=True)],
+                shape="",
                 marked=[(i, place) for i in range(n_heads) for place in one.places],
             )
     asked = f"Asked for **{_name(one, 0)}, then {_name(one, 1)}**"
@@ -244,8 +204,8 @@ def _why_more_hurts(choices: Choices) -> None:
     frame.predict(
         choices,
         "many",
-        "16 heads of width 1 against 2 heads of width 8, with as many parameters "
-        "in all. Which answer better?",
+        "16 heads of width 1 against 2 heads of width 8, with the same number of parameters. Which "
+        "layer answers better?",
         ["16 heads: they can look at more places", "2 heads", "Both the same"],
         1,
         "Two places are all that is asked for, and a head of width 1 cannot find a name among 32. "
@@ -261,63 +221,55 @@ def _all_heads(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> None:
         f"Best here: **{_heads(best)}**, both values right in {final[best].mean():.0%} of the "
         f"texts; with {_heads(heads[-1])} it is {final[heads[-1]].mean():.0%}."
     )
-    figures.show(
-        curves(
-            {"both values right": (heads, [float(final[n].mean()) for n in heads])},
-            bands={
-                "both values right": (
-                    [float(final[n].min()) for n in heads],
-                    [float(final[n].max()) for n in heads],
-                )
-            },
-            title="Accuracy against heads",
-            note=_settings_text(settings),
-            x_title="heads",
-            y_title="share of texts",
-            x_axis="log",
-            more=dict(xaxis=ticks(heads)),
-            dark=look.dark(),
-        ),
-        key=choices.key("many"),
-        name="Accuracy against heads",
-        table=pd.DataFrame(
-            {
-                "heads": heads,
-                "d_head": [runs[n].d_head for n in heads],
-                "parameters": [runs[n].n_parameters for n in heads],
-                **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
-            }
-        ),
+    correct = "both values right"
+    charts.lines(
+        choices.key("many"),
+        {correct: (heads, [float(final[n].mean()) for n in heads])},
+        bands={
+            correct: (
+                [float(final[n].min()) for n in heads],
+                [float(final[n].max()) for n in heads],
+            )
+        },
+        title="Accuracy against heads",
+        note=_settings_text(settings),
+        x_title="heads",
+        y_title="share of texts",
+        x_axis="log",
+        more=dict(xaxis=ticks(heads)),
+        table={
+            "heads": heads,
+            "d_head": [runs[n].d_head for n in heads],
+            "parameters": [runs[n].n_parameters for n in heads],
+            **{f"run {i + 1}": [float(final[n][i]) for n in heads] for i in range(N_SEEDS)},
+        },
         caption=f"{N_SEEDS} runs each; {_settings_text(settings)}",
         how_to_read=f"Mean of {N_SEEDS} runs after the last step; the band reaches from the worst "
         "to the best. Every layer has the same width and as many parameters.",
     )
-    widest = {n: (max(run.score_ranks), max(run.weight_ranks)) for n, run in runs.items()}
-    figures.show(
-        curves(
-            {
-                "scores Q Kᵀ": (heads, [widest[n][0] for n in heads]),
-                "weights, after softmax": (heads, [widest[n][1] for n in heads]),
-                "d_head": (heads, [runs[n].d_head for n in heads]),
-            },
-            title="Largest rank of a head",
-            x_title="heads",
-            y_title="numerical rank",
-            x_axis="log",
-            y_axis="log",
-            dark=look.dark(),
-            more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
-        ),
-        key=choices.key("rank"),
+    of_scores = [max(runs[n].score_ranks) for n in heads]
+    of_weights = [max(runs[n].weight_ranks) for n in heads]
+    widths = [runs[n].d_head for n in heads]
+    charts.lines(
+        choices.key("rank"),
+        {
+            "scores Q Kᵀ": (heads, of_scores),
+            "weights, after softmax": (heads, of_weights),
+            "d_head": (heads, widths),
+        },
+        title="Largest rank of a head",
+        x_title="heads",
+        y_title="numerical rank",
+        x_axis="log",
+        y_axis="log",
+        more=dict(xaxis=ticks(heads), yaxis=ticks(_POWERS)),
         name="Rank of scores and weights",
-        table=pd.DataFrame(
-            {
-                "heads": heads,
-                "d_head": [runs[n].d_head for n in heads],
-                "largest rank of scores": [widest[n][0] for n in heads],
-                "largest rank of weights": [widest[n][1] for n in heads],
-            }
-        ),
+        table={
+            "heads": heads,
+            "d_head": widths,
+            "largest rank of scores": of_scores,
+            "largest rank of weights": of_weights,
+        },
         caption=f"64 questions × 64 tokens, float64; {_settings_text(settings)}",
         how_to_read="The rank of the scores never exceeds d_head: the two lines lie on each "
         "other. Softmax is not linear and raises the rank again (64 is the most here), but it "

@@ -21,14 +21,13 @@ from mha_viz.labs.value_output import (
     two_ways,
 )
 from mha_viz.plots.bars import token_bars
-from mha_viz.plots.curves import curves
-from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices, among
+from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.step_by_step import activations_of
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, picking, words
-from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
@@ -44,35 +43,22 @@ def draw(choices: Choices) -> None:
     _lab(choices, scene)
 
 
-@st.fragment
+@frame.part
 def _lab(choices: Choices, scene: Scene) -> None:
-    with stop_on_error():
-        record = scene.record
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            for name, count, letter in (
-                ("layer", record.n_layers, "L"),
-                ("head", record.n_heads, "H"),
-            ):
-                state.bound(
-                    name,
-                    st.selectbox,
-                    name.capitalize(),
-                    list(range(count)),
-                    width=85,
-                    format_func=f"{letter}{{}}".format,
-                )
-        view = state.current()
-        model = memory.model(view.model, view.device, view.dtype)
-        weights = model.attention_weights(view.layer, record.part)
-        seen = activations_of(scene, model, view.layer)
-        _merged(choices, record, weights, seen)
-        _bill(choices, model, weights)
-        _rank(choices, scene, weights)
-        own = spread(weights)
-        found = parts(record.kept("z")[view.layer], own.W_O, own.b_O)
-        _parts(choices, scene, found, seen, own.b_O is not None)
-        _slices(choices, record, found)
-        choices.publish()
+    record = scene.record
+    frame.layer_and_head(record.n_layers, record.n_heads)
+    view = state.current()
+    model = memory.model(view.model, view.device, view.dtype)
+    weights = model.attention_weights(view.layer, record.part)
+    seen = activations_of(scene, model, view.layer)
+    _merged(choices, record, weights, seen)
+    _bill(choices, model, weights)
+    _rank(choices, scene, weights)
+    own = spread(weights)
+    found = parts(record.kept("z")[view.layer], own.W_O, own.b_O)
+    _parts(choices, scene, found, seen, own.b_O is not None)
+    _slices(choices, record, found)
+    choices.publish()
 
 
 # -- one head: two matrices or one -----------------------------------------------------------------
@@ -84,9 +70,9 @@ def _merged(
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
         "Two matrices that could be one",
-        "Between a token and what a head writes about it stand W_V and W_O, and nothing that bends "
-        "in between: the weights of attention only mix tokens. So both can be multiplied once and "
-        "for all.",
+        "Only W_V and W_O stand between a token and what a head writes about it, and nothing "
+        "nonlinear lies between them: attention weights only mix tokens. So the two matrices can "
+        "be multiplied once and for all.",
         r"\begin{gathered} \text{head}_i(X) = A_i\, (X W^V_i)\, W^O_i = A_i\, X\, W^{VO}_i \\ "
         r"W^{VO}_i = W^V_i W^O_i \end{gathered}",
     )
@@ -98,7 +84,7 @@ def _merged(
             ("apart", "A (X W_V) W_O", found.apart),
             ("merged", "A X W_VO", found.merged),
         ):
-            frame.matrix(
+            charts.matrix(
                 choices.key(key),
                 values[:WINDOW, :WINDOW],
                 title,
@@ -116,9 +102,9 @@ def _merged(
     )
 
 
-@st.fragment
+@frame.part
 def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) -> None:
-    """A fragment in the fragment: its control changes nothing but this."""
+    """A part of its own inside the part: its control changes nothing but this."""
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
         "What it costs",
@@ -136,11 +122,10 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
         answers,
         0 if one < two else 1 if one == two else 2,
         f"{d_model} × {d_model} = {one:,} against 2 × {d_model} × {width} = {two:,}. With d_v = "
-        "d / h it is h / 2 times as many: two heads are even, more heads pay for being merged.",
+        "d / h it is h / 2 times as many: two heads make no difference, with more heads merging "
+        "costs more.",
     )
-    n = choices.bound(
-        "n", st.select_slider, "Tokens n", LENGTHS, default=128, read=among(LENGTHS), width=320
-    )
+    n = choices.slide("n", "Tokens n", LENGTHS, 128, width=320)
     now = bill(n, d_model, width)
     edge = now.break_even
     st.markdown(
@@ -151,35 +136,26 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     )
     widths = sorted({*(max(1, round(d_model * i / 24)) for i in range(1, 37)), width})
     bills = [bill(n, d_model, d_value) for d_value in widths]
-    lines = {
-        name: (widths, [b.operations[i] for b in bills])
-        for i, name in enumerate(("W_V and W_O", "W_VO"))
-    }
-    figures.show(
-        curves(
-            lines,
-            title="Operations of one head",
-            x_title="width d_v of the head",
-            y_title="operations",
-            moments={f"this head: {width}": float(width)},
-            dark=look.dark(),
-            note=f"n = {n:,}, d = {d_model}",
-        ),
-        key=choices.key("operations"),
-        name="Operations of one head",
-        table=pd.DataFrame(
-            {
-                "d_v": widths,
-                "parameters, two": [b.parameters[0] for b in bills],
-                "parameters, one": [b.parameters[1] for b in bills],
-                "operations, two": lines["W_V and W_O"][1],
-                "operations, one": lines["W_VO"][1],
-            }
-        ),
+    two_cost, one_cost = ([b.operations[i] for b in bills] for i in range(2))
+    charts.lines(
+        choices.key("operations"),
+        {"W_V and W_O": (widths, two_cost), "W_VO": (widths, one_cost)},
+        title="Operations of one head",
+        x_title="width d_v of the head",
+        y_title="operations",
+        moments={f"this head: {width}": float(width)},
+        note=f"n = {n:,}, d = {d_model}",
+        table={
+            "d_v": widths,
+            "parameters, two": [b.parameters[0] for b in bills],
+            "parameters, one": [b.parameters[1] for b in bills],
+            "operations, two": two_cost,
+            "operations, one": one_cost,
+        },
         caption=f"{model.name} · n = {n}, d_model = {d_model}, d_v = {width}",
         how_to_read="The one matrix costs the same for every d_v. Where the lines cross, it is as "
-        "dear as the two: at d / 2 for short texts, near d for long ones. Heads of a usual model "
-        "lie far to the left.",
+        "expensive as the two: at d / 2 for short texts, near d for long ones. Heads of a usual "
+        "model lie far to the left.",
     )
     choices.publish()
 
@@ -213,21 +189,16 @@ def _rank(choices: Choices, scene: Scene, weights: AttentionWeights) -> None:
         f"{format_number(values[last - 1])}.{measured}"
     )
     places = list(range(1, len(values) + 1))
-    figure = curves(
+    charts.lines(
+        choices.key("spectrum"),
         {"singular value": (places, values)},
         title="Singular values of W_V W_O",
         x_title="number",
         y_title="singular value",
         y_axis="log",
-        dark=look.dark(),
         height=300,
         moments={f"d_v = {width}": float(width)},
-    )
-    figures.show(
-        figure,
-        key=choices.key("spectrum"),
-        name="Singular values of W_V W_O",
-        table=pd.DataFrame({"number": places, "singular value": values}),
+        table={"number": places, "singular value": values},
         caption=words.settings(scene, head_name(view.layer, view.head)),
         how_to_read="The cliff is at d_v. What lies behind it is the rounding of float64, "
         "sixteen digits below the largest.",
@@ -279,7 +250,7 @@ def _parts(
         "heads of this layer work against each other there. The table has every head’s part.",
     )
     n = min(len(labels), _CELLS // record.n_heads)
-    frame.matrix(
+    charts.matrix(
         choices.key("norms"),
         found.norms[:, :n],
         "Length of each head’s part",
@@ -333,17 +304,15 @@ def _slices(choices: Choices, record: AttentionRecord, found: Parts) -> None:
         f"In this layer {float(own.mean()):.1%} on average, where {1 / n_heads:.1%} would be no "
         "preference at all.",
     )
-    frame.matrix(
+    charts.weights(
         choices.key("slices"),
         shares,
         "Share of each head’s output",
-        rows=names,
-        columns=[f"{i}" for i in range(n_heads)],
+        names,
+        [f"{i}" for i in range(n_heads)],
         shape="head × slice",
-        diverging=False,
-        limits=(0.0, 1.0),
-        cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
         marked=[(i, i) for i in range(n_heads)] if n_heads <= 20 else [],
+        cell=46 if n_heads <= 12 else 30 if n_heads <= 20 else 12,
     )
     st.markdown(
         f"Layer {layer}: a head’s own slice holds {float(own.mean()):.1%} of its output on average "

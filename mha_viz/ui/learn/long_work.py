@@ -1,4 +1,7 @@
-"""Training on a lab's page: a button, progress with Stop, and results kept by their settings."""
+"""Work that takes a while: a button, progress with Stop, and results kept by their settings.
+
+Not for a fragment: there neither Stop nor another choice would end the run.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,36 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.ui.learn.choices import Choices
 
-KEPT = 4  # results in a session, for each name
 _THREADS = torch.get_num_threads()
 T = TypeVar("T")
 Progress = Callable[[int], None]
+Tell = Callable[[float, str], None]
+
+
+@contextmanager
+def progress(key: str, begin: str, place: DeltaGenerator | None = None) -> Iterator[Tell]:
+    """A bar and a button "Stop", which are there while the work inside is done.
+
+    Args:
+        key: of the button.
+        begin: what the bar says until the work has told something.
+        place: where the button stands; beside nothing else if not given.
+
+    Yields:
+        What the work has to call now and then: the share that is done, and a few words.
+    """
+    bar, stop = st.progress(0.0, begin), (place or st).empty()
+    stop.button("Stop", key=key, icon=":material/stop:")
+
+    def tell(share: float, words: str) -> None:
+        # Drawing is where Streamlit ends a run that another click has overtaken.
+        bar.progress(min(share, 1.0), words)
+
+    try:
+        yield tell
+    finally:
+        bar.empty()
+        stop.empty()
 
 
 def trained(
@@ -26,15 +55,18 @@ def trained(
     *,
     name: str = "train",
     label: str = "Train",
+    keep: int = 4,
 ) -> T | None:
     """What `train` found under these settings, if it has been run; and a button that runs it.
 
-    Not for a fragment: there neither Stop nor another choice would end the run.
-
     Args:
-        settings: all that the result depends on. total: how many steps `train` will report.
+        choices: of the lab.
+        settings: all that the result depends on.
+        total: how many steps `train` will report.
         train: takes what it has to call with the number of steps done.
-        name: of this training, unique in its lab. label: what the button says.
+        name: of this training, unique in its lab.
+        label: what the button says.
+        keep: how many results a session remembers.
     """
     key = choices.key(f"{name}-results")
     results: dict[tuple[object, ...], T] = st.session_state.setdefault(key, {})
@@ -43,27 +75,14 @@ def trained(
     kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
     button = f"{label} again" if again else label
     if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
-        results[settings] = _run(choices.key(f"{name}-stop"), place, total, train)
-        while len(results) > KEPT:
+        with progress(choices.key(f"{name}-stop"), "Training …", place) as tell, _one_thread():
+            results[settings] = train(
+                lambda done: tell(done / max(total, 1), f"Step {done:,} of {total:,}")
+            )
+        while len(results) > keep:
             results.pop(next(iter(results)))
         st.rerun()
     return results.get(settings)
-
-
-def _run(key: str, place: DeltaGenerator, total: int, train: Callable[[Progress], T]) -> T:
-    stop, bar = place.empty(), st.empty()
-    stop.button("Stop", key=key, icon=":material/stop:")
-
-    def on_step(done: int) -> None:
-        # Drawing is where Streamlit ends a run that another click has overtaken.
-        bar.progress(min(done / max(total, 1), 1.0), f"Step {done:,} of {total:,}")
-
-    try:
-        with _one_thread():
-            return train(on_step)
-    finally:
-        stop.empty()
-        bar.empty()
 
 
 @contextmanager

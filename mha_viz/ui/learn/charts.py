@@ -1,0 +1,165 @@
+"""What labs draw most: matrices with their numbers, and lines, each with all that belongs to it.
+
+Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypedDict, Unpack
+
+from mha_viz.ui.widgets import look
+
+
+class Cells(TypedDict, total=False):
+    """How a matrix is drawn, in the words of `number_matrix`."""
+
+    rows: Sequence[str]
+    columns: Sequence[str]
+    shape: str
+    diverging: bool
+    limits: tuple[float, float] | None
+    marked: Sequence[tuple[int, int]]
+    note: str
+    cell: int
+
+
+def matrix(
+    key: str,
+    values: Any,
+    title: str,
+    on_click: Callable[[int, int], None] | None = None,
+    **cells: Unpack[Cells],
+) -> None:
+    """A matrix with its numbers. Several wrap side by side in a horizontal container.
+
+    Args:
+        key: unique in the app.
+        values: (row, column).
+        title: what it is called.
+        on_click: takes the row and column of a cell that was clicked.
+        **cells: as for `number_matrix`.
+    """
+    from mha_viz.plots.numbers import number_matrix
+    from mha_viz.ui.widgets.number_table import number_tables
+
+    room = look.ROOM if look.phone() else None
+    made = number_matrix(values, title, room=room, **cells)
+    number_tables([made], dark=look.dark(), key=key, on_click=on_click)
+
+
+def weights(
+    key: str,
+    pattern: Any,
+    title: str,
+    queries: Sequence[str],
+    keys: Sequence[str],
+    *,
+    shape: str = "query × key",
+    marked: Sequence[tuple[int, int]] = (),
+    cell: int = 46,
+    on_click: Callable[[int, int], None] | None = None,
+) -> None:
+    """A matrix of shares from 0 to 1, as attention weights are; other arguments as for `matrix`.
+
+    Args:
+        key: unique in the app.
+        pattern: (query, key), each from 0 to 1.
+        title: what it is called.
+        queries: the names of its rows.
+        keys: the names of its columns.
+        shape: what rows and columns are.
+        marked: cells that are framed.
+        cell: width of a cell in pixels.
+        on_click: takes the row and column of a cell that was clicked.
+    """
+    matrix(
+        key,
+        pattern,
+        title,
+        on_click,
+        rows=queries,
+        columns=keys,
+        shape=shape,
+        diverging=False,
+        limits=(0.0, 1.0),
+        marked=marked,
+        cell=cell,
+    )
+
+
+class Axes(TypedDict, total=False):
+    """What belongs to a figure of lines besides the lines, in the words of `curves`."""
+
+    bands: Mapping[str, tuple[Any, Any]]
+    levels: Mapping[str, float]
+    moments: Mapping[str, float]
+    note: str
+    x_axis: Literal["linear", "log"]
+    y_axis: Literal["linear", "log"]
+    height: int
+    more: Mapping[str, Any]
+
+
+def lines(
+    key: str,
+    drawn: Mapping[str, tuple[Any, Any]],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    table: Mapping[str, Any],
+    caption: str,
+    how_to_read: str,
+    name: str = "",
+    **axes: Unpack[Axes],
+) -> None:
+    """A figure of lines, with its table and its files.
+
+    Args:
+        key: unique in the app.
+        drawn: (x, y) of each line by its name.
+        title: above the figure.
+        x_title: what the lower axis is, with its unit.
+        y_title: what the left axis is, with its unit.
+        table: columns by name, for "As a table" and CSV.
+        caption: model, text and settings, for the files.
+        how_to_read: one or two sentences below the figure.
+        name: what its files are called; the title if not given.
+        **axes: as for `curves`.
+    """
+    import pandas as pd
+
+    from mha_viz.plots.curves import curves
+    from mha_viz.ui.widgets import figures
+
+    figures.show(
+        curves(drawn, title=title, x_title=x_title, y_title=y_title, dark=look.dark(), **axes),
+        key=key,
+        name=name or title,
+        table=pd.DataFrame(dict(table)),
+        caption=caption,
+        how_to_read=how_to_read,
+    )
+
+
+def matrix_formula(values: Any, title: str) -> str:
+    r"""LaTeX of a small matrix with a title below it; quicker on screen than `matrix`.
+
+    Args:
+        values: (row, column), finite; written with three significant digits.
+        title: plain words of our own.
+
+    >>> matrix_formula([[0.5, -12345.0]], "x")
+    '\\underbrace{\\begin{bmatrix}0.5 & -1.23 \\cdot 10^{4}\\end{bmatrix}}_{\\text{x}}'
+    """
+    rows = [" & ".join(_short(float(value)) for value in row) for row in values]
+    size = "" if len(values[0]) <= 3 else r"\scriptsize "  # five columns fit a phone
+    inside = size + r"\begin{bmatrix}" + r" \\ ".join(rows) + r"\end{bmatrix}"
+    return rf"\underbrace{{{inside}}}_{{\text{{{title}}}}}"
+
+
+def _short(value: float) -> str:
+    """Three significant digits."""
+    mantissa, _, exponent = f"{value:.3g}".partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa

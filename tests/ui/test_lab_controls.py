@@ -1,0 +1,102 @@
+"""What every control of a lab does: it shows a choice, takes a new one, and the link carries it."""
+
+from streamlit.testing.v1 import AppTest
+
+from tests.ui.compare_app import check
+from tests.ui.lab_app import link
+
+
+def _page() -> None:
+    """Runs as an app, so it imports what it needs."""
+    import streamlit as st
+
+    from mha_viz.ui.learn.choices import Choices
+    from mha_viz.ui.learn.contents import LABS
+    from mha_viz.ui.widgets import messages
+
+    choices = Choices(LABS[0])
+    found = {
+        "few": choices.slide("few", "Few", (1, 2, 4), 2),
+        "menu": choices.menu("menu", "Menu", {"a": "First", "b": "Second"}, "a"),
+        "segments": choices.segments("segments", "Segments", {False: "Grey", True: "RGB"}, False),
+        "draw": choices.seed("draw", "Draw", width=200),
+        "on": choices.toggle("on", "On"),
+        "count": choices.number("count", "Count", 0, 99, 7),
+        "whole": choices.amount("whole", "Whole", 0, 8, 3),
+        "real": choices.amount("real", "Real", 0.0, 1.0, 0.5, step=0.25),
+        "place": choices.place("place", "Place", 0, 3, 1, most=9, width=200),
+        "text": choices.text("text", "Text", "a cat", most=8, width=200),
+    }
+    choices.publish()
+    st.session_state.found = found
+    messages.problems()
+
+
+DEFAULTS = {
+    "few": 2, "menu": "a", "segments": False, "draw": 0, "on": False,
+    "count": 7, "whole": 3, "real": 0.5, "place": 1, "text": "a cat",
+}  # fmt: skip
+CHOSEN = {
+    "few": 4, "menu": "b", "segments": True, "draw": 9, "on": True,
+    "count": 99, "whole": 8, "real": 0.25, "place": 3, "text": "two dogs",
+}  # fmt: skip
+WRITTEN = {
+    "few": "4", "menu": "b", "segments": "1", "draw": "9", "on": "1",
+    "count": "99", "whole": "8", "real": "0.25", "place": "3", "text": "two dogs",
+}  # fmt: skip
+
+
+def page(**params: str) -> AppTest:
+    app = AppTest.from_function(_page, default_timeout=60)
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def found(app: AppTest) -> dict[str, object]:
+    check(app)
+    return app.session_state.found
+
+
+def test_without_a_choice_there_are_defaults_and_the_link_names_none():
+    app = page()
+    assert found(app) == DEFAULTS and link(app) == {}
+
+
+def test_a_link_sets_every_control_and_is_kept():
+    app = page(**WRITTEN)
+    assert found(app) == CHOSEN and link(app) == WRITTEN
+    assert {name: type(value) for name, value in found(app).items()} == {
+        name: type(value) for name, value in CHOSEN.items()
+    }
+
+
+def test_what_is_chosen_goes_into_the_link():
+    app, key = page(), "soft-lookup-{}".format
+    app.select_slider(key=key("few")).set_value(4)
+    app.selectbox(key=key("menu")).set_value("b")
+    app.segmented_control(key=key("segments")).set_value(True)
+    app.select_slider(key=key("draw")).set_value(9)
+    app.toggle(key=key("on")).set_value(True)
+    app.number_input(key=key("count")).set_value(99)
+    app.slider(key=key("whole")).set_value(8)
+    app.slider(key=key("real")).set_value(0.25)
+    app.slider(key=key("place-3")).set_value(3)
+    app.text_input(key=key("text")).set_value("two dogs").run()
+    assert found(app) == CHOSEN and link(app) == WRITTEN
+
+
+def test_what_no_control_offers_is_told_and_left_out():
+    bad = {
+        "few": "3", "menu": "First", "segments": "2", "draw": "10", "on": "yes",
+        "count": "100", "whole": "1.5", "real": "2", "place": "10",
+    }  # fmt: skip
+    app = page(**bad)
+    assert found(app) == DEFAULTS and link(app) == {}
+    assert sorted(bad) == sorted(warning.value.split("=")[0].split()[-1] for warning in app.warning)
+
+
+def test_a_place_beyond_the_end_is_kept_for_when_there_are_as_many():
+    app = page(place="9", text="x" * 20)
+    assert found(app) == DEFAULTS | {"place": 3, "text": "x" * 8}
+    assert link(app) == {"place": "9", "text": "x" * 8}
