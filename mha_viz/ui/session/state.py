@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeVar, cast
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from mha_viz.ui.session import page_address
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import NAMES, View, from_params, to_params
+from mha_viz.ui.session.views import NAMES, Choice, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
@@ -38,9 +39,9 @@ def current() -> View:
     return view
 
 
-def change(**values: Any) -> View:
-    """Replace parts of the view."""
-    st.session_state.view = replace(current(), **values)
+def change(**values: Choice) -> View:
+    """Replace parts of the view; each has the name of its field."""
+    st.session_state.view = replace(current(), **cast(dict[str, Any], values))
     return current()
 
 
@@ -79,6 +80,7 @@ def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
     """
     fresh = st.session_state.pop("fresh", False)
     led = _through_history() or (fresh and bool(address()))
+    st.session_state.opened = fresh and not led  # from the menu, with a path alone as its address
     if led and "view" in st.session_state and view:
         known = _known()
         if known is not None and known.view is not None:
@@ -106,15 +108,22 @@ def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """Write the view, and more where a page has choices of its own, into the address.
 
     Back and Forward lead through what was written. An address that says the same in other words
-    (fewer, mostly) stays as it is: writing would add a step to the browser's history.
+    (fewer, mostly) stays as it is: writing would add a step to the browser's history. That of a
+    page that was opened from the menu is completed in place.
 
     Args:
         more: choices that are no part of the view.
         view: False leaves the view out.
     """
     params = _params(view) | dict(more or {})
+    opened = st.session_state.pop("opened", False)
     if not _says(address(), params, view):
-        st.query_params.from_dict(params)
+        if opened:
+            page_address.complete(st.session_state.page, params)
+            st.session_state.completed = params
+            _remember(params, params)
+        elif address() or st.session_state.get("completed") != params:
+            st.query_params.from_dict(params)
     _remember(params)
 
 
@@ -143,11 +152,11 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
     return to_params(found) | rest == params and not problems
 
 
-def _remember(params: dict[str, str]) -> None:
-    """Keep what the present address shows: a text may be too long for it."""
-    known = _addresses()
-    known[_here()] = _Meaning(st.session_state.get("view"), params)
-    known.move_to_end(_here())
+def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
+    """Keep what an address of this page, the present one, shows: a text may be too long for it."""
+    known, here = _addresses(), _here(written)
+    known[here] = _Meaning(st.session_state.get("view"), params)
+    known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
         known.popitem(last=False)
 
@@ -161,8 +170,9 @@ def _addresses() -> OrderedDict[Any, _Meaning]:
     return found
 
 
-def _here() -> tuple[Any, ...]:
-    return st.session_state.get("page", ""), *sorted(address().items())
+def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+    params = address() if written is None else written
+    return st.session_state.get("page", ""), *sorted(params.items())
 
 
 @st.cache_resource(show_spinner=False)
@@ -208,7 +218,7 @@ def bound(
         **options: what else the widget takes, except value, key and callback.
     """
 
-    def take(value: object) -> None:
+    def take(value: Choice) -> None:
         st.session_state.problems = []
         change(**{name: value})
         if also is not None:
@@ -255,7 +265,7 @@ def control(
     return widget(*args, key=key, on_change=store, persist_state="session", **options)
 
 
-def show(key: str, value: Any, labels: tuple[str, ...] | None = None) -> None:
+def show(key: str, value: object, labels: tuple[str, ...] | None = None) -> None:
     """Give a widget a value, unless it has it already.
 
     To set the value again would undo what is being chosen in the browser at this moment. But on

@@ -40,6 +40,7 @@ PARTS = {
 }
 ORDERS = {"layer": "By layer", "cluster": "By likeness"}
 OUTPUTS = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
+Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
 
 
@@ -269,7 +270,7 @@ def _two_runs(view: View) -> bool:
     return bool(view.text_b.strip() or view.model_b)
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """A choice as it is written in a link."""
     if isinstance(value, bool):
         return "1" if value else "0"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -151,20 +150,20 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     )
 
 
-def choose(found: Any) -> None:
+def choose(found: object) -> None:
     """A click on a head's point makes it the chosen one; other points say nothing."""
     if isinstance(found, list | tuple) and len(found) == 2:
         state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
 
 
-def choose_pair(found: Any, scene: Scene) -> None:
+def choose_pair(found: object, scene: Scene) -> None:
     """A click on a pair's point makes its heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
         (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
-def choose_on_both_sides(found: Any) -> None:
+def choose_on_both_sides(found: object) -> None:
     """A click on a head's point chooses the head of that number in both runs."""
     if isinstance(found, list) and len(found) == 2:
         layer, head = int(found[0]), int(found[1])
