@@ -11,11 +11,10 @@ from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, vari
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.core.record import AttentionRecord
-from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.labs.statements import ROUNDING
 from mha_viz.plots.layers import by_layer, layer_lines
 from mha_viz.reports.parameters import diversity
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import exports, figures, look, words
 from mha_viz.web.theme import format_number
@@ -64,23 +63,16 @@ def _chance(scene: Scene) -> dict[str, np.ndarray]:
     return {"independent random matrices": np.full(scene.record.n_layers, level)}
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _of_model(
-    name: str, device: str, dtype: str, part: str, n_layers: int
-) -> dict[str, np.ndarray] | None:
-    model = memory.model(name, device, dtype)
-    try:
-        return {
-            matrix: np.array([diversity(model, i, matrix, part) for i in range(n_layers)])
-            for matrix in MATRICES
-        }
-    except (NotKeptError, AttentionUnavailableError):
-        return None
-
-
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
-    view = state.current()
-    return _of_model(*view.checkpoint, view.part, scene.record.n_layers)
+    view, layers = state.current(), range(scene.record.n_layers)
+    return reporting.of_parameters(
+        view,
+        "diversity",
+        make=lambda model: {
+            matrix: np.array([diversity(model, i, matrix, view.part) for i in layers])
+            for matrix in MATRICES
+        },
+    )
 
 
 def _capacity(scene: Scene) -> None:

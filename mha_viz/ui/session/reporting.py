@@ -10,6 +10,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.measure import head_similarity
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
@@ -113,15 +114,41 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
 
 
 def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
-    """`parameter_similarity` of the view's model, once for all texts; None where it is unknown."""
-    model = memory.model(*view.checkpoint)
-    key = (*view.checkpoint, view.part, "parameters", space)
+    """`parameter_similarity` of the view's model; None where it is unknown."""
+    return of_parameters(
+        view,
+        "pairs",
+        space,
+        make=lambda model: parameter_similarity(model, space, part=view.part).cpu().numpy(),
+        size=lambda matrix: int(matrix.nbytes),
+    )
 
-    def make() -> NDArray[np.float32] | None:
+
+def of_parameters(
+    view: View,
+    *what: Hashable,
+    make: Callable[[AttentionModel], T],
+    size: Callable[[T], int] = lambda made: 10_000,
+) -> T | None:
+    """Something that follows from a model's parameters alone, made once for all texts.
+
+    Args:
+        view: names the model, and the part of it.
+        *what: tells it from all else that is made of these parameters.
+        make: makes it of the model.
+        size: about how many bytes it has.
+
+    Returns:
+        What was made; None where this family's projections are not known.
+    """
+    model = memory.model(*view.checkpoint)
+
+    def known() -> T | None:
         try:
             with st.spinner("Comparing weights …"):
-                return parameter_similarity(model, space, part=view.part).cpu().numpy()
+                return make(model)
         except (NotKeptError, AttentionUnavailableError):
             return None
 
-    return memory.cache().get(key, make, lambda found: 0 if found is None else int(found.nbytes))
+    key = (*view.checkpoint, view.part, "parameters", *what)
+    return memory.cache().get(key, known, lambda made: 0 if made is None else size(made))

@@ -53,8 +53,10 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
 
 def menu(scene: Scene, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
-    folded.popover(*folded.EXPORT, "export", lambda: _files(scene, grid))
-    folded.popover("Link", ":material/link:", "link", _link)
+    with st.container(width="content"):
+        folded.popover(*folded.EXPORT, "export", lambda: _files(scene, grid))
+    with st.container(width="content"):
+        folded.popover("Link", ":material/link:", "link", _link)
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:

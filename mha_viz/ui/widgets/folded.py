@@ -44,19 +44,7 @@ def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> N
             st.caption(WAIT)
 
 
-# Fragments of their own: opening them does not draw the page again.
+# Fragments of their own: opening them does not draw the page again. A fragment takes all the width
+# of the container that it stands in.
 expander = st.fragment(in_expander)
-_popover = st.fragment(in_popover)
-
-
-def popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> None:
-    """As `in_popover`, in a fragment of its own.
-
-    Args:
-        label: of its button.
-        icon: before the label.
-        key: unique in the app.
-        draw: called while it is open.
-    """
-    with st.container(width="content"):  # a fragment by itself takes all the width
-        _popover(label, icon, key, draw)
+popover = st.fragment(in_popover)
