@@ -49,7 +49,8 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
 
     Args:
         record: any record.
-        layer, head: from 0; negative numbers count from the end.
+        layer: from 0; negative numbers count from the end.
+        head: the same.
 
     Returns:
         plotly Figure with exact float weights, queries down and keys across. A notebook stores a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from transformers import (
@@ -25,12 +25,11 @@ from mha_viz.checkpoints.checkpoint_files import check_files
 from mha_viz.checkpoints.config_file import read_config, read_json
 from mha_viz.checkpoints.trial import check_on_trial
 from mha_viz.checkpoints.weight_files import check_weight_files
+from mha_viz.core.names import DTYPES, Device
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, BrokenCheckpointError, translating
 
-Device = Literal["auto", "cpu", "cuda", "mps"]
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _HEADS = (  # how a class of the checkpoint's config ends -> the loader for it
     ("ForMaskedLM", AutoModelForMaskedLM),
     ("ForPreTraining", AutoModelForMaskedLM),
@@ -81,7 +80,7 @@ def load(
 def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
     with one_at_a_time():
         config = config_of(folder)
-        network, notes = _network(folder, config, DTYPES[dtype])
+        network, notes = _network(folder, config, getattr(torch, dtype))
         tokenizer = tokenizer_of(folder, config)
     check_stacks(network, name)
     check_finite(network, name)
@@ -236,6 +235,3 @@ def check_finite(network: PreTrainedModel, name: str) -> None:
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
-
-
-__all__ = ["DTYPES", "load"]

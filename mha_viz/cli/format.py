@@ -21,32 +21,11 @@ if TYPE_CHECKING:
 N_PAIRS = 20  # rows of the table of a head
 
 
-class Format(StrEnum):
-    """What `show` can write."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    html = "html"
-    png = "png"
-    svg = "svg"
-
-
-class TableFormat(StrEnum):
-    """What commands can write whose result is a table."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-
-
-class ReportFormat(StrEnum):
-    """What `report` can write."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    parquet = "parquet"
+# What `show` can write, what commands can whose result is a table, and what `report` can.
+Format = StrEnum("Format", ["table", "csv", "json", "html", "png", "svg"])
+TableFormat = StrEnum("TableFormat", ["table", "csv", "json"])
+ReportFormat = StrEnum("ReportFormat", ["table", "csv", "json", "parquet"])
+PICTURES = (Format.html, Format.png, Format.svg)
 
 
 def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
@@ -58,17 +37,9 @@ def strongest_heads(record: AttentionRecord) -> list[dict[str, Any]]:
     for key, values in measure(record).items():
         # A next token that no head may see has no strongest head.
         if METRICS[key].unit == "probability" and bool(values.any()):
-            best = int(values.argmax())
-            layer, head = divmod(best, record.n_heads)
-            facts.append(
-                {
-                    "metric": key,
-                    "title": METRICS[key].title,
-                    "layer": layer,
-                    "head": head,
-                    "value": float(values[layer, head]),
-                }
-            )
+            layer, head = divmod(int(values.argmax()), record.n_heads)
+            title, value = METRICS[key].title, float(values[layer, head])
+            facts.append(dict(metric=key, title=title, layer=layer, head=head, value=value))
     return facts
 
 
@@ -82,7 +53,7 @@ def headline(record: AttentionRecord) -> str:
 
 
 def described(record: AttentionRecord) -> dict[str, Any]:
-    """What programs want to know of a record besides its numbers."""
+    """What programs want to know about a record besides its numbers."""
     names = ("model", "family", "part", "text", "text_pair", "causal", "merged", "notes")
     axes = ("tokens", "key_tokens")
     return {
@@ -95,39 +66,33 @@ def described(record: AttentionRecord) -> dict[str, Any]:
 
 
 def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
+    """All heads, or a chosen one, as one of `PICTURES`."""
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import grid_image, head_image
     from mha_viz.web.labels import head_name
     from mha_viz.web.standalone import grid_html
 
+    line = caption(record, chosen)
     if chosen is None:
+        title, pattern = record.model, record.pattern.numpy()
         if kind is Format.html:
-            return grid_html(record_payload(record), title=record.model, caption=caption(record))
-        pattern = record.pattern.numpy()
-        return grid_image(
-            pattern, file_format=kind.value, title=record.model, caption=caption(record)
-        )
-    weights = record.head(*chosen).numpy()
+            return grid_html(record_payload(record), title=title, caption=line)
+        return grid_image(pattern, file_format=kind.value, title=title, caption=line)
+    title, weights = head_name(*chosen), record.head(*chosen).numpy()
     head = (weights, record.labels, record.key_labels)
-    name = head_name(*chosen)
     if kind is Format.html:
-        return head_html(*head, title=name, caption=caption(record, chosen))
-    return head_image(*head, file_format=kind.value, title=name, caption=caption(record, chosen))
+        return head_html(*head, title=title, caption=line)
+    return head_image(*head, file_format=kind.value, title=title, caption=line)
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:
     """The strongest pairs, heaviest first."""
-    weights = record.head(layer, head)
-    top = weights.flatten().topk(min(N_PAIRS, weights.numel()))
-    rows = []
-    for place, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
-        query, key = divmod(place, weights.shape[1])
-        rows.append(
-            [str(query), record.labels[query], str(key), record.key_labels[key], f"{weight:.4f}"]
-        )
+    pairs = _pairs(record, layer, head)
+    top = pairs.nlargest(N_PAIRS, "weight").itertuples(index=False)
+    rows = [[*map(str, place), f"{weight:.4f}"] for *place, weight in top]
     title = (
-        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {weights.numel():,} "
+        f"{record.model} L{layer} H{head}: the {len(rows)} largest of {len(pairs):,} "
         "attention weights\n"
     )
     return title + grid(["#", "query", "#", "key", "weight"], rows, 4)
@@ -160,6 +125,11 @@ def grid(names: list[str], rows: list[list[str]], first_number: int, *, tight: b
 
 
 def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
+    """All weights of a head."""
+    return _csv(_pairs(record, layer, head))
+
+
+def _pairs(record: AttentionRecord, layer: int, head: int) -> DataFrame:
     """A row for each pair, since labels repeat and positions do not."""
     import numpy as np
     import pandas as pd
@@ -173,7 +143,7 @@ def head_csv(record: AttentionRecord, layer: int, head: int) -> str:
         "key": [record.key_labels[k] for k in keys],
         "weight": weights.ravel(),
     }
-    return _csv(pd.DataFrame(pairs))
+    return pd.DataFrame(pairs)
 
 
 def _csv(table: DataFrame) -> str:
@@ -183,6 +153,7 @@ def _csv(table: DataFrame) -> str:
 
 
 def head_json(record: AttentionRecord, layer: int, head: int) -> str:
+    """A head's weights, with what programs want to know of the record."""
     removed = record.removed_mass
     shown = {
         **described(record),

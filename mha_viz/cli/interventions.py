@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,20 +16,21 @@ from mha_viz.cli.options import (
     Text,
     Texts,
     deliver_table,
+    load,
     read,
     read_texts,
+    tell_notes,
 )
+from mha_viz.core.names import HOWS, ORDERS
 from mha_viz.errors import ArgumentError
 
-if TYPE_CHECKING:
-    from mha_viz.engine.model import AttentionModel
-
 Heads = Annotated[str, typer.Option("--heads", help="layer.head, as 3.7,2.1; counted from 0.")]
-How = Annotated[str, typer.Option(help="zero, scale, mean, uniform, patch_z or patch_pattern.")]
+How = Annotated[str, typer.Option(help=f"{', '.join(HOWS[:-1])} or {HOWS[-1]}.")]
 UNIT = "nats per token"
 
 
 def add_to(app: typer.Typer) -> None:
+    """Make them commands of the app."""
     for command in (ablate, importance, prune):
         app.command()(command)
 
@@ -53,7 +54,7 @@ def ablate(
     given, chosen = read(text, pair), parse_heads(heads)
     from mha_viz.interventions.ablation import ablate
 
-    loaded = _load(model)
+    loaded = load(model)
     found = ablate(
         loaded,
         given,
@@ -100,10 +101,9 @@ def importance(
     found_texts = read_texts(texts)
     from mha_viz.interventions.importance import head_importance
 
-    loaded = _load(model)
+    loaded = load(model)
     found = head_importance(loaded, found_texts, method, on_progress=_progress("heads"))
-    for note in found.notes:
-        typer.echo(f"note: {note}", err=True)
+    tell_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
     deliver_table(table, file_format, out, title, loss=float(found.loss.mean()), method=method)
@@ -114,7 +114,7 @@ def prune(
     model: Model = "tiny-gpt2",
     order: Annotated[
         list[str] | None,
-        typer.Option(help="ablation, gradient, redundancy, random; all of them if not given."),
+        typer.Option(help=f"{', '.join(ORDERS)}; all of them if not given."),
     ] = None,
     steps: Annotated[int, typer.Option(help="Points after the one with all heads.")] = 8,
     seeds: Annotated[int, typer.Option(help="How many random orders.")] = 5,
@@ -127,14 +127,13 @@ def prune(
 
     from mha_viz.interventions.pruning import pruning_curve
 
-    loaded = _load(model)
+    loaded = load(model)
     curves = []
-    for name in order or ("ablation", "gradient", "redundancy", "random"):
+    for name in order or ORDERS:
         curve = pruning_curve(
             loaded, found_texts, name, steps=steps, n_seeds=seeds, on_progress=_progress(name)
         )
-        for note in curve.notes:
-            typer.echo(f"note: {name}: {note}", err=True)
+        tell_notes(f"{name}: {note}" for note in curve.notes)
         curves.append(curve.table().assign(order=name))
     table = pd.concat(curves, ignore_index=True)
     table = table[["order", *(column for column in table if column != "order")]]
@@ -158,12 +157,6 @@ def parse_heads(given: str) -> list[tuple[int, int]]:
             raise ArgumentError(f"Heads are given as layer.head, such as 3.7,2.1; got {part!r}.")
         heads.append((int(layer), int(head)))
     return heads
-
-
-def _load(name: str) -> AttentionModel:
-    from mha_viz.checkpoints.loading import load
-
-    return load(name)
 
 
 def _progress(what: str) -> Callable[[int, int], None] | None:

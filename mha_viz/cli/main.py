@@ -22,7 +22,22 @@ from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
 from mha_viz.cli.format import Format, ReportFormat
-from mha_viz.cli.options import AsJson, Model, Out, Pair, Part, Text, deliver, kind_of, read
+from mha_viz.cli.options import (
+    AsJson,
+    Model,
+    Out,
+    Pair,
+    Part,
+    ReportAs,
+    ShowAs,
+    Text,
+    Words,
+    deliver,
+    kind_of,
+    load,
+    read,
+    tell_notes,
+)
 from mha_viz.errors import ArgumentError, MhaVizError
 
 if TYPE_CHECKING:
@@ -153,19 +168,17 @@ def show(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    file_format: Annotated[
-        Format | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
-    ] = None,
+    file_format: ShowAs = None,
     out: Out = None,
-    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    words: Words = False,
     no_special: Annotated[
         bool, typer.Option("--no-special", help="Leave special tokens out; rows sum to 1 again.")
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = kind_of(Format, file_format, out, Format.table)
+    kind = kind_of(Format, file_format, out)
     chosen = None if layer is None or head is None else (layer, head)
-    if chosen is None and (kind not in (Format.html, Format.png, Format.svg) or layer != head):
+    if chosen is None and (kind not in printed.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
     record = _trace(text, model, pair, part)
     record = record.merge_words() if words else record
@@ -173,7 +186,7 @@ def show(
     if chosen is not None:
         record.head(*chosen)  # says which layers and heads there are
         chosen = (chosen[0] % record.n_layers, chosen[1] % record.n_heads)
-    if kind in (Format.html, Format.png, Format.svg):
+    if kind in printed.PICTURES:
         deliver(printed.picture(record, chosen, kind), out)
         return
     assert chosen is not None
@@ -191,11 +204,9 @@ def report(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    file_format: Annotated[
-        ReportFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
-    ] = None,
+    file_format: ReportAs = None,
     out: Out = None,
-    words: Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")] = False,
+    words: Words = False,
     baseline: Annotated[
         bool,
         typer.Option(help="Measure the same architecture with random weights, too."),
@@ -203,7 +214,6 @@ def report(
 ) -> None:
     """Measure every head: scores with baselines, labels, nearest twins."""
     given = read(text, pair)  # before anything heavy is imported
-    from mha_viz.checkpoints.loading import load
     from mha_viz.reports.report import KEEP
     from mha_viz.reports.report import report as make
 
@@ -212,9 +222,8 @@ def report(
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
-    for note in made.notes:
-        typer.echo(f"note: {note}", err=True)
-    kind = kind_of(ReportFormat, file_format, out, ReportFormat.table)
+    tell_notes(made.notes)
+    kind = kind_of(ReportFormat, file_format, out)
     deliver(printed.report(record, made.table(record), kind), out)
 
 
@@ -252,11 +261,8 @@ cli_interventions.add_to(app)
 
 def _trace(text: str, model: str, pair: str | None, part: str | None) -> AttentionRecord:
     given = read(text, pair)  # before anything heavy is imported
-    from mha_viz.checkpoints.loading import load
-
     record = load(model).trace(given, pair, part=part, keep=("pattern",))
-    for note in record.notes:
-        typer.echo(f"note: {note}", err=True)
+    tell_notes(record.notes)
     return record
 
 

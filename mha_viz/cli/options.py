@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from mha_viz.cli.format import TableFormat
+from mha_viz.cli.format import Format, ReportFormat, TableFormat
 from mha_viz.core.output_file import write_file
 from mha_viz.errors import ArgumentError, TextError, WriteError
 from mha_viz.text.cleaning import clean_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from mha_viz.engine.model import AttentionModel
 
 Text = Annotated[str, typer.Argument(help="The text; - reads it from standard input.")]
 Texts = Annotated[
@@ -43,10 +46,12 @@ Out = Annotated[
         help="File to write; it is whole or, should writing fail, as it was before.",
     ),
 ]
+Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-TableAs = Annotated[
-    TableFormat | None, typer.Option("--format", "-f", help="Else as --out ends, or a table.")
-]
+_Format = typer.Option("--format", "-f", help="Else as --out ends, or a table.")
+ShowAs = Annotated[Format | None, _Format]
+ReportAs = Annotated[ReportFormat | None, _Format]
+TableAs = Annotated[TableFormat | None, _Format]
 
 MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
 K = TypeVar("K", bound=StrEnum)
@@ -69,7 +74,7 @@ def read_texts(given: str) -> list[str]:
     """Each line of a file or of standard input that is not blank; or the text itself.
 
     Raises:
-        TextError: no text, or one that cannot be used; a file that is too large or none of text.
+        TextError: no text, or one that cannot be used; a file that is too large or holds no text.
     """
     path = Path(given)
     try:
@@ -92,13 +97,27 @@ def read_texts(given: str) -> list[str]:
     return lines
 
 
-def kind_of(known: type[K], asked: K | None, out: Path | None, otherwise: K) -> K:
-    """The format: as asked for, else as the file's name ends, else `otherwise`."""
+def load(name: str) -> AttentionModel:
+    """A model; imports what that needs only now, as --help must not wait for torch."""
+    from mha_viz.checkpoints.loading import load
+
+    return load(name)
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """What the user should know of a result, on standard error."""
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def kind_of(known: type[K], asked: K | None, out: Path | None) -> K:
+    """The format: as asked for, else as the file's name ends, else a table."""
     ending = "" if out is None else out.suffix.lstrip(".").lower()
-    return asked or (known(ending) if ending in list(known) else otherwise)
+    return asked or known(ending if ending in list(known) else "table")
 
 
 def deliver(content: str | bytes, out: Path | None) -> None:
+    """Write a result into its file, or print it; bytes never go to a terminal."""
     if out is not None:
         write_file(out, content if isinstance(content, bytes) else content.encode())
         typer.echo(f"wrote {out}", err=True)
@@ -117,5 +136,5 @@ def deliver_table(
     """A table to read under its title, or CSV, or JSON with what else there is to say."""
     from mha_viz.cli import format as printed
 
-    kind = kind_of(TableFormat, file_format, out, TableFormat.table)
+    kind = kind_of(TableFormat, file_format, out)
     deliver(printed.table(table, kind, title, **more), out)

@@ -22,7 +22,7 @@ def check_free(host: str, port: int) -> None:
     """Refuse an address that the app could not be served at.
 
     Raises:
-        ArgumentError: the port is taken or not ours to take, or the host is none of this machine.
+        ArgumentError: the port is taken or not ours to take, or the host is not this machine.
     """
     if not host:  # a server takes it for all addresses
         raise ArgumentError(
@@ -35,7 +35,11 @@ def check_free(host: str, port: int) -> None:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
             trial.bind((host, port))
             trial.listen()
-    except (OSError, TypeError, ValueError) as error:  # the latter: such a name no host has
+    except (
+        OSError,
+        TypeError,
+        ValueError,
+    ) as error:  # the latter two: no host can have such a name
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ArgumentError(
             f"The app cannot be served at port {port} of {host}: {reason}. Choose another place "

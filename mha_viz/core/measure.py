@@ -10,17 +10,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 
-PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
-    key: "z" if "outputs" in metric.needs else "pattern"
-    for key, metric in METRICS.items()
-    if metric.of == "pair"
-}
 _ROUNDING = 1e-6  # of a likeness in float32
-LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances
 
 
 def measure(record: AttentionRecord) -> dict[str, Tensor]:

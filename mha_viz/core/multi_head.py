@@ -19,6 +19,7 @@ from mha_viz.core.checks import (
     check_tensors,
     shape_of,
 )
+from mha_viz.core.names import MATRICES
 from mha_viz.core.showing import shape_text
 from mha_viz.errors import ArgumentError, ShapeError
 
@@ -34,9 +35,6 @@ class AttentionOutput(NamedTuple):
     def __repr__(self) -> str:
         parts = ", ".join(f"{name} {shape_text(part)}" for name, part in self._asdict().items())
         return f"AttentionOutput({parts})"
-
-
-_MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,11 @@ class AttentionWeights:
     scale: Number | None = None
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{name} {shape_text(getattr(self, name))}" for name in _MATRICES)
+        parts = ", ".join(f"{name} {shape_text(getattr(self, name))}" for name in MATRICES)
         return f"AttentionWeights({parts})"
 
     def __post_init__(self) -> None:
-        for name in _MATRICES:
+        for name in MATRICES:
             if (weight := getattr(self, name)).ndim != 3:
                 raise ShapeError(f"{name} must be (head, in, out), got {shape_of(weight)}")
         (n_heads, d_model, d_head), (n_kv_heads, d_key_in, _) = self.W_Q.shape, self.W_K.shape

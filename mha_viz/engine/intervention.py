@@ -15,10 +15,9 @@ from torch import Tensor
 from mha_viz.core.attention import softmax
 from mha_viz.core.attention import z as mix
 from mha_viz.core.checks import Number
+from mha_viz.core.names import HOWS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError
-
-HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")
 
 
 @dataclass(frozen=True, eq=False)

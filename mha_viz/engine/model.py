@@ -11,13 +11,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mha_viz.core.metrics.outputs import OutputWeights
 from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.core.names import MATRICES
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.backend import choose_backend
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.positions import longest_text
-from mha_viz.engine.projections import MATRICES, LayerProjections
+from mha_viz.engine.projections import LayerProjections
 from mha_viz.engine.recording import record_of, run_texts
 from mha_viz.engine.run import PARTS, Backend, OnLayer, check_keep
 from mha_viz.errors import ArgumentError, AttentionUnavailableError

@@ -13,7 +13,6 @@ from mha_viz.engine.attention_function import Layers
 from mha_viz.engine.run import Run
 from mha_viz.errors import NotKeptError
 
-MATRICES = ("W_Q", "W_K", "W_V", "W_O")
 # Paths relative to the attention module that calls our function. A leading "^" is its parent,
 # where BERT and its relatives keep the output projection.
 _QUERY = ("query", "q_proj", "q_lin", "q", "self.query", "attn.q")

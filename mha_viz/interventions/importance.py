@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
+from mha_viz.core.names import METHODS, Method
 from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
@@ -19,7 +20,6 @@ from mha_viz.prediction.loss import OnProgress, Progress, losses
 from mha_viz.prediction.replay import ReplayingPass
 from mha_viz.prediction.targets import MASKED_SHARE, PredictionTargets, prediction_targets
 
-Method = Literal["ablation", "gradient"]
 CONFIDENCE = 0.95
 _MOST = 10  # heads that a notebook shows
 _ALL_IN_TABLE = "Nats per token; all heads are in .table()."
@@ -131,7 +131,7 @@ def head_importance(
     >>> agreement(found, head_importance(model, texts, "gradient")).n_heads
     32
     """
-    if method not in get_args(Method):
+    if method not in METHODS:
         raise ArgumentError(f'method must be "ablation" or "gradient", got {method!r}.')
     targets = prediction_targets(model, texts, masked_share)
     off = method == "ablation"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import pandas as pd
 import torch
@@ -12,13 +11,13 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.core.measure import head_similarity
+from mha_viz.core.names import METHODS, ORDERS, Method, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.interventions.importance import HeadImportance, Method, head_importance, t_interval
+from mha_viz.interventions.importance import HeadImportance, head_importance, t_interval
 from mha_viz.prediction.loss import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
-Order = Literal["ablation", "gradient", "redundancy", "random"]
 Heads = Sequence[tuple[int, int]]
 SAME_TEXTS = (
     "The order was chosen on the texts that the loss is taken of, which flatters the curve: give "
@@ -156,7 +155,7 @@ def _orders(
         return order, [torch.randperm(total, generator=seed).tolist() for seed in seeds]
     if order == "redundancy":
         return order, [redundancy_order(mean_similarity(model, texts, on_progress))]
-    if order in get_args(Method):
+    if order in METHODS:
         method: Method = "ablation" if order == "ablation" else "gradient"
         order = head_importance(model, texts, method, on_progress, masked_share=masked_share)
     if isinstance(order, HeadImportance):
@@ -167,7 +166,7 @@ def _orders(
             )
         return order.method, [torch.argsort(order.mean.flatten(), stable=True).tolist()]
     if isinstance(order, str):
-        known = ", ".join(get_args(Order))
+        known = ", ".join(ORDERS)
         raise ArgumentError(f"order must be one of {known}, or heads; got {order!r}.")
     numbers = [layer * model.n_heads + head for layer, head in order]
     inside = all(0 <= head < model.n_heads for _, head in order)

@@ -15,13 +15,12 @@ from mha_viz.core.metrics.parameters import (
     subspace_overlap,
 )
 from mha_viz.core.metrics.parameters import diversity as diversity_of
-from mha_viz.engine.projections import MATRICES as MATRICES
+from mha_viz.core.names import MATRICES, PRODUCTS
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}
 _BY: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {  # of one, of a product
     "cosine": (cosine, product_cosine),
     "subspace_overlap": (subspace_overlap, product_overlap),

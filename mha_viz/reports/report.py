@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from torch import Tensor
 
-from mha_viz.core.measure import LIKENESS, PAIR_MEASURES, distances, measure, text_baselines
+from mha_viz.core.measure import distances, measure, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, head_labels
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
 from mha_viz.errors import ArgumentError

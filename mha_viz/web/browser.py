@@ -26,6 +26,7 @@ _SCRIPTS = {
     ),
     "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
+    "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
 }

@@ -1,6 +1,6 @@
 """A small app that shows figures with all that belongs to them, for their tests.
 
-Query parameters: picked (a click is taken by a callback), hostile (names that look like markup).
+Query parameter: hostile (names that look like markup).
 """
 
 import numpy as np
@@ -45,20 +45,16 @@ def drawn(name: str, dark: bool) -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
     table = pd.DataFrame({"Head": [name, "#7 “a,b”"], "Weight": [1 / 3, 2e-7]})
     took = st.session_state.setdefault("took", [])
-    clicked = figures.show(
+    figures.show(
         figure("Dots and bars" + NOT_XML * (name == HOSTILE), dark),
         key="dots",
         how_to_read=f"Each dot is a head of {name}.",
         table=table,
         caption=f"{name} · The old dog\nsquare-root colours",
         name=name,
-        clickable=True,
-        on_click=took.append if "picked" in st.query_params else None,
+        on_click=took.append,
     )
-    st.session_state.setdefault("clicks", [])
-    if clicked is not None:
-        st.session_state.clicks.append(clicked)
-    st.text(f"clicked {clicked} so far {st.session_state.clicks} took {took}")
+    st.text(f"clicked {took}")
     st.button("Run the fragment again")
     st.text(f"fragment runs {st.session_state['fragment_runs']}")
 

@@ -145,6 +145,33 @@ def test_a_link_is_one_step_of_the_history(open_page, wait_idle):
     assert query(page) == {}
 
 
+@pytest.mark.parametrize("text", ["Hello there friends", "word " * 400])
+def test_a_page_opened_from_the_menu_is_one_step_of_the_history(
+    open_page, wait_idle, go_back, text
+):
+    page = open_page("/?text=one&layer=2")
+    type_text(page, text)
+    wait_idle(page)
+    before, steps = page.url, page.evaluate("history.length")
+    page.get_by_role("link", name="Compare").click()
+    page.wait_for_url(re.compile("/compare[?].*layer=2"))
+    wait_idle(page)
+    written = page.url
+    assert page.evaluate("history.length") == steps + 1
+    page.get_by_text("Twins", exact=True).click()
+    page.wait_for_url(re.compile("section=twins"))
+    go_back(page)
+    expect(page).to_have_url(written)
+    expect(segment(page, "Across layers")).to_be_checked()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+    go_back(page)
+    expect(page).to_have_url(before)
+    expect(page.get_by_role("heading", name="Every attention head")).to_be_visible()
+    page.go_forward()
+    expect(page).to_have_url(written)
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+
+
 def test_back_leads_to_a_text_too_long_for_a_link(open_page, wait_idle):
     page, long = open_page("/?text=one"), "word " * 400
     for text in (long, "two"):

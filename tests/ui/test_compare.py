@@ -8,6 +8,7 @@ from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
+from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.ui.compare import diversity
 from mha_viz.ui.session import views
 from mha_viz.web.theme import format_weight
@@ -65,7 +66,7 @@ def test_induction_is_not_said_to_be_of_this_text():
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
 
 
-@pytest.mark.parametrize("measure", views.MEASURES)
+@pytest.mark.parametrize("measure", PAIR_MEASURES)
 @pytest.mark.parametrize("order", views.ORDERS)
 def test_twins_shows_the_similarity(model, record, measure, order):
     app = compare(
@@ -132,7 +133,7 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
     assert app.subheader[0].value == "L3 H1 and L1 H6"
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
-    for measure in views.MEASURES:
+    for measure in PAIR_MEASURES:
         expected = float(mv.head_similarity(record, measure)[a, b])
         assert float(between[METRICS[measure].title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     for space in views.SPACES:

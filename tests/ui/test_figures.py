@@ -23,17 +23,15 @@ def demo() -> None:
     @st.fragment
     def part() -> None:
         figure = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[[0, 1], [2, 3]]))
-        clicked = figures.show(
+        figures.show(
             figure,
             key="fig",
             how_to_read="Read <b>bold</b> $x$ [a](b)",
-            clickable=True,
+            on_click=print,
             table=pd.DataFrame({"a": [1, 2]}),
             caption="model · text",
             name="my figure",
         )
-        st.text(f"clicked {clicked}")
-        st.button("again")
 
     part()
 
@@ -67,14 +65,6 @@ def test_an_open_menu_has_every_file(app):
     assert len(app.get("bidi_component")) == 1
 
 
-def test_a_click_is_returned_once(app):
-    app.session_state["fig-clicked"] = [2, 3]  # AppTest cannot click; the listener leaves this
-    app.run()
-    assert app.text[0].value == "clicked [2, 3]"
-    app.button[0].click().run()
-    assert app.text[0].value == "clicked None"
-
-
 @pytest.mark.parametrize(
     ("before", "now", "clicked"),
     [
@@ -92,14 +82,14 @@ def test_which_point_was_clicked(before, now, clicked):
     assert newly_clicked(before, now) == clicked
 
 
-def listen(monkeypatch: pytest.MonkeyPatch, event: object, on_click=None) -> object:
-    """What the listener makes of an event that the browser sent."""
-    state = {"k": event}
-    monkeypatch.setattr(st, "session_state", state)
+def listen(monkeypatch: pytest.MonkeyPatch, event: object) -> list[object]:
+    """What the listener hands on of an event that the browser sent."""
+    monkeypatch.setattr(st, "session_state", {"k": event})
     made = go.Figure(go.Scatter(x=[1, 2], y=[1, 2], customdata=[["a", 0], ["b", 1]]))
     made.add_scatter(x=[1], y=[1])
-    figures._listener("k", made, on_click)()
-    return state.get("k-clicked")
+    got: list[object] = []
+    figures._listener("k", made, got.append)()
+    return got
 
 
 def event(*points: object) -> dict[str, object]:
@@ -108,10 +98,7 @@ def event(*points: object) -> dict[str, object]:
 
 def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
     forged = {"curve_number": 0, "point_index": 1, "customdata": ["forged"]}
-    assert listen(monkeypatch, event(forged)) == ["b", 1]
-    got = []
-    assert listen(monkeypatch, event(forged), got.append) is None
-    assert got == [["b", 1]]
+    assert listen(monkeypatch, event(forged)) == [["b", 1]]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +118,7 @@ def test_data_come_from_the_figure_and_not_from_the_browser(monkeypatch):
     ],
 )
 def test_what_is_no_click_is_ignored(monkeypatch, sent):
-    assert listen(monkeypatch, sent) is None
+    assert listen(monkeypatch, sent) == []
 
 
 def test_no_click_dims_a_figure_and_the_callers_stays_as_it_was():

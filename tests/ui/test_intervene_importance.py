@@ -3,10 +3,10 @@
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.names import METHODS
 from mha_viz.interventions import importance, pruning
 from mha_viz.interventions.robustness import robustness
 from mha_viz.ui.intervene import switches
-from mha_viz.ui.session import views
 from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
@@ -22,7 +22,7 @@ def test_importance_is_that_of_the_library_by_both_methods():
     press(app, "measure")
     check(app)
     model = mv.load("tiny-gpt2")
-    both = [importance.head_importance(model, texts, method) for method in views.METHODS]
+    both = [importance.head_importance(model, texts, method) for method in METHODS]
     assert table(app, "importance", "low")["importance"].tolist() == pytest.approx(
         both[0].mean.flatten().tolist(), abs=1e-6
     )
@@ -97,7 +97,7 @@ def test_a_line_that_cannot_be_used_is_said_and_the_rest_stays():
     check(app)
 
 
-@pytest.mark.parametrize("method", views.METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_masked_text_with_a_gap_can_be_measured(method):
     app = intervene(model="tiny-bert", text=GAP, more="A dog ran home.", method=method)
     press(app, "measure")

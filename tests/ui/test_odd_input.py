@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
+from mha_viz.core.names import PAIR_MEASURES
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.session import views
 from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
 
 APP = Path(__file__).parents[2] / "app.py"
@@ -58,7 +58,7 @@ def test_any_text_in_every_section(model, section, text):
         assert "was cut to 128 tokens" in app.warning[0].value
 
 
-@pytest.mark.parametrize("measure", views.MEASURES)
+@pytest.mark.parametrize("measure", PAIR_MEASURES)
 @pytest.mark.parametrize("text", ["one", "equal"])
 def test_twins_of_texts_that_say_little(measure, text):
     app = compare("twins", model="tiny-gpt2", section="twins", measure=measure, text=TEXTS[text])
@@ -152,7 +152,7 @@ def test_a_head_that_attends_to_nothing(silent_head, section):
         assert "L0 H0 attends to nothing on this text" in text
 
 
-@pytest.mark.parametrize("measure", views.MEASURES)
+@pytest.mark.parametrize("measure", PAIR_MEASURES)
 def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
     app = compare(
         "twins",

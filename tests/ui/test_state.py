@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.core.names import HOWS, METHODS, ORDERS
+from mha_viz.engine.run import PARTS
+from mha_viz.ui.explore import head_pictures
+from mha_viz.ui.intervene import importance, pruning, switches
 from mha_viz.ui.session import views
 from mha_viz.ui.session.views import DEFAULT, View, from_params, to_params
+from mha_viz.web.theme import SCALES
 
 VIEW = View(
     model="owner/some-model",
@@ -117,3 +122,11 @@ def test_any_link_gives_a_view_that_gives_a_link(params):
     view, _ = from_params(params)
     again, problems = from_params(to_params(view))
     assert again == view and not problems
+
+
+def test_every_choice_has_a_title_on_the_page():
+    assert tuple(views.SCALES) == SCALES
+    assert tuple(switches.HOW_NAMES) == tuple(switches.HOW_HELP) == HOWS
+    assert views.PARTS.keys() >= set(PARTS)
+    assert tuple(importance.METHOD_NAMES) == METHODS and tuple(pruning.ORDERS) == ORDERS
+    assert head_pictures.PICTURES.keys() == views.SHOWS.keys()

@@ -10,7 +10,7 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.ui.compare import alike, diversity, flow, layers, sides, twins
 from mha_viz.ui.session import state
-from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.scene import Scene, is_head, no_such_head
 from mha_viz.ui.widgets import controls, words
 from mha_viz.ui.widgets.messages import stop_on_error
 
@@ -25,7 +25,7 @@ _SECTIONS = {
 
 
 def fit(scene: Scene) -> None:
-    """What a link asks for and this scene does not have, brought back to what there is."""
+    """Replace what a link asks for and this scene does not have by something that it has."""
     view, record = state.current(), scene.record
     if view.metric not in METRICS:
         state.tell(f"There is no metric {view.metric!r}. Showing {METRICS['entropy'].title}.")
@@ -34,8 +34,9 @@ def fit(scene: Scene) -> None:
         state.tell(f"The model {view.model_b!r} that the link names is not on this machine.")
         state.change(model_b="")
     of_first = view.section != "sides" or state.current().model_b in ("", view.model)
-    if of_first and (view.layer_b >= record.n_layers or view.head_b >= record.n_heads):
-        state.tell(words.no_such_head(record, view.layer_b, view.head_b))
+    if of_first and not is_head(record, (view.layer_b, view.head_b)):
+        missing = no_such_head(record, view.layer_b, view.head_b)
+        state.tell(f"{missing} Showing another one.")
         state.change(layer_b=0, head_b=min(1, record.n_heads - 1))
 
 
@@ -48,7 +49,7 @@ def draw(scene: Scene) -> None:
 
 @st.fragment
 def _section(scene: Scene) -> None:
-    """A click reruns this and nothing else of the page."""
+    """The section; a click reruns this and nothing else on the page."""
     with stop_on_error():
         _SECTIONS[state.current().section](scene)
         state.publish()

@@ -11,9 +11,8 @@ from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 
-OUTPUT_NAMES = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
 N_ODD = 8  # pairs that are named on each side
 
 
@@ -26,20 +25,8 @@ def draw(scene: Scene) -> None:
         st.info(words.ONE_HEAD)
         return
     with st.container(horizontal=True, gap="medium"):
-        state.bound(
-            "outputs",
-            st.segmented_control,
-            "Likeness of outputs",
-            list(views.OUTPUTS),
-            format_func=OUTPUT_NAMES.__getitem__,
-        )
-        state.bound(
-            "space",
-            st.segmented_control,
-            "Likeness of parameters, as colour",
-            list(views.SPACES),
-            wrap=True,
-        )
+        choosing.segments("outputs", "Likeness of outputs", views.OUTPUTS)
+        choosing.segments("space", "Likeness of parameters, as colour", views.SPACES)
     outputs, space = state.current().outputs, state.current().space
     table = reporting.remembered(
         scene, "alike", outputs, space, make=lambda: _pairs(scene, outputs, space)
@@ -85,7 +72,7 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> No
         np.stack(_indices(scene), axis=1),
         words.names(scene),
         x_title="look alike: 1 − Hellinger distance",
-        y_title=f"do alike: {OUTPUT_NAMES[outputs]}",
+        y_title=f"do alike: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
         colour_title="" if weights is None else f"|cos| of {space}",
         corners=None if level else CORNERS,
@@ -99,7 +86,7 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> No
         name="Pairs of heads that look alike or do alike",
         on_click=lambda clicked: words.choose_pair(clicked, scene),
         table=table,
-        caption=words.settings(scene, OUTPUT_NAMES[outputs]),
+        caption=words.settings(scene, views.OUTPUTS[outputs]),
         how_to_read="Each dot is a pair of heads. Bottom right: they look at the same tokens and "
         "write different things. Top left: they write the same and look elsewhere. Click one to "
         "see both. One text is a small sample of what two heads may share.",
@@ -136,7 +123,7 @@ def _all_alike(scene: Scene, table: pd.DataFrame, outputs: str) -> str:
         else ""
     )
     return (
-        f"By the {OUTPUT_NAMES[outputs]} all pairs are alike on this text "
+        f"By the {views.OUTPUTS[outputs]} all pairs are alike on this text "
         f"({table['Do alike'].mean():.4g} each){why}. No pair stands out; try a longer text."
     )
 
@@ -147,4 +134,4 @@ def _why_not(scene: Scene, outputs: str) -> str:
         if len(scene.record.tokens) < 2
         else "what heads write does not vary on this text"
     )
-    return f"{OUTPUT_NAMES[outputs]}: not defined for any two heads, because {reason}."
+    return f"{views.OUTPUTS[outputs]}: not defined for any two heads, because {reason}."

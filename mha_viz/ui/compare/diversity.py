@@ -1,4 +1,4 @@
-"""Diversity: how different the heads of a layer are, and what textbooks say of it, measured."""
+"""Diversity: how different the heads of a layer are, and what textbooks say about it, measured."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
+from mha_viz.core.names import MATRICES
 from mha_viz.core.record import AttentionRecord
-from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.labs.statements import ROUNDING
 from mha_viz.plots.layers import by_layer, layer_lines
-from mha_viz.reports.parameters import MATRICES, diversity
-from mha_viz.ui.session import memory, state
+from mha_viz.reports.parameters import diversity
+from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import exports, figures, look, words
 from mha_viz.web.theme import format_number
@@ -58,28 +58,21 @@ def _parameters(scene: Scene) -> None:
 def _chance(scene: Scene) -> dict[str, np.ndarray]:
     """D of independent Gaussian matrices: |cos| has the mean of |N(0, 1 / (d_model d_head))|."""
     view = state.current()
-    model = memory.model(view.model, view.device, view.dtype)
+    model = memory.model(*view.checkpoint)
     level = 1 - np.sqrt(2 / (np.pi * model.d_model * model.d_head))
     return {"independent random matrices": np.full(scene.record.n_layers, level)}
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def _of_model(
-    name: str, device: str, dtype: str, part: str, n_layers: int
-) -> dict[str, np.ndarray] | None:
-    model = memory.model(name, device, dtype)
-    try:
-        return {
-            matrix: np.array([diversity(model, i, matrix, part) for i in range(n_layers)])
-            for matrix in MATRICES
-        }
-    except (NotKeptError, AttentionUnavailableError):
-        return None
-
-
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
-    view = state.current()
-    return _of_model(view.model, view.device, view.dtype, view.part, scene.record.n_layers)
+    view, layers = state.current(), range(scene.record.n_layers)
+    return reporting.of_parameters(
+        view,
+        "diversity",
+        make=lambda model: {
+            matrix: np.array([diversity(model, i, matrix, view.part) for i in layers])
+            for matrix in MATRICES
+        },
+    )
 
 
 def _capacity(scene: Scene) -> None:
@@ -125,7 +118,7 @@ def _head_ranks(scene: Scene) -> None:
     most = min(record.kept("z").shape[-2:])
     ranks = effective_rank(record.kept("z"), record.W_O).numpy()
     figures.show(
-        by_layer(ranks, title, "", dark=look.dark(), selected=(view.layer, view.head)),
+        by_layer(ranks, title, "", dark=look.dark(), selected=view.chosen),
         key="head_ranks",
         name=title,
         on_click=words.choose,

@@ -12,7 +12,7 @@ from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 
 
 def draw(scene: Scene) -> None:
@@ -21,19 +21,10 @@ def draw(scene: Scene) -> None:
     if record.is_cross:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
-    layers = list(range(record.n_layers))
-    view = state.current()
+    layers, view = choosing.numbered("L", record.n_layers), state.current()
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
-    upto = view.upto if view.upto in layers else layers[-1]
-    state.bound(
-        "upto",
-        st.selectbox,
-        "Up to layer",
-        layers,
-        width=120,
-        format_func="L{}".format,
-        displayed=upto,
-    )
+    upto = view.upto if view.upto in layers else record.n_layers - 1
+    choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(
@@ -48,9 +39,7 @@ def draw(scene: Scene) -> None:
         key="rollout",
         name="Attention rollout",
         caption=words.settings(scene, f"up to L{upto}"),
-        table=pd.DataFrame(
-            rollout, columns=_numbered(record.key_labels), index=_numbered(record.labels)
-        ).reset_index(names="token"),
+        table=words.by_tokens(rollout, record.labels, record.key_labels, corner="token"),
         how_to_read=f"{METRICS['attention_rollout'].meaning} Rows sum to 1. It mixes the heads of "
         "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
         "guess at where information may have come from, not a record of it.",
@@ -61,17 +50,9 @@ def draw(scene: Scene) -> None:
 def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
     """From one token at the chosen layer to all input tokens, by both methods."""
     record = scene.record
-    labels, places, chosen = record.labels, list(range(len(record.tokens))), state.current().query
-    query = chosen if chosen in places else places[-1]
-    state.bound(
-        "query",
-        st.selectbox,
-        "Into which token",
-        places,
-        width=260,
-        format_func=lambda i: f"{i} · {labels[i]}",
-        displayed=query,
-    )
+    places, chosen = words.places(record.labels), state.current().query
+    query = chosen if chosen in places else len(places) - 1
+    choosing.menu("query", "Into which token", places, width=260, displayed=query)
     lines = {"rollout": rollout[query]}
     try:
         found = attention_flow(record.pattern[: upto + 1], query).numpy()
@@ -82,12 +63,8 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
         token_bars(lines, record.labels, "share", dark=look.dark()),
         key="flow",
         name="Into one token",
-        table=pd.DataFrame({"Token": _numbered(record.labels), **lines}),
-        caption=words.settings(scene, f"into {query} · {record.labels[query]} at L{upto}"),
+        table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
+        caption=words.settings(scene, f"into {places[query]} at L{upto}"),
         how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
         "stand beside the rollout (Abnar & Zuidema 2020).",
     )
-
-
-def _numbered(labels: tuple[str, ...]) -> list[str]:
-    return [f"{i}:{label}" for i, label in enumerate(labels)]

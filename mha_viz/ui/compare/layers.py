@@ -12,7 +12,7 @@ from mha_viz.reports.report import Report
 from mha_viz.ui.compare.pair import one_head
 from mha_viz.ui.session import reporting, state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import exports, figures, look, words
+from mha_viz.ui.widgets import choosing, exports, figures, look, words
 from mha_viz.web.theme import format_number
 
 
@@ -27,14 +27,8 @@ def draw(scene: Scene) -> None:
             f"{METRICS[now].title}."
         )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "metric",
-            st.selectbox,
-            "Metric",
-            list(report.scores),
-            width=280,
-            format_func=lambda key: METRICS[key].title,
-        )
+        titles = {key: METRICS[key].title for key in report.scores}
+        choosing.menu("metric", "Metric", titles, width=280)
         reporting.offer_random(state.current())
     view = state.current()
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
@@ -44,7 +38,7 @@ def draw(scene: Scene) -> None:
         metric.title,
         words.unit_of(view.metric),
         dark=look.dark(),
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         baselines=words.baseline_values(report.baselines.get(view.metric)),
     )
     figures.show(
@@ -62,12 +56,12 @@ def draw(scene: Scene) -> None:
 
 
 def _measured_on(metric: str) -> tuple[str, ...]:
-    """What a figure's settings add where the text that they name is not what was measured."""
+    """What to add to a figure's settings where something else than their text was measured."""
     return ("measured on random texts said twice, not on this one",) * (metric == "induction")
 
 
 def _dashed(metric: str) -> str:
-    """What the dashed lines are, and how far the numbers reach."""
+    """What the dashed lines are, and how general the numbers are."""
     induction = metric == "induction"
     texts = "the same random texts" if induction else "this text"
     return (
@@ -96,14 +90,10 @@ def _extremes(values: np.ndarray) -> str:
 def _kinds(scene: Scene, report: Report) -> None:
     """How many heads of each layer have earned which label."""
     layers = scene.record.n_layers
-    counts = {
-        label.title: [
-            sum(any(f.label.key == key for f in head) for head in report.labels[i])
-            for i in range(layers)
-        ]
-        for key, label in LABELS.items()
-    }
-    held = {title: row for title, row in counts.items() if any(row)}
+    held = {}
+    for key, label in LABELS.items():
+        if heads := reporting.of_kind(report, key):
+            held[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
     st.subheader("Which kinds of heads sit where", anchor=False)
     if not held:
         st.markdown("No head of this model earns a label on this text.")

@@ -28,9 +28,9 @@ Place = tuple[int, int]
 
 
 def one_head(scene: Scene, report: Report) -> None:
-    """The chosen head's weights and labels, and the way to all about it."""
+    """The chosen head's weights and labels, and a button that leads to all about it."""
     view = state.current()
-    place = (view.layer, view.head)
+    place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(head_name(*place), anchor=False)
         controls.open_in_explore()
@@ -46,7 +46,7 @@ def chosen_pair(scene: Scene) -> None:
     """The two chosen heads, and controls to choose others."""
     controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
     view = state.current()
-    pair(scene, (view.layer, view.head), (view.layer_b, view.head_b))
+    pair(scene, view.chosen, (view.layer_b, view.head_b))
 
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
@@ -56,10 +56,10 @@ def chosen_places(scene: Scene) -> tuple[int, int]:
 
 
 def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:
-    """`words.choosable` in which no row is ticked that is not the chosen pair.
+    """`words.choosable`, in which only the row of the chosen pair may be ticked.
 
-    A tick of Streamlit's own stays where it is when the table has other rows, and when another
-    pair is chosen elsewhere: such a table is a new one here.
+    Streamlit's tick stays where it is when the table gets other rows, and when another pair is
+    chosen elsewhere; here the table then becomes a new one.
     """
     rows, count = zlib.crc32(pairs.tobytes()), f"{key}-count"
 
@@ -93,7 +93,7 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
             ),
             key="difference",
             name="Difference of two heads",
-            table=_by_tokens(two - one, record),
+            table=words.by_tokens(two - one, record.labels, record.key_labels),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
         )
@@ -135,7 +135,7 @@ def changes(
 
 
 def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
-    # A copy: what stands below the figure is kept with the page, and must not keep all heads.
+    # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
     weights, scale = record.head(*place).numpy().copy(), state.current().scale
     figures.show(
         head_heatmap(
@@ -149,17 +149,11 @@ def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name
         ),
         key=f"heatmap_{key}",
         name=f"Attention weights of {name}",
-        table=_by_tokens(weights, record),
+        table=words.by_tokens(weights, record.labels, record.key_labels),
         caption=f"{caption} · {name} · colours: {scale}",
         how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
         "sums to 1.",
     )
-
-
-def _by_tokens(matrix: np.ndarray, record: AttentionRecord) -> pd.DataFrame:
-    """A row per query, a column per key."""
-    columns, rows = _numbered(record.key_labels), _numbered(record.labels)
-    return pd.DataFrame(matrix, columns=columns, index=rows).reset_index(names="query")
 
 
 def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
@@ -173,8 +167,3 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
             i, j = (layer * heads + head for layer, head in (a, b))
             rows.append((f"cos of {space}", format_number(matrix[i, j])))
     return pd.DataFrame(rows, columns=["", "between them"])
-
-
-def _numbered(labels: tuple[str, ...]) -> list[str]:
-    """Labels repeat; a table's columns may not."""
-    return [f"{i}:{label}" for i, label in enumerate(labels)]

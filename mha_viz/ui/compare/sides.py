@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
@@ -24,7 +23,7 @@ Pairs = list[tuple[int | None, int | None]]
 
 
 class _Runs(NamedTuple):
-    """Two runs on common axes, whichever heads are chosen.
+    """Two runs on common axes; the same for all heads.
 
     Args:
         a, b: as they are compared: of two models, words are what both have.
@@ -51,8 +50,9 @@ def draw(first: Scene) -> None:
     second = _second()
     record = second.record
     words.cut_off(record)
-    if view.layer_b >= record.n_layers or view.head_b >= record.n_heads:
-        st.info(plain(words.no_such_head(record, view.layer_b, view.head_b)))
+    if not scene.is_head(record, (view.layer_b, view.head_b)):
+        missing = scene.no_such_head(record, view.layer_b, view.head_b)
+        st.info(plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
     controls.pair_pickers(
         first.record.n_layers, first.record.n_heads, (record.n_layers, record.n_heads)
@@ -102,7 +102,7 @@ def _align(first: Scene, second: Scene) -> _Runs:
 def _draw(first: Scene, runs: _Runs) -> None:
     """Both heads, their difference on common axes, every metric, and which heads changed most."""
     view = state.current()
-    a, b = (view.layer, view.head), (view.layer_b, view.head_b)
+    a, b = view.chosen, (view.layer_b, view.head_b)
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
     st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
@@ -146,13 +146,11 @@ def _difference(
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
     )
-    numbered = [f"{i}:{label}" for i, label in enumerate(labels)]
-    table = pd.DataFrame(right - left, columns=numbered, index=numbered)
     figures.show(
         figure,
         key="sides",
         name="Difference of both sides",
-        table=table.reset_index(names="query"),
+        table=words.by_tokens(right - left, labels, labels),
         caption=_settings(first, runs),
         how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
         "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
@@ -182,7 +180,7 @@ def _most_changed(first: Scene, runs: _Runs) -> None:
         else ""
     )
     figures.show(
-        head_changes(change, selected=(view.layer, view.head), dark=look.dark()),
+        head_changes(change, selected=view.chosen, dark=look.dark()),
         key="most_changed",
         name="Which heads changed most",
         on_click=words.choose_on_both_sides,

@@ -8,15 +8,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.measure import LIKENESS
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.twins import similarity_matrix
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 from mha_viz.web.labels import head_name
 
 NOT_TO_CONCLUDE = {
@@ -29,7 +29,7 @@ NOT_TO_CONCLUDE = {
 
 
 class _Comparison(NamedTuple):
-    """What a matrix of heads says, whichever head is chosen.
+    """What a matrix of heads says; the same for all chosen heads.
 
     Args:
         apart: the measure as a distance, 0 is the same.
@@ -87,25 +87,16 @@ def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
 
 
 def _controls(scene: Scene) -> None:
-    known = [m for m in views.MEASURES if scene.record.z is not None or m not in LIKENESS]
+    known = {
+        measure: METRICS[measure].title
+        for measure, made_of in PAIR_MEASURES.items()
+        if getattr(scene.record, made_of) is not None
+    }
     if state.current().measure not in known:
-        state.change(measure=known[0])
+        state.change(measure=next(iter(known)))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        state.bound(
-            "measure",
-            st.selectbox,
-            "Measure",
-            known,
-            width=260,
-            format_func=lambda key: METRICS[key].title,
-        )
-        state.bound(
-            "order",
-            st.segmented_control,
-            "Order",
-            list(views.ORDERS),
-            format_func={"layer": "By layer", "cluster": "By likeness"}.__getitem__,
-        )
+        choosing.menu("measure", "Measure", known, width=260)
+        choosing.segments("order", "Order", views.ORDERS)
         state.bound(
             "clusters", st.slider, "Clusters", min_value=1, max_value=views.MAX_CLUSTERS, width=200
         )
@@ -124,7 +115,7 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
         limits=_span(view.measure),
         diverging=view.measure == "correlation",
         clusters=view.clusters,
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         pair=chosen_places(scene),
         dark=look.dark(),
     )
@@ -148,7 +139,7 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
         scene.record.n_heads,
         explained=found.explained,
         clusters=groups if view.order == "cluster" else None,
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         dark=look.dark(),
     )
     kept = (

@@ -24,11 +24,11 @@ _WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
 
 def card(scene: Scene) -> None:
-    """Is this head unusual, and by what? Measured on all tokens, whatever is left out above."""
+    """Is this head unusual, and in what? Measured on all tokens, even those left out above."""
     view = state.current()
     report = reporting.report(scene, view)
     labels(report)
-    place = (view.layer, view.head)
+    place = view.chosen
     figure = report_card(
         {key: values.numpy() for key, values in report.scores.items()},
         {key: METRICS[key].title for key in report.scores},
@@ -52,7 +52,7 @@ def card(scene: Scene) -> None:
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
     name = head_name(*place)
-    figures.numbers_and_files(
+    figures.explain(
         lambda: figure,
         key="card",
         table=_numbers(report, place),
@@ -91,7 +91,7 @@ def _in_words(report: Report, place: tuple[int, int]) -> None:
     rows = table[["Metric", "This head", MEANING]].map(plain).to_numpy().tolist()
     st.caption("\n".join(f"- **{metric}**: {value}. {text}" for metric, value, text in rows))
     for note in report.notes:
-        if not note.startswith(words.CUT):  # the page has said so
+        if not note.startswith(words.CUT):  # which the page says already
             st.caption(plain(note))
 
 

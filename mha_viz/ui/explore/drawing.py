@@ -6,7 +6,6 @@ Importing it imports torch and plotly, so pages do it late.
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
@@ -30,11 +29,11 @@ from mha_viz.web.payload import grid_payload
 def load_model(view: View) -> AttentionModel:
     """The view's model, shared with all users who have chosen the same."""
     with st.spinner(f"Loading {plain(view.model)} …"):
-        return memory.model(view.model, view.device, view.dtype)
+        return memory.model(*view.checkpoint)
 
 
 def model_facts(model: AttentionModel) -> None:
-    """What the chosen model is, and what its owner should know."""
+    """What the chosen model is, and what its user should know."""
     n_heads, n_keys = (
         words.count(model.n_heads, "head"),
         words.count(model.n_kv_heads, "key head"),
@@ -51,7 +50,7 @@ def model_facts(model: AttentionModel) -> None:
 
 
 def fit_grid(scene: Scene) -> None:
-    """What heads are sorted by and which are shown, brought back to what this scene has."""
+    """Replace an order or a kind of heads that this scene does not have."""
     view = state.current()
     if view.sort and not _sorted_by(scene, view):
         if view.sort in METRICS:
@@ -78,7 +77,7 @@ def heads(scene: Scene) -> None:
 
 @st.fragment
 def _heads(scene: Scene, urls: exports.Urls) -> None:
-    """A click reruns this and nothing else of the page; `urls` live until the page runs again."""
+    """A click reruns this and nothing else on the page; `urls` live until the page runs again."""
     with stop_on_error():
         view = state.current()
         record = displayed_record(scene, view)
@@ -110,10 +109,10 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     if record.removed_mass is not None:
         view = state.current()
         mean = float(record.removed_mass.mean())
-        mine = float(record.removed_mass[view.layer, view.head])
+        mine = float(record.removed_mass[view.chosen])
         st.caption(
             f"What was left out held {mean:.1%} of the weight over all heads, and {mine:.1%} of "
-            f"{head_name(view.layer, view.head)}’s. The rest of each row is scaled to a sum of 1."
+            f"{head_name(*view.chosen)}’s. The rest of each row is scaled to a sum of 1."
         )
 
 
@@ -123,29 +122,18 @@ def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
     if order == []:
         st.info(_why_none(scene, view), icon=":material/filter_alt:")
         return
-    key = (scene.key, view.words, view.no_special, view.no_first, view.sort, url)
+    key = (scene.key, *view.axes, view.sort, url)
     payload = memory.cache().get(key, lambda: _explored(scene, record, view, url), len)
     head_grid(
         payload,
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         order=order,
         scale=view.scale,
         fact=METRICS[view.sort].title if view.sort else None,
         key="grid",
         on_select=words.choose,
     )
-    number = st.column_config.NumberColumn(format="%.4f")
-    folded.table(
-        "All heads as a table",
-        "heads-table",
-        lambda: facts_table(scene, view),
-        hide_index=True,
-        placeholder=words.UNDEFINED,
-        column_config={
-            "Head": st.column_config.Column(pinned=True),
-            **{METRICS[key].title: number for key in _facts_with(scene, view)},
-        },
-    )
+    folded.expander("All heads as a table", "heads-table", lambda: _table(scene, view))
 
 
 def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:
@@ -160,12 +148,9 @@ def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:
 
 def _of_kind(scene: Scene, view: View) -> list[tuple[int, int]]:
     """The heads with the chosen label; all where none is chosen."""
-    record = scene.record
-    heads = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
-    if not view.only:
-        return heads
-    labels = reporting.report(scene, view).labels
-    return [(i, j) for i, j in heads if any(f.label.key == view.only for f in labels[i][j])]
+    if view.only:
+        return reporting.of_kind(reporting.report(scene, view), view.only)
+    return [words.place(index, scene) for index in range(scene.head_count)]
 
 
 def _sorted_by(scene: Scene, view: View) -> Facts:
@@ -181,7 +166,7 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
     probed = reporting.remembered(
         scene,
         "induction",
-        make=lambda: memory.induction(view.model, view.device, view.dtype, part, False),
+        make=lambda: memory.induction(*view.checkpoint, part, False),
     )
     return {} if probed is None else {view.sort: probed.mean.numpy()}
 
@@ -204,16 +189,20 @@ def _why_none(scene: Scene, view: View) -> str:
     )
 
 
-def facts_table(scene: Scene, view: View) -> pd.DataFrame:
-    """A row per head, a column per metric."""
-    return words.head_values(
-        scene, {METRICS[key].title: values for key, values in _facts_with(scene, view).items()}
+def _table(scene: Scene, view: View) -> None:
+    """A row per head; all that is measured on the text, and what heads are sorted by."""
+    facts = scene.facts | _sorted_by(scene, view)
+    columns = {METRICS[key].title: values for key, values in facts.items()}
+    number = st.column_config.NumberColumn(format="%.4f")
+    st.dataframe(
+        words.head_values(scene, columns),
+        hide_index=True,
+        placeholder=words.UNDEFINED,
+        column_config={
+            "Head": st.column_config.Column(pinned=True),
+            **dict.fromkeys(columns, number),
+        },
     )
-
-
-def _facts_with(scene: Scene, view: View) -> Facts:
-    """All that is measured on the text, and what heads are sorted by."""
-    return scene.facts | _sorted_by(scene, view)
 
 
 def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
@@ -225,6 +214,6 @@ def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None
 def _facts(scene: Scene, record: AttentionRecord) -> None:
     """The chosen head in words and numbers."""
     view = state.current()
-    st.subheader(head_name(view.layer, view.head), anchor=False)
+    st.subheader(head_name(*view.chosen), anchor=False)
     st.markdown(plain(in_words(record)))
     card(scene)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 import torch
 
@@ -14,7 +15,7 @@ from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import exports, look
+from mha_viz.ui.widgets import choosing, exports, look, words
 from mha_viz.ui.widgets.token_lines import token_lines
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import lines_payload
@@ -26,26 +27,25 @@ TOP_PAIRS = 40
 def _heatmap(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     figure = head_heatmap(
-        record.head(view.layer, view.head).numpy(),
+        record.head(*view.chosen).numpy(),
         record.labels,
         record.key_labels,
-        title=head_name(view.layer, view.head),
+        title=head_name(*view.chosen),
         scale=view.scale,
         dark=look.dark(),
         **look.square(620),
     )
-    name = exports.file_name(scene)
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key="heatmap",
-        alt=in_words(record),
-        config={"displaylogo": False, "toImageButtonOptions": {"format": "svg", "filename": name}},
-    )
+    _chart(figure, "heatmap", in_words(record), exports.file_name(scene))
     st.caption(
         "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
         "says where the head looks, not whether that matters for the prediction."
     )
+
+
+def _chart(figure: go.Figure, key: str, alt: str, file: str = "") -> None:
+    """A figure that can be looked at; with the name of a file it can be saved, too."""
+    saved = {"toImageButtonOptions": {"format": "svg", "filename": file}} if file else {}
+    st.plotly_chart(figure, theme=None, key=key, alt=alt, config={"displaylogo": False, **saved})
 
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
@@ -54,7 +54,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     if whole.value is None or not whole.W_O:
         st.info("This family does not show its values, only its attention weights.")
         return
-    layer, head = view.layer, view.head
+    layer, head = view.chosen
     place = (slice(layer, layer + 1), slice(head, head + 1))
     carried = value_weighted(
         whole.pattern[place], whole.value[place], [whole.W_O[layer][head : head + 1]]
@@ -70,13 +70,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
         title=f"{head_name(layer, head)}: weight × length of the value",
         **look.square(620),
     )
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key="carried",
-        config={"displaylogo": False},
-        alt=f"Shares of what {head_name(layer, head)} carries to each token.",
-    )
+    _chart(figure, "carried", f"Shares of what {head_name(layer, head)} carries to each token.")
     st.caption(
         "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
         "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
@@ -86,8 +80,8 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
 
 def _lines(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
-    chosen = view.heads or ((view.layer, view.head),)
-    every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    chosen = view.heads or (view.chosen,)
+    every = [words.place(index, scene) for index in range(scene.head_count)]
     state.control(
         "ask_heads",
         st.multiselect,
@@ -129,29 +123,20 @@ def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tu
 
 def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.current(), scene.record
-    pattern = whole.head(view.layer, view.head).numpy()
-    best = _strongest_pair(whole, view.layer, view.head)
+    pattern = whole.head(*view.chosen).numpy()
+    best = _strongest_pair(whole, *view.chosen)
     query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
     key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
     state.change(query=query, key=key)
-    columns = st.columns(2)
-    for column, name, labels in (
-        (columns[0], "query", whole.labels),
-        (columns[1], "key", whole.key_labels),
-    ):
-        with column:
-            state.bound(
-                name,
-                st.selectbox,
-                "Looks (query)" if name == "query" else "Looked at (key)",
-                list(range(len(labels))),
-                format_func=lambda i, x=labels: f"{i} · {x[i]}",
-            )
+    left, right = st.columns(2)
+    with left:
+        choosing.menu("query", "Looks (query)", words.places(whole.labels))
+    with right:
+        choosing.menu("key", "Looked at (key)", words.places(whole.key_labels))
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
-    q = whole.query[view.layer, view.head, query].numpy()
-    k = whole.key[view.layer, view.head, key].numpy()
+    q, k = whole.query[*view.chosen, query].numpy(), whole.key[*view.chosen, key].numpy()
     weight = float(pattern[query, key])
     figure = score_products(
         q,
@@ -163,7 +148,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
         key_label=whole.key_labels[key],
     )
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
-    st.plotly_chart(figure, theme=None, key="pair", alt=alt, config={"displaylogo": False})
+    _chart(figure, "pair", alt)
     product = float(q.astype(np.float64) @ k)
     st.caption(
         f"{len(q)} products sum to {product:.4f}; times the scale {whole.scale[view.layer]:.4f} "
@@ -176,10 +161,9 @@ def _row_check(record: AttentionRecord, query: int) -> str:
     """Whether the products alone explain the row, or the model adds something of its own."""
     view = state.current()
     assert record.query is not None and record.key is not None
-    row = record.pattern[view.layer, view.head, query]
-    scores = record.scale[view.layer] * (
-        record.key[view.layer, view.head] @ record.query[view.layer, view.head, query]
-    )
+    row = record.pattern[*view.chosen, query]
+    products = record.key[view.chosen] @ record.query[*view.chosen, query]
+    scores = record.scale[view.layer] * products
     scores = scores.masked_fill(row == 0, float("-inf"))
     gap = float((scores.softmax(-1) - row).abs().max())
     if gap < 1e-3:
@@ -193,7 +177,7 @@ def _row_check(record: AttentionRecord, query: int) -> str:
 def _table(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     st.dataframe(
-        strongest_pairs(record, view.layer, view.head, TOP_PAIRS),
+        strongest_pairs(record, *view.chosen, TOP_PAIRS),
         hide_index=True,
         column_config={
             "Weight": st.column_config.ProgressColumn(format="%.4f", min_value=0.0, max_value=1.0)
@@ -225,9 +209,9 @@ def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> p
 def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
-    name = head_name(view.layer, view.head)
-    query, key = _strongest_pair(record, view.layer, view.head)
-    weight = float(record.head(view.layer, view.head)[query, key])
+    name = head_name(*view.chosen)
+    query, key = _strongest_pair(record, *view.chosen)
+    weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
     lone = f"; the {_first(record)}, which sees only itself, is left out" * _lone(record)

@@ -13,6 +13,7 @@ from mha_viz.ui.intervene import effect, importance, pruning, switches
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 NO_HEAD = (
@@ -40,15 +41,13 @@ each alone. One text is one text: see the intervals over several above.
 def draw(scene: Scene) -> None:
     """Everything below the sentence."""
     view = state.current()
-    model = memory.model(view.model, view.device, view.dtype)
+    model = memory.model(*view.checkpoint)
     refusal = _refusal(model)
     if refusal:
         st.info(plain(refusal), icon=":material/block:")
         return
-    for note in scene.record.notes:
-        if note.startswith("The text was cut"):
-            st.warning(plain(note), icon=":material/content_cut:")
-    _now(scene, (view.text, view.layer, view.head))
+    words.cut_off(scene.record)
+    _now(scene, (view.text, view.chosen))
     importance.draw(scene)
     pruning.draw(scene)
     with st.expander("What an ablation tells, and what it does not"):
@@ -69,13 +68,13 @@ def _refusal(model: AttentionModel) -> str:
 
 
 @st.fragment
-def _now(scene: Scene, drawn: tuple[str, int, int]) -> None:
+def _now(scene: Scene, drawn: tuple[str, tuple[int, int]]) -> None:
     """Switches and what they do; a switch reruns this and nothing else of the page.
 
     `drawn`: the text and the framed head that the rest of the page shows.
     """
     view = state.current()
-    if (view.text, view.layer, view.head) != drawn:  # a word was masked, another head framed
+    if (view.text, view.chosen) != drawn:  # a word was masked, another head framed
         st.rerun()
     with stop_on_error():
         switches.draw(scene)

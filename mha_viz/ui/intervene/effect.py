@@ -20,18 +20,18 @@ from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.theme import format_number
 
 TOP_K = 10
-_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # stands where no head is changed
+_NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
 def draw(scene: Scene) -> None:
     """What the model predicts with all heads, and with the chosen ones changed."""
     view = state.current()
-    model = memory.model(view.model, view.device, view.dtype)
+    model = memory.model(*view.checkpoint)
     masked = objective(model.network) == "masked"
     found = gaps.places(scene, model) if masked else None
     if masked and not found:
@@ -57,7 +57,7 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
 
 
 def _ablation(scene: Scene, model: AttentionModel) -> Ablation:
-    """Before and after; with all heads it is asked once for a text and a place."""
+    """Before and after; the run with all heads is made once for a text and a place."""
     change = intervention(state.current())
     before = _predicted(scene, model, None)
     after = before if change is None else _predicted(scene, model, change)
@@ -78,7 +78,7 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
 
 
 def _followed(model: AttentionModel, before: Prediction) -> list[int | None]:
-    """The numbers of the tokens to follow; what is no token is said, and not followed."""
+    """The ids of the tokens to follow; says so where a word is not a token."""
     found: list[int | None] = []
     for typed in (state.current().target, state.current().against):
         found.append(None)
@@ -103,35 +103,20 @@ def intervention(view: View) -> Intervention | None:
 def _place(scene: Scene, masks: list[int] | None) -> None:
     """Where the prediction is looked at, and which tokens are followed there."""
     labels, view = scene.record.labels, state.current()
-    places = [-1, *(range(len(labels)) if masks is None else masks[1:])]
-    first = "the last token" if masks is None else "the first gap"
+    if masks is None:
+        title, places = "Prediction after", {-1: "the last token", **words.places(labels)}
+    else:
+        gaps_after = {place: f"{place} · {labels[place]}" for place in masks[1:]}
+        title, places = "Prediction at", {-1: "the first gap", **gaps_after}
     if view.place not in places:
         state.change(place=-1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "place",
-            st.selectbox,
-            "Prediction after" if masks is None else "Prediction at",
-            places,
-            width=230,
-            format_func=lambda i: first if i < 0 else f"{i} · {labels[i]}",
-        )
-        state.bound(
-            "target",
-            st.text_input,
-            "Follow this token",
-            width=200,
-            placeholder="(the likeliest)",
-            max_chars=100,
-        )
-        state.bound(
-            "against",
-            st.text_input,
-            "against this one",
-            width=200,
-            placeholder="(none)",
-            max_chars=100,
-        )
+        choosing.menu("place", title, places, width=230)
+        for name, label, hint in (
+            ("target", "Follow this token", "(the likeliest)"),
+            ("against", "against this one", "(none)"),
+        ):
+            state.bound(name, st.text_input, label, width=200, placeholder=hint, max_chars=100)
 
 
 def _bars(scene: Scene, found: Ablation) -> None:
@@ -222,11 +207,9 @@ def described(view: View) -> str:
     """What is done to which heads, in one line."""
     if not view.off:
         return "no head changed"
-    named = ", ".join(f"L{i} H{j}" for i, j in view.off[:20])
-    more = f" and {len(view.off) - 20} more" if len(view.off) > 20 else ""
     how = HOW_NAMES[view.how]
     if view.how == "scale":
         how += f" by {view.factor:g}"
     if view.how.startswith("patch"):
         how += f" ({view.source[:100]})"
-    return f"{how}: {named}{more}"
+    return f"{how}: {words.listed(view.off, 20)}"

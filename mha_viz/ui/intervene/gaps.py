@@ -1,4 +1,4 @@
-"""The gaps that a masked model fills: where the text has some, and how one is made by a click."""
+"""The gaps that a masked model fills: where they are, and how to make one with a click."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def offer(scene: Scene, model: AttentionModel) -> None:
 def _words(scene: Scene) -> dict[int, str]:
     """The first text's words by number, as markdown that shows them as they are.
 
-    Streamlit tells choices apart by what they say: a word joiner, which nobody sees, sets a word
-    that comes again apart.
+    Streamlit tells choices apart by their labels: an invisible word joiner distinguishes a word
+    from an earlier one with the same letters.
     """
     pieces: dict[int, str] = {}
     for token in scene.record.tokens:

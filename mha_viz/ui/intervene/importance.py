@@ -6,30 +6,29 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import METHODS
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
+from mha_viz.ui.intervene import measuring
 from mha_viz.ui.intervene.notices import continue_on_error
-from mha_viz.ui.session import memory, reporting, state, views
+from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
 UNIT = "nats per token"
 MAX_TEXTS = 32
-KEPT = 8  # measurements that a visitor may come back to
 REDUNDANCY = "redundancy"  # beside the metrics: likeness of outputs to the nearest twin
 
 
 def known(scene: Scene, method: str) -> HeadImportance | None:
     """What has been measured for the present model and texts, or None."""
-    found = st.session_state.get("measured_importance", {}).get(
-        _key(state.current(), method, texts(scene))
-    )
-    return found if isinstance(found, HeadImportance) else None
+    key = (state.current().checkpoint, method, texts(scene))
+    found: HeadImportance | None = measuring.found("importance").get(key)
+    return found
 
 
 def texts(scene: Scene) -> tuple[str, ...]:
@@ -52,21 +51,13 @@ def default_texts() -> list[str]:
 def draw(scene: Scene) -> None:
     """Texts, a button for each method, the map, and importance beside other scores.
 
-    No fragment: a button in one does not end the run that it is drawn in, and Stop must.
+    Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
     with stop_on_error():
         st.subheader("Which heads matter", anchor=False)
         _texts(scene)
-        state.bound(
-            "method",
-            st.segmented_control,
-            "Method",
-            list(views.METHODS),
-            format_func={
-                "ablation": "Each head off, one at a time",
-                "gradient": "Gradient of the loss",
-            }.__getitem__,
-        )
+        ways = {"ablation": "Each head off, one at a time", "gradient": "Gradient of the loss"}
+        choosing.segments("method", "Method", ways)
         with continue_on_error():
             _measure(scene)
         found = known(scene, state.current().method)
@@ -105,28 +96,15 @@ def _measure(scene: Scene) -> None:
         )
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
-    model = memory.model(view.model, view.device, view.dtype)
-    bar, stop = st.progress(0.0, "Measuring …"), st.empty()
-    stop.button("Stop", key="stop_measuring")
+    model = memory.model(*view.checkpoint)
+    with measuring.working("Measuring", "stop_measuring") as tell:
 
-    def on_progress(done: int, total: int) -> None:
-        # Drawing is where Streamlit ends a run that another click has overtaken.
-        bar.progress(min(done / max(total, 1), 1.0), f"{done:,} of {total:,}")
+        def on_progress(done: int, total: int) -> None:
+            tell(done / max(total, 1), f"{done:,} of {total:,}")
 
-    try:
         found = head_importance(model, list(chosen), view.method, on_progress)
-    finally:
-        bar.empty()
-        stop.empty()
-    held = st.session_state.setdefault("measured_importance", {})
-    held[_key(view, view.method, chosen)] = found
-    while len(held) > KEPT:  # the oldest goes first
-        held.pop(next(iter(held)))
+    measuring.keep("importance", (view.checkpoint, view.method, chosen), found)
     st.rerun()  # the switches above take their colours from it
-
-
-def _key(view: View, method: str, chosen: tuple[str, ...]) -> tuple[object, ...]:
-    return (view.model, view.device, view.dtype, method, chosen)
 
 
 def _map(scene: Scene, found: HeadImportance) -> None:
@@ -139,7 +117,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
             UNIT,
             low=found.low.numpy() if several else None,
             high=found.high.numpy() if several else None,
-            selected=(view.layer, view.head),
+            selected=view.chosen,
             dark=look.dark(),
         ),
         key="importance",
@@ -153,7 +131,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
     )
     for note in found.notes:
         st.caption(plain(note))
-    both = [known(scene, method) for method in views.METHODS]
+    both = [known(scene, method) for method in METHODS]
     if both[0] is not None and both[1] is not None:
         rho, n = agreement(both[0], both[1])
         st.markdown(f"The two methods rank {n} heads with Spearman’s ρ = **{format_number(rho)}**.")
@@ -187,7 +165,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
             importance,
             title,
             f"{METHOD_NAMES[found.method]} ({UNIT})",
-            selected=(view.layer, view.head),
+            selected=view.chosen,
             dark=look.dark(),
         ),
         key="beside",
@@ -205,10 +183,5 @@ def _redundancy(scene: Scene) -> np.ndarray:
     """Each head's likeness to the head most like it: (layer, head)."""
     matrix = reporting.likeness(scene, "cka").copy()
     np.fill_diagonal(matrix, np.nan)
-    with np.errstate(invalid="ignore"):
-        best = np.where(
-            np.isnan(matrix).all(axis=1),
-            np.nan,
-            np.nanmax(np.where(np.isnan(matrix), -1.0, matrix), axis=1),
-        )
+    best = np.fmax.reduce(matrix, axis=1)  # NaN where it is like no other head
     return best.reshape(scene.record.n_layers, scene.record.n_heads)

@@ -1,4 +1,4 @@
-"""What a part of the page says where it has no answer."""
+"""What a part of the page shows where it has no answer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mha_viz.ui.widgets.messages import plain
 
 @contextmanager
 def continue_on_error() -> Iterator[None]:
-    """Say an error that the user can mend; the page goes on below it.
+    """Show an error that the user can mend; the page goes on below it.
 
-    `messages.stop_on_error` ends the page instead, and would take away what is needed to mend it.
+    `messages.stop_on_error` would end the page, and take away what is needed to mend the error.
     """
     try:
         yield

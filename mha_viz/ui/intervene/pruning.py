@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.names import Order
 from mha_viz.engine.model import AttentionModel
-from mha_viz.interventions.pruning import Order, PruningCurve, pruning_curve
+from mha_viz.interventions.pruning import PruningCurve, pruning_curve
 from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
-from mha_viz.ui.intervene.importance import KEPT, UNIT, texts
+from mha_viz.ui.intervene import measuring
+from mha_viz.ui.intervene.importance import UNIT, texts
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
@@ -32,7 +33,7 @@ Measured = tuple[dict[Order, PruningCurve], Robustness]
 
 
 def draw(scene: Scene) -> None:
-    """A button, the curves, and the distribution. No fragment, as in importance.py."""
+    """A button, the curves, and the distribution. Not a fragment, as in importance.py."""
     with stop_on_error():
         st.subheader("How many heads can go", anchor=False)
         found = None
@@ -50,34 +51,22 @@ def draw(scene: Scene) -> None:
 
 
 def _measured(scene: Scene) -> Measured | None:
-    """What has been measured for the present model and texts; measured where the button says."""
+    """What has been measured for the present model and texts; a button starts it."""
     view, chosen = state.current(), texts(scene)
-    key = (view.model, view.device, view.dtype, chosen)
-    held: dict[Any, Measured] = st.session_state.setdefault("measured_pruning", {})
+    key, held = (view.checkpoint, chosen), measuring.found("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
-        model = memory.model(view.model, view.device, view.dtype)
-        bar, stop = st.progress(0.0, "Pruning …"), st.empty()
-        stop.button("Stop", key="stop_pruning")
-        try:
-            # Drawing the bar is where Streamlit ends a run that another click has overtaken.
-            held[key] = _work(model, list(chosen), lambda share, what: bar.progress(share, what))
-            while len(held) > KEPT:  # the oldest goes first
-                held.pop(next(iter(held)))
-        finally:
-            bar.empty()
-            stop.empty()
-    return held.get(key)
+        model = memory.model(*view.checkpoint)
+        with measuring.working("Pruning", "stop_pruning") as tell:
+            measuring.keep("pruning", key, _work(model, list(chosen), tell))
+    found: Measured | None = held.get(key)
+    return found
 
 
-def _work(
-    model: AttentionModel, chosen: list[str], tell: Callable[[float, str], object]
-) -> Measured:
+def _work(model: AttentionModel, chosen: list[str], tell: Callable[[float, str], None]) -> Measured:
     parts = len(ORDERS) + 1
 
     def telling(part: int, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: void(
-            tell((part + min(done / max(total, 1), 1.0)) / parts, f"{what} …")
-        )
+        return lambda done, total: tell((part + done / max(total, 1)) / parts, f"{what} …")
 
     curves = {
         order: pruning_curve(
@@ -90,10 +79,6 @@ def _work(
         model, chosen, n_draws, on_progress=telling(len(ORDERS), "One random head off")
     )
     return curves, draws
-
-
-def void(_: object) -> None:
-    """A callback gives nothing back."""
 
 
 def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import streamlit as st
 
 from mha_viz.ui.intervene import importance
-from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session import reporting, state
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.scene import Scene, extent, is_head
 from mha_viz.ui.session.views import View
+from mha_viz.ui.widgets import choosing, controls, words
 from mha_viz.ui.widgets.head_switches import head_switches
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
@@ -59,7 +60,7 @@ def draw(scene: Scene) -> None:
         off=view.off,
         value=None if values is None else values.mean.numpy(),
         value_name=importance.METHOD_NAMES[view.method],
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         key="switches",
     )
     if changed is not None and changed != view.off:
@@ -87,48 +88,24 @@ def _undo() -> None:
 def _fit(scene: Scene) -> None:
     """Each head once, in order; those that this model does not have are left out, in words."""
     off, record = state.current().off, scene.record
-    known = {(i, j) for i, j in off if i < record.n_layers and j < record.n_heads}
+    known = {head for head in off if is_head(record, head)}
     if tuple(sorted(known)) != off:
         state.change(off=tuple(sorted(known)))
     if len(known) < len(set(off)):
-        missing = ", ".join(head_name(*head) for head in sorted(set(off) - known)[:8])
-        st.info(
-            plain(
-                f"{record.model} has layers 0–{record.n_layers - 1} and heads "
-                f"0–{record.n_heads - 1}: heads that it does not have were left out ({missing})."
-            )
-        )
+        missing = words.listed(sorted(set(off) - known), 8)
+        told = f"{extent(record)}: heads that it does not have were left out ({missing})."
+        st.info(plain(told))
 
 
 def _how() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        state.bound(
-            "how",
-            st.selectbox,
-            "What is done to them",
-            list(views.HOWS),
-            width=240,
-            format_func=HOW_NAMES.__getitem__,
-        )
+        choosing.menu("how", "What is done to them", HOW_NAMES, width=240)
         how = state.current().how
         if how == "scale":
-            state.bound(
-                "factor",
-                st.number_input,
-                "Factor",
-                min_value=-10.0,
-                max_value=10.0,
-                step=0.1,
-                width=120,
-            )
+            state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
         if how.startswith("patch"):
-            state.bound(
-                "source",
-                st.text_input,
-                "Taken from",
-                placeholder="a text with as many tokens",
-                width=380,
-            )
+            hint = "a text with as many tokens"
+            state.bound("source", st.text_input, "Taken from", placeholder=hint, width=380)
     st.caption(HOW_HELP[state.current().how])
 
 
@@ -141,7 +118,6 @@ def _presets(scene: Scene) -> None:
         if chosen in found:
             put(found[chosen])
 
-    layers, heads = list(range(scene.record.n_layers)), list(range(scene.record.n_heads))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.session_state.ask_preset = None
         st.selectbox(
@@ -154,10 +130,7 @@ def _presets(scene: Scene) -> None:
             placeholder="a group of heads",
         )
         framed = "The framed head, whose twins and layer are among the groups."
-        state.bound(
-            "layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format, help=framed
-        )
-        state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
+        controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
         st.button(
             "Undo",
             icon=":material/undo:",
@@ -177,17 +150,12 @@ def _presets(scene: Scene) -> None:
 
 def presets(scene: Scene, view: View) -> dict[str, Heads]:
     """Groups of heads by name; those that have none are left out."""
-    labels = reporting.report(scene, view).labels
+    report = reporting.report(scene, view)
     groups: dict[str, Heads] = {}
     for key, title in GROUPS.items():
-        held = tuple(
-            (i, j)
-            for i, row in enumerate(labels)
-            for j, found in enumerate(row)
-            if any(one.label.key == key for one in found)
-        )
+        held = reporting.of_kind(report, key)
         if held:
-            groups[f"all {title} ({len(held)})"] = held
+            groups[f"all {title} ({len(held)})"] = tuple(held)
     groups |= _twin_group(scene, view)
     values = importance.known(scene, view.method)
     if values is not None:
@@ -209,13 +177,11 @@ def _twin_group(scene: Scene, view: View) -> dict[str, Heads]:
     others = [i for i in np.argsort(apart[me], kind="stable").tolist() if i != me][:TWINS]
     if not others:
         return {}
-    name = f"the {len(others)} nearest twins of {head_name(view.layer, view.head)}"
+    name = f"the {len(others)} nearest twins of {head_name(*view.chosen)}"
     return {name: tuple(divmod(int(i), heads) for i in others)}
 
 
 def _in_words(view: View) -> str:
     if not view.off:
         return "All heads are on. Click a tile, drag over several, or click a layer’s name."
-    names = ", ".join(head_name(*head) for head in view.off[:12])
-    more = f" and {len(view.off) - 12} more" if len(view.off) > 12 else ""
-    return f"{len(view.off)} changed: {names}{more}."
+    return f"{len(view.off)} changed: {words.listed(view.off, 12)}."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui.session import memory, state
-from mha_viz.ui.widgets import controls, look, picking
+from mha_viz.ui.session import memory, state, views
+from mha_viz.ui.widgets import choosing, look, picking
 
 
 def page() -> None:
@@ -13,6 +13,6 @@ def page() -> None:
     look.page_style()
     st.title("Compare heads", anchor=False)
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.compare").fit(scene))
-    controls.section_picker()
+    choosing.segments("section", "Compare", views.SECTIONS)
     memory.late("mha_viz.ui.compare").draw(scene)
     state.publish()

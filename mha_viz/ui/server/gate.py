@@ -1,4 +1,4 @@
-"""Which requests the server answers: those that call it by a name of its own, from its own pages.
+"""Which requests the server answers: those that use one of its names and come from its pages.
 
 A page of another site may send requests here from the browser of somebody who has both open. It
 cannot choose its Origin, and to read an answer it needs a name of its own that leads to this
@@ -30,6 +30,7 @@ class Gate:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or answer why it is refused."""
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
@@ -112,14 +113,14 @@ def _is_address(name: str) -> bool:
 
 
 def _machine_names() -> set[str]:
-    """What this machine calls itself, in its own network, too; nobody is asked for it."""
+    """The names of this machine, also in its own network; found without asking any other."""
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
     return {name, short, f"{short}.local"} - {""}
 
 
 def _is_own_page(origin: str, host: str) -> bool:
-    """Whether a page of that origin came from here, or from where somebody trusts pages."""
+    """Whether a page of that origin came from here, or from an origin that is trusted."""
     if not config.get_option("server.enableCORS"):
         return True
     trusted = {item.strip() for item in config.get_option("server.corsAllowedOrigins")}

@@ -1,4 +1,4 @@
-"""How the server ends: Ctrl-C and SIGTERM are an order to stop, and no failure."""
+"""How the server ends: Ctrl-C and SIGTERM are orders to stop, not failures."""
 
 from __future__ import annotations
 

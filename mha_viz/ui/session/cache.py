@@ -30,7 +30,7 @@ class _Item:
 
 
 class Cache:
-    """Things by key, the least recently used of which go first; safe to share between threads.
+    """Things by key; the least recently used go first. Safe to share between threads.
 
     What somebody looks at stays while there is room for everything. What nobody looks at stays in
     a smaller room, so that a server without visitors holds little.
@@ -38,7 +38,8 @@ class Cache:
     Args:
         room: bytes of everything; what alone is larger is not kept.
         spare: bytes of what nobody looks at.
-        share: bytes that one visitor may look at; what he saw longest ago is then as if unseen.
+        share: bytes that one visitor may look at; beyond them, what they saw longest ago counts as
+            unseen.
         who: whose page asks; None where no page does.
         on_drop: called with the bytes that were let go, where there were any.
     """
@@ -60,9 +61,10 @@ class Cache:
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The thing under `key`, made where it is not there (outside the lock: it may be slow).
 
-        Whose page asks looks at it from then on. What does not fit is handed out and not kept.
+        The visitor whose page asks looks at it from then on. What does not fit is handed out, but
+        not kept.
         """
-        visitor = self.who()  # now: while the thing is made he may leave
+        visitor = self.who()  # now: they may leave while the thing is made
         with self._lock:
             item = self._items.get(key)
             if item is not None:
@@ -97,7 +99,7 @@ class Cache:
             return item.thing
 
     def turn_to(self, text: Hashable) -> None:
-        """Another text is on a visitor's page: he no longer looks at what was made of the last."""
+        """A visitor's page shows another text: they no longer look at what was made of the last."""
         visitor = self.who()
         with self._lock:
             if visitor is not None and visitor.text != text:
@@ -105,9 +107,9 @@ class Cache:
                 self._look_away(visitor)
 
     def leave(self, visitor: Visitor) -> None:
-        """A page was closed. What only it looked at goes as far as it does not fit the spare room.
+        """A page was closed. What only it looked at is dropped where the spare room is too small.
 
-        A run of the page that has not noticed yet looks at nothing.
+        A run of the page that has not noticed yet no longer counts as looking at anything.
         """
         with self._lock:
             visitor.gone = True

@@ -1,4 +1,4 @@
-"""What people are told of an error, wherever it was raised."""
+"""What people are told about an error, wherever it was raised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sentence(error: BaseException) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory for this. Shorten the text or take a smaller model."
-    # Ours to mend, not the user's to read: the server's log has the traceback.
+    # For us to mend, not for the user to read: the traceback goes into the server's log.
     log.error("unexpected error", exc_info=error)
     return (
         f"Something went wrong that should not have ({type(error).__name__}). Your text is still "
@@ -30,9 +30,9 @@ def sentence(error: BaseException) -> str:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether it went wrong: Streamlit's own ways to end a run are no Exceptions.
+    """Whether something went wrong. Streamlit ends runs by raising what is no `Exception`.
 
-    A fault in the Rust code of a tokenizer is none either.
+    A panic in the Rust code of a tokenizer is no `Exception` either, but it is a fault.
     """
     return isinstance(error, Exception) or is_panic(error)
 
@@ -40,7 +40,7 @@ def is_fault(error: BaseException) -> bool:
 def guarded(callback: Callable[P, object]) -> Callable[P, None]:
     """A callback of a widget whose error becomes a sentence on the page that is drawn next.
 
-    What a callback raises would else be shown by Streamlit, as a traceback.
+    Otherwise Streamlit would show what a callback raises as a traceback.
     """
 
     @wraps(callback)

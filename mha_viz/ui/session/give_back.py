@@ -1,4 +1,4 @@
-"""Memory that is free again goes back to the system, which the allocator does not do by itself."""
+"""Give freed memory back to the system, which the allocator does not do by itself."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import gc
 import sys
 import threading
 
-WORTH = 16 * 2**20  # bytes; looking through the allocator's pages takes some milliseconds
+WORTH = 16 * 2**20  # bytes; to search the allocator's pages takes some milliseconds
 SOON = 2.0  # seconds: whoever works with what was dropped has gone on by then
 _waiting = threading.Lock()
 
 
 def soon(n_bytes: int = WORTH) -> None:
-    """Give back what is free in a moment, where it is worth it; several calls become one."""
+    """Give back in a moment what is free then, where it is worth it; several calls become one."""
     if n_bytes < WORTH or not _waiting.acquire(blocking=False):
         return
     timer = threading.Timer(SOON, _now)

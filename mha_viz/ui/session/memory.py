@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_MODELS = 3
 MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
-# By name: the pages' parts import this module.
+# By name, because the parts of the pages import this module.
 HEAVY = (
     "mha_viz.checkpoints.loading",
     "mha_viz.ui.explore.drawing",
@@ -48,7 +48,7 @@ class _Engine:
             for name in HEAVY:
                 import_module(name)
             # Streamlit collects garbage after every run of a page. What the libraries hold stays
-            # anyway: left out, a run costs a quarter of a second less.
+            # anyway: without it, a run takes a quarter of a second less.
             gc.collect()
             gc.freeze()
         except BaseException as error:
@@ -110,9 +110,9 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
 def induction(
     name: str, device: str, dtype: str, part: str, random: bool
 ) -> InductionScores | None:
-    """What the probe of random repeated tokens found in a model; it does not depend on a text.
+    """What the probe with random repeated tokens found in a model; it does not depend on a text.
 
-    None where it cannot be run: too few positions or too few tokens in the vocabulary.
+    None where the probe cannot be run: too few positions, or too few tokens in the vocabulary.
     """
     from mha_viz.reports.induction import induction_scores
 
@@ -128,7 +128,7 @@ def induction(
 
 @functools.cache
 def cache() -> Cache:
-    """One for all visitors: who looks at the same text finds what another one's page made."""
+    """One for all visitors: those who look at the same text share what was made of it."""
     return Cache(who=_who, on_drop=give_back.soon)
 
 
@@ -139,7 +139,7 @@ def _who() -> Visitor | None:
 def _gone(visitor: Visitor) -> None:
     """Streamlit calls this when a page's connection ends, on its event loop."""
     cache().leave(visitor)
-    with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page has gone
+    with contextlib.suppress(RuntimeError):  # elsewhere (cleared caches) no page was closed
         loop = asyncio.get_running_loop()
         loop.call_later(STAYS, _close, visitor.session)
 

@@ -1,4 +1,4 @@
-"""What the pages say about heads beyond the text's own scores: baselines, labels, likenesses."""
+"""What the pages say about heads besides their scores: baselines, labels, likenesses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.measure import head_similarity
+from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
@@ -24,12 +25,11 @@ AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weig
 
 
 def report(scene: Scene, view: View) -> Report:
-    """Scores, baselines and labels of all heads; with random weights where that is quick or asked.
+    """Scores, baselines and labels of all heads; with random weights where quick or asked for.
 
     Computed once for a text; a click on another head finds it here.
     """
-    which = (view.model, view.device, view.dtype)
-    wanted = small(view) or which in st.session_state.get("random_wanted", ())
+    which, wanted = view.checkpoint, has_random(view)
 
     def make() -> Report:
         if scene.record.part == "cross":
@@ -46,21 +46,35 @@ def report(scene: Scene, view: View) -> Report:
     return remembered(scene, "report", wanted, make=make)
 
 
+def of_kind(report: Report, key: str) -> list[tuple[int, int]]:
+    """The heads that have earned a label, as (layer, head)."""
+    return [
+        (i, j)
+        for i, row in enumerate(report.labels)
+        for j, earned in enumerate(row)
+        if any(one.label.key == key for one in earned)
+    ]
+
+
+def has_random(view: View) -> bool:
+    """Whether random weights are a baseline of this model: it is small, or somebody asked."""
+    return small(view) or view.checkpoint in st.session_state.get("random_wanted", ())
+
+
 def small(view: View) -> bool:
-    """Random weights of this model are made without asking."""
-    model = memory.model(view.model, view.device, view.dtype)
+    """Whether random weights of this model are made without asking."""
+    model = memory.model(*view.checkpoint)
     return sum(p.numel() for p in model.network.parameters()) <= AT_ONCE
 
 
 def offer_random(view: View) -> None:
     """A button for the baseline of random weights, where it has not been made at once."""
-    which = (view.model, view.device, view.dtype)
-    if small(view) or which in st.session_state.get("random_wanted", ()):
+    if has_random(view):
         return
 
     @guarded
     def want() -> None:
-        st.session_state.setdefault("random_wanted", set()).add(which)
+        st.session_state.setdefault("random_wanted", set()).add(view.checkpoint)
 
     st.button(
         "Add random weights as a baseline",
@@ -72,10 +86,12 @@ def offer_random(view: View) -> None:
 
 
 def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int = 200_000) -> T:
-    """What follows from the scene alone, made once; a click on another head finds it here.
+    """Something that follows from the scene alone, made once; a click on another head finds it.
 
     Args:
-        what: tells it from all else that is made of this scene.
+        scene: what it follows from.
+        *what: tells it from all else that is made of this scene.
+        make: makes it.
         size: about how many bytes it has.
     """
 
@@ -98,15 +114,41 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
 
 
 def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
-    """`parameter_similarity` of the view's model, once for all texts; None where not known."""
-    model = memory.model(view.model, view.device, view.dtype)
-    key = (view.model, view.device, view.dtype, view.part, "parameters", space)
+    """`parameter_similarity` of the view's model; None where it is unknown."""
+    return of_parameters(
+        view,
+        "pairs",
+        space,
+        make=lambda model: parameter_similarity(model, space, part=view.part).cpu().numpy(),
+        size=lambda matrix: int(matrix.nbytes),
+    )
 
-    def make() -> NDArray[np.float32] | None:
+
+def of_parameters(
+    view: View,
+    *what: Hashable,
+    make: Callable[[AttentionModel], T],
+    size: Callable[[T], int] = lambda made: 10_000,
+) -> T | None:
+    """Something that follows from a model's parameters alone, made once for all texts.
+
+    Args:
+        view: names the model, and the part of it.
+        *what: tells it from all else that is made of these parameters.
+        make: makes it of the model.
+        size: about how many bytes it has.
+
+    Returns:
+        What was made; None where this family's projections are not known.
+    """
+    model = memory.model(*view.checkpoint)
+
+    def known() -> T | None:
         try:
             with st.spinner("Comparing weights …"):
-                return parameter_similarity(model, space, part=view.part).cpu().numpy()
+                return make(model)
         except (NotKeptError, AttentionUnavailableError):
             return None
 
-    return memory.cache().get(key, make, lambda found: 0 if found is None else int(found.nbytes))
+    key = (*view.checkpoint, view.part, "parameters", *what)
+    return memory.cache().get(key, known, lambda made: 0 if made is None else size(made))

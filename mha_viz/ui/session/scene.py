@@ -19,7 +19,7 @@ from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import View
 
 Facts = dict[str, NDArray[np.float32]]
-PATIENCE = 0.4  # seconds before a bar appears; what is faster needs none
+PATIENCE = 0.4  # seconds before a bar appears; faster runs need none
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Run:
 class Scene:
     """One traced text, by its name. Pages may keep it: it holds next to nothing.
 
-    What the run left is asked of the cache, and computed anew where that has let it go.
+    What the run left behind is taken from the cache, and computed anew if it is no longer there.
 
     Args:
         model, device, dtype, part, text, pair: what was run.
@@ -61,18 +61,22 @@ class Scene:
 
     @property
     def record(self) -> AttentionRecord:
+        """As the model left it, nothing merged and nothing removed."""
         return self._run.record
 
     @property
     def facts(self) -> Facts:
+        """Every metric measured on the record, (layer, head) by its key."""
         return self._run.facts
 
     @property
     def seconds(self) -> float:
+        """How long the forward pass took."""
         return self._run.seconds
 
     @property
     def has_special(self) -> bool:
+        """Whether some of the tokens looked at are special ones."""
         return any(token.is_special for token in self.record.key_tokens)
 
     @property
@@ -86,7 +90,7 @@ class Scene:
         return found or self.run(memory.model(self.model, self.device, self.dtype))
 
     def run(self, model: AttentionModel) -> Run:
-        """What the run left, found or made; whose page asks looks at it from then on."""
+        """What the run left behind, found or made; the visitor looks at it from then on."""
         return memory.cache().get(
             self,
             lambda: _trace(self, model, self.text, self.pair, self.part),
@@ -100,31 +104,31 @@ def compute(view: View, model: AttentionModel) -> Scene:
         raise TextError("Type a sentence above and press Enter, or take one of the examples.")
     scene = _of(view)
     memory.cache().turn_to(scene)
-    if st.session_state.get("scene") != scene and st.session_state.get("stopped") == scene:
-        _offer_again()
-    scene.run(model)
-    st.session_state.scene = scene
-    return scene
+    return _run_once("scene", scene, model)
 
 
 def other(view: View, model: AttentionModel) -> Scene:
-    """As `compute`, for a second text or model beside the first."""
-    scene = _of(view)
-    if st.session_state.get("other_scene") != scene and st.session_state.get("stopped") == scene:
+    """Like `compute`, for a second text or model beside the first."""
+    return _run_once("other_scene", _of(view), model)
+
+
+def _run_once(side: str, scene: Scene, model: AttentionModel) -> Scene:
+    """Run a scene, unless somebody has stopped it before it was there."""
+    if st.session_state.get(side) != scene and st.session_state.get("stopped") == scene:
         _offer_again()
     scene.run(model)
-    st.session_state.other_scene = scene
+    st.session_state[side] = scene
     return scene
 
 
 def _of(view: View) -> Scene:
     pair = view.pair if view.pair.strip() else None
-    return Scene(view.model, view.device, view.dtype, view.part, view.text, pair)
+    return Scene(*view.checkpoint, view.part, view.text, pair)
 
 
 def displayed_record(scene: Scene, view: View) -> AttentionRecord:
     """The record as the view wants it: sub-words merged, tokens left out."""
-    options = (view.words, view.no_special, view.no_first)
+    options = view.axes
     if not any(options):
         return scene.record
 
@@ -137,19 +141,30 @@ def displayed_record(scene: Scene, view: View) -> AttentionRecord:
     return memory.cache().get((scene, options), derive, size)
 
 
-def fit_head(scene: Scene) -> tuple[int, int]:
+def fit_head(scene: Scene) -> None:
     """The view's head, brought back to one that this model has."""
     view, record = state.current(), scene.record
-    layer, head = view.layer, view.head
-    if layer >= record.n_layers or head >= record.n_heads:
-        state.tell(
-            f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
-            f"heads 0–{record.n_heads - 1}. Showing L0 H0."
-        )
+    layer, head = view.chosen
+    if not is_head(record, view.chosen):
+        state.tell(f"{no_such_head(record, layer, head)} Showing L0 H0.")
         layer, head = 0, 0
-    heads = tuple((i, j) for i, j in view.heads if i < record.n_layers and j < record.n_heads)
+    heads = tuple(head for head in view.heads if is_head(record, head))
     state.change(layer=layer, head=head, heads=heads)
-    return layer, head
+
+
+def is_head(record: AttentionRecord, head: tuple[int, int]) -> bool:
+    """Whether a model has this (layer, head); neither number is below 0."""
+    return head[0] < record.n_layers and head[1] < record.n_heads
+
+
+def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
+    """What to say of a head that a link asks for in vain."""
+    return f"There is no L{layer} H{head}: {extent(record)}."
+
+
+def extent(record: AttentionRecord) -> str:
+    """Which layers and heads a model has."""
+    return f"{record.model} has layers 0–{record.n_layers - 1} and heads 0–{record.n_heads - 1}"
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
@@ -157,7 +172,7 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     offered = False
 
     def on_layer(done: int) -> None:
-        # Drawing is also where Streamlit ends a run that a click or a newer text has overtaken.
+        # When it draws, Streamlit also ends a run that a click or a newer text has overtaken.
         nonlocal offered
         if time.perf_counter() - start > PATIENCE:
             bar.progress(min(done / model.n_layers, 1.0), f"Layer {done} of {model.n_layers}")

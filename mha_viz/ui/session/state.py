@@ -1,33 +1,33 @@
 """The session's view: chosen by widgets, carried by the page's address.
 
-Knows streamlit's session and address; must not import torch, transformers or plotly: the page is
-there first.
+Must not import torch, transformers or plotly, because the page is there before they are.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from mha_viz.ui.session import page_address
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import NAMES, View, from_params, to_params
+from mha_viz.ui.session.views import NAMES, Choice, View, from_params, to_params
 
-MAX_ADDRESSES = 100  # of the browser's history, that a session knows by heart
+MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
 _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multiselect, st.pills)
 
 
 # -- the view and the address ----------------------------------------------------------------------
 
-# Streamlit can bind a widget to a parameter of the address. A bound parameter is there only while
-# its widget is drawn, so that a link from Explore would lose what Compare shows; a text of any
-# length goes into it; and a model that a stranger names is refused without a word. So we write the
-# address from the view, and ask Streamlit only which runs Back and Forward have caused.
+# Streamlit can bind a widget to a parameter of the address. But a bound parameter is there only
+# while its widget is drawn, so that a link from Explore would lose what Compare shows; texts of any
+# length go into it; and a model that a stranger names is refused without a word. So we write the
+# address from the view, and ask Streamlit only which runs were caused by Back and Forward.
 
 
 def current() -> View:
@@ -39,9 +39,9 @@ def current() -> View:
     return view
 
 
-def change(**values: Any) -> View:
-    """Replace parts of the view."""
-    st.session_state.view = replace(current(), **values)
+def change(**values: Choice) -> View:
+    """Replace parts of the view; each has the name of its field."""
+    st.session_state.view = replace(current(), **cast(dict[str, Any], values))
     return current()
 
 
@@ -66,10 +66,10 @@ def arrive(page: str) -> None:
 
 
 def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
-    """Take the address's view where Back, Forward or a link led to it; for the start of a run.
+    """Take the view from the address if Back, Forward or a link led to it; for the start of a run.
 
-    A page that is opened from another has no parameters and keeps the view. In any other run the
-    address is not asked: it is what the browser had when it sent a click, and may be late.
+    A page that is opened from another one has no parameters and keeps the view. In all other runs
+    the address is ignored: it is what the browser had when it sent a click, and may be outdated.
 
     Args:
         view: whether this page's address carries a view; labs that need no text have none.
@@ -80,6 +80,7 @@ def follow(view: bool = True, more: Mapping[str, str] | None = None) -> bool:
     """
     fresh = st.session_state.pop("fresh", False)
     led = _through_history() or (fresh and bool(address()))
+    st.session_state.opened = fresh and not led  # from the menu, with a path alone as its address
     if led and "view" in st.session_state and view:
         known = _known()
         if known is not None and known.view is not None:
@@ -98,7 +99,7 @@ def _through_history() -> bool:
 
 
 def asked() -> dict[str, str]:
-    """The parameters that the address stands for, also where it was opened without any."""
+    """The parameters that the address stands for, even if it was opened without any."""
     known = _known()
     return address() if known is None else known.params
 
@@ -107,20 +108,30 @@ def publish(more: Mapping[str, str] | None = None, view: bool = True) -> None:
     """Write the view, and more where a page has choices of its own, into the address.
 
     Back and Forward lead through what was written. An address that says the same in other words
-    (fewer, mostly) stays as it is: writing would add a step to the browser's history.
+    (fewer, mostly) stays as it is: writing would add a step to the browser's history. That of a
+    page that was opened from the menu is completed in place.
 
     Args:
         more: choices that are no part of the view.
         view: False leaves the view out.
     """
     params = _params(view) | dict(more or {})
+    opened = st.session_state.pop("opened", False)
     if not _says(address(), params, view):
-        st.query_params.from_dict(params)
+        if opened:
+            page_address.complete(st.session_state.page, params)
+            st.session_state.completed = params
+            _remember(params, params)
+        elif address() or st.session_state.get("completed") != params:
+            st.query_params.from_dict(params)
     _remember(params)
 
 
 def link() -> dict[str, str]:
-    """The view for another page's address, as this one has it; none where it does not fit."""
+    """The view as parameters of another page's address, in the words of this one if possible.
+
+    Empty where no address can say all of it.
+    """
     for params in (address(), _params(True)):
         fits = from_params(params, folders()) == (current(), [])
         if params and fits and params.keys() <= NAMES:
@@ -141,11 +152,11 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
     return to_params(found) | rest == params and not problems
 
 
-def _remember(params: dict[str, str]) -> None:
-    """Keep what the present address shows: a text may be too long for it."""
-    known = _addresses()
-    known[_here()] = _Meaning(st.session_state.get("view"), params)
-    known.move_to_end(_here())
+def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:
+    """Keep what an address of this page, the present one, shows: a text may be too long for it."""
+    known, here = _addresses(), _here(written)
+    known[here] = _Meaning(st.session_state.get("view"), params)
+    known.move_to_end(here)
     while len(known) > MAX_ADDRESSES:
         known.popitem(last=False)
 
@@ -159,8 +170,9 @@ def _addresses() -> OrderedDict[Any, _Meaning]:
     return found
 
 
-def _here() -> tuple[Any, ...]:
-    return st.session_state.get("page", ""), *sorted(address().items())
+def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+    params = address() if written is None else written
+    return st.session_state.get("page", ""), *sorted(params.items())
 
 
 @st.cache_resource(show_spinner=False)
@@ -169,16 +181,16 @@ def folders() -> set[str]:
     return set()
 
 
-# -- what there is to say --------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 def problems() -> list[str]:
-    """What the URL asked for in vain; each is told until the next choice."""
+    """What the address asked for in vain; shown until the next choice."""
     return list(st.session_state.get("problems", ()))
 
 
 def tell(problem: str) -> None:
-    """Say, until the next choice, what was asked for in vain."""
+    """Show a message until the next choice: what was asked for in vain."""
     told = st.session_state.setdefault("problems", [])
     if problem not in told:
         told.append(problem)
@@ -190,17 +202,23 @@ def tell(problem: str) -> None:
 def bound(
     name: str,
     widget: Callable[..., T],
-    *args: Any,
+    *args: object,
     also: Callable[[], None] | None = None,
-    displayed: Any = None,
-    **options: Any,
+    displayed: object = None,
+    **options: object,
 ) -> T:
     """A widget that shows `view.name` and writes what the user chooses back into it.
 
-    `also` is called after that. `displayed` stands in the widget instead, and is not written.
+    Args:
+        name: of a field of `View`.
+        widget: one of Streamlit's.
+        *args: its label and, if it has them, its options or limits.
+        also: called after the choice was written.
+        displayed: shown in place of the view's value; it is not written into the view.
+        **options: what else the widget takes, except value, key and callback.
     """
 
-    def take(value: Any) -> None:
+    def take(value: Choice) -> None:
         st.session_state.problems = []
         change(**{name: value})
         if also is not None:
@@ -213,27 +231,29 @@ def bound(
 def control(
     key: str,
     widget: Callable[..., T],
-    *args: Any,
-    value: Any,
+    *args: object,
+    value: object,
     take: Callable[[Any], object],
-    **options: Any,
+    **options: object,
 ) -> T:
     """A widget that shows a value and hands on what the user chooses, in a callback.
 
-    Whoever holds the value, not the widget, is the source of truth. Streamlit is told to keep the
-    widget while it is not drawn: it then also tells the browser, when it is drawn again.
+    The source of truth is whoever holds the value, not the widget. Streamlit keeps the widget's
+    state while it is not drawn, and then also tells the browser when it is drawn again.
 
     Args:
         key: of the widget.
-        widget, args, options: as for Streamlit, without value, key and callback.
+        widget: one of Streamlit's.
+        *args: its label and, if it has them, its options or limits.
         value: what it shows.
-        take: called with what was chosen; not with None, which is a segmented control switched
-            off, nor with what is not among the options: a browser may still have the menu of the
-            text before this one.
+        take: called with what was chosen, but neither with None (a segmented control that was
+            switched off) nor with a value that is not among the options: a browser may still show
+            the menu of the text before this one.
+        **options: what else the widget takes, except value, key and callback.
     """
-    offered = list(args[1]) if widget in _WITH_OPTIONS else None
-    name = options.get("format_func", str)
-    show(key, value, None if offered is None else tuple(name(option) for option in offered))
+    offered = list(cast(Iterable[object], args[1])) if widget in _WITH_OPTIONS else None
+    title = cast(Callable[[object], str], options.get("format_func", str))
+    show(key, value, None if offered is None else tuple(title(option) for option in offered))
 
     @guarded
     def store() -> None:
@@ -245,13 +265,13 @@ def control(
     return widget(*args, key=key, on_change=store, persist_state="session", **options)
 
 
-def show(key: str, value: Any, labels: tuple[str, ...] | None = None) -> None:
-    """Give a widget a value that it does not have.
+def show(key: str, value: object, labels: tuple[str, ...] | None = None) -> None:
+    """Give a widget a value, unless it has it already.
 
-    To give it the one that it has would take back what is chosen in the browser at this moment.
-    But on another page Streamlit takes it for a new widget, without a value, while its key still
-    answers for the old one; and it knows a chosen option by its label: where the labels are new,
-    the old one says nothing.
+    To set the value again would undo what is being chosen in the browser at this moment. But on
+    another page Streamlit takes the widget for a new one without a value, although its key still
+    returns the old one; and Streamlit identifies a chosen option by its label, so that the old
+    choice means nothing once the labels are new.
     """
     drawn_as = st.session_state.get("visit", 0), labels
     before = st.session_state.setdefault("drawn_as", {})

@@ -6,30 +6,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints.catalog import ModelInfo, find_model, list_models
+from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets import choosing
 from mha_viz.ui.widgets.messages import plain
 
 OTHER = "Another model …"
-SCALE_NAMES = {"sqrt": "Square root", "linear": "Linear", "log": "Log"}
-SHOW_NAMES = {
-    "heatmap": "Heatmap",
-    "carried": "Carried",
-    "lines": "Token lines",
-    "pair": "Query · key",
-    "table": "Top pairs",
-}
-SECTION_NAMES = {
-    "layers": "Across layers",
-    "twins": "Twins",
-    "alike": "Look alike, do alike?",
-    "sides": "Side by side",
-    "diversity": "Diversity",
-    "flow": "Through all layers",
-}
-PART_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross attention"}
 MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
 KINDS = (
     "A kind of head is a label that a head earns on this text, Induction on random texts said "
@@ -39,7 +24,7 @@ LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
 
 
 def model_picker() -> None:
-    """The model, in the sidebar. A name typed under `OTHER` is looked up before it is taken."""
+    """The model, in the sidebar. A name typed under `OTHER` is looked up before it is accepted."""
     view = state.current()
     models = {info.name: info for info in list_models()}
     typed = st.session_state.setdefault(
@@ -110,28 +95,19 @@ def _describe(name: str, info: ModelInfo | None) -> str:
 
 
 def hardware() -> None:
-    """Device and number format, in the sidebar; what stands there first is right for most."""
+    """Device and number format, in the sidebar; the defaults are right for most people."""
     with st.expander("Device and precision"):
-        state.bound("device", st.selectbox, "Run on", list(views.DEVICES))
-        state.bound(
-            "dtype",
-            st.selectbox,
-            "Weights as",
-            list(views.DTYPES),
-            help="Attention weights are always shown as float32.",
-        )
+        choosing.menu("device", "Run on", DEVICES)
+        shown = "Attention weights are always shown as float32."
+        choosing.menu("dtype", "Weights as", DTYPES, help=shown)
 
 
 def text_box() -> DeltaGenerator:
     """The sentence and examples; returns the place between them for a second sentence."""
     columns = st.columns([5, 3, 2], vertical_alignment="bottom")
     with columns[0]:
-        state.bound(
-            "text",
-            st.text_input,
-            "Sentence",
-            placeholder="Type a sentence and press Enter",
-        )
+        hint = "Type a sentence and press Enter"
+        state.bound("text", st.text_input, "Sentence", placeholder=hint)
     with columns[2]:
         _examples()
     return columns[1]
@@ -152,9 +128,7 @@ def part_picker(parts: tuple[str, ...]) -> None:
     if state.current().part not in parts:
         state.change(part=parts[0])
     if len(parts) > 1:
-        state.bound(
-            "part", st.segmented_control, "Part", list(parts), format_func=PART_NAMES.__getitem__
-        )
+        choosing.segments("part", "Part", {part: views.PARTS[part] for part in parts})
 
 
 def _examples() -> None:
@@ -185,17 +159,9 @@ def look_for() -> str:
 
 
 def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: bool) -> None:
-    """How all heads are shown, and which. `metrics` and `labels` map keys to titles."""
-    sorts, kinds = ["", *metrics], ["", *labels]
+    """Which heads are shown, and how. `metrics` and `labels` map keys to titles."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        state.bound(
-            "sort",
-            st.selectbox,
-            "Sort heads by",
-            sorts,
-            width=190,
-            format_func=lambda key: metrics.get(key, "Layer and head"),
-        )
+        choosing.menu("sort", "Sort heads by", {"": "Layer and head", **metrics}, width=190)
         if state.current().sort:
             state.bound(
                 "least",
@@ -207,23 +173,8 @@ def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: b
                 width=110,
                 help="Heads with less of it are left out.",
             )
-        state.bound(
-            "only",
-            st.selectbox,
-            "Show",
-            kinds,
-            width=170,
-            help=KINDS,
-            format_func=lambda key: labels.get(key, "All heads"),
-        )
-        state.bound(
-            "scale",
-            st.segmented_control,
-            "Colour scale",
-            list(views.SCALES),
-            wrap=True,
-            format_func=SCALE_NAMES.__getitem__,
-        )
+        choosing.menu("only", "Show", {"": "All heads", **labels}, width=170, help=KINDS)
+        choosing.segments("scale", "Colour scale", views.SCALES)
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
             state.bound("words", st.checkbox, "Whole words", help=MERGED)
             if has_special:
@@ -233,88 +184,54 @@ def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: b
 
 def head_options(n_layers: int, n_heads: int) -> None:
     """Which head, and which picture of it; the same choice as a click on the grid."""
-    layers, heads = list(range(n_layers)), list(range(n_heads))
-    state.bound("layer", st.selectbox, "Layer", layers, width=85, format_func="L{}".format)
-    state.bound("head", st.selectbox, "Head", heads, width=85, format_func="H{}".format)
-    state.bound(
-        "show",
-        st.segmented_control,
-        "Picture",
-        list(views.SHOWS),
-        wrap=True,
-        format_func=SHOW_NAMES.__getitem__,
-    )
+    head_menus(n_layers, n_heads)
+    choosing.segments("show", "Picture", views.SHOWS)
 
 
-def section_picker() -> None:
-    """What the Compare page compares."""
-    state.bound(
-        "section",
-        st.segmented_control,
-        "Compare",
-        list(views.SECTIONS),
-        wrap=True,
-        format_func=SECTION_NAMES.__getitem__,
-    )
+def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:
+    """Layer and number of the chosen head; `hint` says what it is chosen for."""
+    choosing.menu("layer", "Layer", choosing.numbered("L", n_layers), width=85, help=hint)
+    choosing.menu("head", "Head", choosing.numbered("H", n_heads), width=85)
 
 
 def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = None) -> None:
     """Two heads; the second may be of another model with `other` (layers, heads)."""
     layers_b, heads_b = other or (n_layers, n_heads)
     pickers = (
-        ("layer", n_layers, "First layer"),
-        ("head", n_heads, "First head"),
-        ("layer_b", layers_b, "Second layer"),
-        ("head_b", heads_b, "Second head"),
+        ("layer", "L", n_layers, "First layer"),
+        ("head", "H", n_heads, "First head"),
+        ("layer_b", "L", layers_b, "Second layer"),
+        ("head_b", "H", heads_b, "Second head"),
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        for name, size, label in pickers:
-            letter = "L" if name.startswith("layer") else "H"
-            state.bound(
-                name,
-                st.selectbox,
-                label,
-                list(range(size)),
-                width=120,
-                format_func=f"{letter}{{}}".format,
-            )
+        for name, letter, size, label in pickers:
+            choosing.menu(name, label, choosing.numbered(letter, size), width=120)
 
 
 def open_in_explore() -> None:
-    """The way to everything about the chosen head."""
+    """A button that leads to everything about the chosen head."""
     if st.button("Open in Explore", icon=":material/open_in_new:", key="open_in_explore"):
-        # With the address it will have: the page would write it, and Back would stop there twice.
+        # With the address that the page would write itself: otherwise Back would stop there twice.
         st.switch_page(st.session_state.pages["explore"], query_params=state.link())
 
 
 def other_models() -> list[str]:
-    """What may stand beside the model; "" is the model itself."""
+    """Models to compare with; "" is the model itself."""
     typed, asked = st.session_state.get("typed_models", ()), state.current().model_b
     linked = [asked] if asked in state.folders() else []
     return ["", *dict.fromkeys((*(info.name for info in list_models()), *typed, *linked))]
 
 
 def other_side() -> None:
-    """A second text, a second model, or neither: then two heads of one run are compared."""
+    """A second text, a second model, or neither, to compare two heads of one run."""
     models = {info.name: info for info in list_models()}
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
-        state.bound(
-            "text_b",
-            st.text_input,
-            "Other sentence",
-            placeholder="(the same sentence)",
-            also=_same_head,
-        )
+        hint = "(the same sentence)"
+        state.bound("text_b", st.text_input, "Other sentence", placeholder=hint, also=_same_head)
     with columns[1]:
-        state.bound(
-            "model_b",
-            st.selectbox,
-            "Other model",
-            other_models(),
-            also=_same_head,
-            format_func=lambda name: _describe(name, models.get(name)) if name else "The same",
-        )
+        titles = {name: _describe(name, models.get(name)) for name in other_models()}
+        choosing.menu("model_b", "Other model", titles | {"": "The same"}, also=_same_head)
 
 
 def _same_head() -> None:

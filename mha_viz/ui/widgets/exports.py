@@ -1,4 +1,4 @@
-"""Files and links to take away: PNG, SVG, CSV, HTML, the record, and the address of this view."""
+"""Files and links to keep: PNG, SVG, CSV, HTML, the record, and the address of this view."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import pandas as pd
@@ -20,13 +21,15 @@ from mha_viz.ui.session import scene as scenes
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import folded
+from mha_viz.ui.widgets import folded, words
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
 
 BINARY = "application/octet-stream"
+MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv", "html": "text/html"}
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
+T = TypeVar("T")
 Urls = dict[tuple[bool, ...], str]
 GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 
@@ -34,13 +37,13 @@ GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
     """Where the browser finds the exact float32 weights, once somebody points at one.
 
-    The grid itself is one byte a weight; the exact numbers follow only on demand. Streamlit
-    forgets a file when the page runs again, so `urls` holds the addresses of one run.
+    The grid itself has one byte per weight; the exact numbers follow on demand. Streamlit forgets
+    a file when the page runs again, so `urls` holds the addresses of one run.
     """
     small = record.pattern.nbytes <= MAX_EXACT and max(record.pattern.shape[2:]) <= MAX_SIDE
     if not runtime.exists() or not small:
         return None
-    options = (view.words, view.no_special, view.no_first)
+    options = view.axes
     if options not in urls:
         manager = runtime.get_instance().media_file_mgr
         weights = record.pattern.numpy().tobytes()
@@ -50,48 +53,58 @@ def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
 
 def menu(scene: Scene, grid: GridBytes) -> None:
     """Downloads and the link, made only when they are asked for."""
-    folded.popover("Export", ":material/download:", "export", lambda: _files(scene, grid))
-    folded.popover("Link", ":material/link:", "link", _link)
+    with st.container(width="content"):
+        folded.popover(*folded.EXPORT, "export", lambda: _files(scene, grid))
+    with st.container(width="content"):
+        folded.popover("Link", ":material/link:", "link", _link)
 
 
 def _files(scene: Scene, grid: GridBytes) -> None:
     view, name = state.current(), file_name(scene)
 
     def of(make: Callable[[AttentionRecord], str | bytes]) -> Callable[[], str | bytes]:
-        # Streamlit keeps what makes a file: not the record, which is asked for with the file.
+        # Streamlit keeps the function that makes a file. It must not hold the record.
         return lambda: make(scenes.displayed_record(scene, view))
 
-    files: tuple[tuple[str, str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
-        ("Head as PNG", "png", "image/png", lambda record: _image(record, view, "png")),
-        ("Head as SVG", "svg", "image/svg+xml", lambda record: _image(record, view, "svg")),
-        ("Head as CSV", "csv", "text/csv", lambda record: csv(record, view)),
-        ("Head as HTML", "html", "text/html", lambda record: _html(record, view)),
-        ("All heads as HTML", "all.html", "text/html",
+    files: tuple[tuple[str, str, Callable[[AttentionRecord], str | bytes]], ...] = (
+        ("Head as PNG", "png", _head(head_image, view, file_format="png")),
+        ("Head as SVG", "svg", _head(head_image, view, file_format="svg")),
+        ("Head as CSV", "csv", lambda record: csv(record, view)),
+        ("Head as HTML", "html", _head(head_html, view)),
+        ("All heads as HTML", "all.html",
          lambda record: _all_html(record, view, grid(scene, record, view))),
-        ("Record file", "safetensors", BINARY, _record_file),
+        ("Record file", "safetensors", _record_file),
     )  # fmt: skip
     columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
-    for i, (label, suffix, mime, make) in enumerate(files):
-        columns[i % 2].download_button(
-            label,
-            of(make),
-            f"{name}.{suffix}",
-            mime,
-            key=f"get_{suffix}",
-            on_click="ignore",
-            width="stretch",
-        )
+    for i, (label, suffix, make) in enumerate(files):
+        with columns[i % 2]:
+            download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")
+
+
+def download(
+    label: str, file: str, make: Callable[[], str | bytes], *, key: str, icon: str | None = None
+) -> None:
+    """A button that makes a file when it is clicked.
+
+    Args:
+        label: on the button.
+        file: the file's name; its ending says what type it is.
+        make: called outside of the page, so it asks nothing of the page.
+        key: unique in the app.
+        icon: before the label; without one the button takes all the width that there is.
+    """
+    mime = MIME.get(file.rpartition(".")[2], BINARY)
+    width: Literal["stretch", "content"] = "stretch" if icon is None else "content"
+    st.download_button(label, make, file, mime, key, on_click="ignore", icon=icon, width=width)
 
 
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
-    """The numbers of a table that stands without a figure, with where they come from."""
-    st.download_button(
+    """A button for the numbers of a table that has no figure, with their source."""
+    download(
         "Export as CSV",
-        lambda: table_csv(table, f"{name}\n{caption}"),
         f"{safe_name(name, 'table')}.csv",
-        "text/csv",
+        lambda: table_csv(table, f"{name}\n{caption}"),
         key=f"{key}-CSV",
-        on_click="ignore",
         icon=":material/download:",
     )
 
@@ -122,59 +135,45 @@ def safe_name(text: str, otherwise: str) -> str:
 
 def caption(record: AttentionRecord, view: View) -> str:
     """Model, part, text and settings, in one line."""
-    text = record.text if len(record.text) <= 200 else record.text[:199] + "…"
-    pair = f" | {record.text_pair[:200]}" if record.text_pair else ""
     settings = [f"{view.scale} colours"]
     settings += ["sub-words merged"] if record.merged else []
     if record.removed_mass is not None:
-        settings.append(
-            f"tokens left out ({float(record.removed_mass[view.layer, view.head]):.1%} of the mass)"
-        )
-    part = "" if record.part == "self" else f" {record.part}"
-    return f"{record.model}{part} · {text}{pair} · {', '.join(settings)}"
+        share = float(record.removed_mass[view.chosen])
+        settings.append(f"tokens left out ({share:.1%} of the mass)")
+    return words.source(record, ", ".join(settings))
 
 
 def csv(record: AttentionRecord, view: View) -> bytes:
     """All weights of the head, a row per query, under comment lines that say what they are."""
     table = pd.DataFrame(
-        record.head(view.layer, view.head).numpy(),
-        index=[f"{i}:{label}" for i, label in enumerate(record.labels)],
-        columns=[f"{i}:{label}" for i, label in enumerate(record.key_labels)],
+        record.head(*view.chosen).numpy(),
+        index=words.numbered(record.labels),
+        columns=words.numbered(record.key_labels),
     )
     notes = [
-        f"{head_name(view.layer, view.head)} of {caption(record, view)}",
+        f"{head_name(*view.chosen)} of {caption(record, view)}",
         "attention weights; rows are queries, columns are keys",
     ]
     return commented_csv(table, notes)
 
 
-def _image(record: AttentionRecord, view: View, form: str) -> bytes:
-    return head_image(
-        record.head(view.layer, view.head).numpy(),
+def _head(make: Callable[..., T], view: View, **form: str) -> Callable[[AttentionRecord], T]:
+    """Makes the chosen head's file, with the name and the settings that it has on the page."""
+    return lambda record: make(
+        record.head(*view.chosen).numpy(),
         record.labels,
         record.key_labels,
-        file_format=form,
-        title=head_name(view.layer, view.head),
+        title=head_name(*view.chosen),
         caption=caption(record, view),
         scale=view.scale,
-    )
-
-
-def _html(record: AttentionRecord, view: View) -> str:
-    return head_html(
-        record.head(view.layer, view.head).numpy(),
-        record.labels,
-        record.key_labels,
-        title=head_name(view.layer, view.head),
-        caption=caption(record, view),
-        scale=view.scale,
+        **form,
     )
 
 
 def _all_html(record: AttentionRecord, view: View, grid: bytes) -> str:
     return grid_html(
         grid,
-        selected=(view.layer, view.head),
+        selected=view.chosen,
         scale=view.scale,
         title=f"All heads of {record.model}",
         caption=caption(record, view),

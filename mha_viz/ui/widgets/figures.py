@@ -1,4 +1,4 @@
-"""One Plotly figure with all that belongs to it: how to read it, its table, its files, a click.
+"""A Plotly figure with all that belongs to it: how to read it, its table, its files, clicks.
 
 Importing it imports torch and plotly, so pages do it late.
 """
@@ -17,8 +17,8 @@ from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.figure_file import captioned, figure_html
 from mha_viz.plots.larger import larger
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets import folded, look, messages
-from mha_viz.ui.widgets.exports import safe_name
+from mha_viz.ui.widgets import folded, look
+from mha_viz.ui.widgets.exports import download, safe_name
 from mha_viz.ui.widgets.figure_download import figure_download
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web import theme
@@ -30,16 +30,16 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["toImage"]}
 
 @dataclass(frozen=True)
 class _Exports:
-    """What the table and the files are made from, whenever that is."""
+    """What the table and the files are made from once they are opened; see `explain`."""
 
     figure: Callable[[], go.Figure]
-    table: pd.DataFrame
-    name: str
-    caption: str
-    dark: bool
     key: str
-    title: str = "As a table"
-    draw: Callable[[], None] | None = None
+    table: pd.DataFrame
+    caption: str
+    name: str
+    title: str
+    draw: Callable[[], object]
+    dark: bool
 
 
 def show(
@@ -51,14 +51,9 @@ def show(
     caption: str,
     name: str,
     height: int | None = None,
-    clickable: bool = False,
     on_click: Callable[[Any], None] | None = None,
-    alt: str | None = None,
-) -> Any:
-    """Draw a figure; return the customdata of the point that was just clicked, else None.
-
-    A click comes back in exactly one run: in a fragment, the run of that fragment. Points without
-    customdata do not answer. All texts are shown as they are, never read as markup.
+) -> None:
+    """Draw a figure and what belongs to it. All texts are shown as they are, never as markup.
 
     Args:
         figure: drawn for the theme that the page has; it is not changed.
@@ -68,64 +63,57 @@ def show(
         caption: model, text and settings, for the files.
         name: what the figure is called, in words: in its files, their names, and to screen readers.
         height: in pixels, where it should not be the figure's own.
-        clickable: whether clicks come back. Opacities of markers must then be single numbers.
-        on_click: takes the customdata instead, before the run that draws the figure again, so
-            that this figure can already show what was chosen.
-        alt: what a screen reader says; else the name and how to read it.
+        on_click: takes the customdata of a point that was clicked, before the run that draws the
+            figure again: in a fragment, the run of that fragment. Points without customdata do
+            not answer. Opacities of markers must be single numbers.
     """
-    dark = look.dark()
-    clickable = clickable or on_click is not None
-    drawn = _prepared(figure, height, clickable, dark)
+    drawn = _prepared(figure, height, on_click is not None, look.dark())
     st.plotly_chart(
         drawn,
         theme=None,
         key=key,
-        alt=alt or f"{name}. {how_to_read}",
+        alt=f"{name}. {how_to_read}",
         selection_mode="points",
-        on_select=_listener(key, drawn, on_click) if clickable else "ignore",
+        on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
         config=_CONFIG,
     )
     explain(
         lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
     )
-    return st.session_state.pop(f"{key}-clicked", None)
 
 
 def explain(
     figure: Callable[[], go.Figure],
     *,
     key: str,
-    how_to_read: str,
+    how_to_read: str = "",
     table: pd.DataFrame,
     caption: str,
     name: str,
+    title: str = "As a table",
+    draw: Callable[[], object] | None = None,
 ) -> None:
-    """What stands below a picture; arguments as for `show`.
+    """What stands below a picture: how to read it, its numbers and its files.
 
     Args:
         figure: makes the picture as a figure, for the files; called when somebody opens Export.
+        key: unique in the app.
+        how_to_read: one or two sentences, where the picture is not explained elsewhere.
+        table: the picture's numbers.
+        caption: model, text and settings, for the files.
+        name: what the picture is called, in its files and their names.
+        title: above the numbers.
+        draw: draws the numbers while they are open; the table as it is if not given.
     """
-    st.caption(f"**How to read.** {plain(how_to_read)}")
-    _below(_Exports(figure, table, name, caption, look.dark(), key))
+    if how_to_read:
+        st.caption(f"**How to read.** {plain(how_to_read)}")
+    rows = draw or (lambda: _rows(table, f"{key}-rows"))
+    _below(_Exports(figure, key, table, caption, name, title, rows, look.dark()))
 
 
-def numbers_and_files(
-    figure: Callable[[], go.Figure],
-    *,
-    key: str,
-    table: pd.DataFrame,
-    caption: str,
-    name: str,
-    title: str,
-    draw: Callable[[], None],
-) -> None:
-    """What stands below a picture that says itself how to read it; arguments as for `explain`.
-
-    Args:
-        table: for the files only.
-        title, draw: what there is in place of "As a table"; drawn while it is open.
-    """
-    _below(_Exports(figure, table, name, caption, look.dark(), key, title, draw))
+def _rows(table: pd.DataFrame, key: str) -> None:
+    counted = isinstance(table.index, pd.RangeIndex)
+    st.dataframe(table, hide_index=counted, key=key, placeholder="not defined")
 
 
 # -- below the figure ------------------------------------------------------------------------------
@@ -133,84 +121,43 @@ def numbers_and_files(
 
 @st.fragment
 def _below(exports: _Exports) -> None:
-    """Table and files. A fragment of its own: opening one of them does not draw the page again.
-
-    What is inside is made, and sent to the browser, only while it is open.
-    """
+    """Table and files. A fragment of its own: opening one of them does not draw the page again."""
     # An open table needs all of a phone's width.
     beside = not st.session_state.get(f"{exports.key}-table")
     with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
-        _table(exports)
-        _export(exports)
-
-
-def _table(exports: _Exports) -> None:
-    with st.expander(exports.title, on_change="rerun", key=f"{exports.key}-table") as expander:
-        if expander.open and exports.draw is not None:
-            with messages.stop_on_error():
-                exports.draw()
-        elif expander.open:
-            counted = isinstance(exports.table.index, pd.RangeIndex)
-            st.dataframe(
-                exports.table,
-                hide_index=counted,
-                key=f"{exports.key}-rows",
-                placeholder="not defined",
-            )
+        folded.in_expander(exports.title, f"{exports.key}-table", exports.draw)
+        folded.in_popover(*folded.EXPORT, f"{exports.key}-export", lambda: _export(exports))
 
 
 def _export(exports: _Exports) -> None:
-    popover = st.popover(
-        "Export",
-        icon=":material/download:",
-        width="content",
-        on_change="rerun",
-        key=f"{exports.key}-export",
-    )
-    with popover, st.container(gap="xsmall"):
-        if not popover.open:
-            st.caption(folded.WAIT)
-            return
-        file = safe_name(exports.name, "figure")
-        figure = exports.figure()
-        picture = captioned(figure, exports.caption, dark=exports.dark, title=exports.name)
+    """Pictures, made by the browser, and files; those are made outside of the page."""
+    file, figure = safe_name(exports.name, "figure"), exports.figure()
+    name, caption, dark = exports.name, exports.caption, exports.dark
+    with st.container(gap="xsmall"):
+        picture = captioned(figure, caption, dark=dark, title=name)
         figure_download(picture, file_name=file, key=f"{exports.key}-pictures")
         with st.container(horizontal=True, gap="xsmall"):
-            for label, make, mime in _files(exports, figure):
-                st.download_button(
-                    label,
-                    make,
-                    f"{file}.{label.lower()}",
-                    mime,
-                    key=f"{exports.key}-{label}",
-                    on_click="ignore",
-                    width="stretch",
-                )
-
-
-def _files(
-    exports: _Exports, figure: go.Figure
-) -> tuple[tuple[str, Callable[[], str | bytes], str], ...]:
-    """Label, maker and type; a maker runs outside of the page, so it asks nothing of the page."""
-    return (
-        ("CSV", lambda: table_csv(exports.table, f"{exports.name}\n{exports.caption}"), "text/csv"),
-        (
-            "HTML",
-            lambda: figure_html(
-                figure, title=exports.name, caption=exports.caption, dark=exports.dark
-            ),
-            "text/html",
-        ),
-    )
+            download(
+                "CSV",
+                f"{file}.csv",
+                lambda: table_csv(exports.table, f"{name}\n{caption}"),
+                key=f"{exports.key}-CSV",
+            )
+            download(
+                "HTML",
+                f"{file}.html",
+                lambda: figure_html(figure, title=name, caption=caption, dark=dark),
+                key=f"{exports.key}-HTML",
+            )
 
 
 # -- clicks ----------------------------------------------------------------------------------------
 
 
 def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool) -> go.Figure:
-    """A figure of the asked height, in which a click dims nothing."""
+    """A figure of the height asked for, in which a click dims nothing."""
     grown = larger(figure) if look.large() else figure
-    # changed as plain dictionaries: plotly checks a whole figure with every change of its own
+    # Changed as plain dictionaries, because plotly checks the whole figure at every change.
     traces = [trace.to_plotly_json() for trace in grown.data]
     layout = grown.layout.to_plotly_json()
     news: dict[str, Any] = {} if height is None else dict(height=height)
@@ -242,13 +189,11 @@ def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:
     return dict(unselected=dict(marker=dict(opacity=opacity), textfont=text))
 
 
-def _listener(
-    key: str, drawn: go.Figure, on_click: Callable[[Any], None] | None
-) -> Callable[[], None]:
-    """Called when the selection changed, before the run which that causes.
+def _listener(key: str, drawn: go.Figure, on_click: Callable[[Any], None]) -> Callable[[], None]:
+    """The callback of a changed selection, called before the run that the change causes.
 
     The selection itself would stay for all later runs; here it becomes an event. The browser says
-    which point of the drawn figure it was; the data come from that figure, not from the browser.
+    which point of the drawn figure was clicked; the data come from the figure, not the browser.
     """
 
     @guarded
@@ -258,10 +203,8 @@ def _listener(
         st.session_state[f"{key}-selected"] = now
         place = newly_clicked(before, now)
         data = None if place is None else _customdata(drawn, place)
-        if data is not None and on_click is not None:
+        if data is not None:
             on_click(data)
-        elif data is not None:
-            st.session_state[f"{key}-clicked"] = data
 
     return listen
 

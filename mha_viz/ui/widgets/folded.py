@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from mha_viz.ui.widgets.messages import stop_on_error
 
 WAIT = "One moment …"  # seen between the click and the run that it causes
+EXPORT = "Export", ":material/download:"  # label and icon
 
 
-@st.fragment
-def expander(title: str, key: str, draw: Callable[[], Any]) -> None:
-    """A fragment of its own: opening it does not draw the page again."""
+def in_expander(title: str, key: str, draw: Callable[[], object]) -> None:
+    """An expander; opening it draws the fragment or page again that it stands in.
+
+    Args:
+        title: of the expander.
+        key: unique in the app; its state says whether it is open.
+        draw: called while it is open.
+    """
     with st.expander(title, on_change="rerun", key=key) as folded:
         if folded.open:
             with stop_on_error():
                 draw()
 
 
-def popover(label: str, icon: str, key: str, draw: Callable[[], Any]) -> None:
-    """As `expander`; no wider than its label."""
-    with st.container(width="content"):  # a fragment by itself takes all the width
-        _popover(label, icon, key, draw)
+def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> None:
+    """A popover no wider than its label; other arguments as for `in_expander`.
 
-
-@st.fragment
-def _popover(label: str, icon: str, key: str, draw: Callable[[], Any]) -> None:
+    Args:
+        label: of its button.
+        icon: before the label.
+        key: unique in the app.
+        draw: called while it is open.
+    """
     folded = st.popover(label, icon=icon, width="content", on_change="rerun", key=key)
     with folded:
-        if not folded.open:
+        if folded.open:
+            with stop_on_error():
+                draw()
+        else:
             st.caption(WAIT)
-            return
-        with stop_on_error():
-            draw()
 
 
-def table(title: str, key: str, make: Callable[[], pd.DataFrame], **options: Any) -> None:
-    """A table below its title; options as for `st.dataframe`."""
-    expander(title, key, lambda: st.dataframe(make(), **options))
+# Fragments of their own: opening them does not draw the page again. A fragment takes all the width
+# of the container that it stands in.
+expander = st.fragment(in_expander)
+popover = st.fragment(in_popover)

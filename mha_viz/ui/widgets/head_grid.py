@@ -12,6 +12,7 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 from mha_viz.web.theme import check_scale
@@ -90,7 +91,4 @@ def _chosen(sent: Any, size: tuple[int, int]) -> Head | None:
     """
     if not isinstance(sent, Mapping):
         return None
-    layer, head = sent.get("layer"), sent.get("head")
-    if type(layer) is not int or type(head) is not int:
-        return None
-    return (layer, head) if 0 <= layer < size[0] and 0 <= head < size[1] else None
+    return place_sent([sent.get("layer"), sent.get("head")], size)

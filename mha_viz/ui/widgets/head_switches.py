@@ -19,6 +19,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
 
@@ -55,7 +56,8 @@ def head_switches(
     in the browser, the passed set wins and None is returned.
 
     Args:
-        n_layers, n_heads: size of the model, both at least 1.
+        n_layers: of the model, at least 1.
+        n_heads: of each layer, at least 1.
         off: (layer, head) of the heads that are off, in any order.
         value: (layer, head), shown as colour: from 0 up on a sequential scale or, where one is
             below 0, on a diverging scale around 0. NaN: not defined, drawn grey.
@@ -74,8 +76,8 @@ def head_switches(
         raise ArgumentError(f"There is no head among {n_layers} layers with {n_heads} heads.")
     drawn = sorted({check_head(head, n_layers, n_heads) for head in off})
     heard = st.session_state.setdefault(f"{key}-heard", {"id": None, "now": False, "known": []})
-    # Whoever keeps what is returned has passed an old set in the run that returns the new one. A
-    # set that was neither drawn nor returned is news of its own, and goes before the browser's.
+    # A caller that keeps what is returned has passed the old set in the run that returns the new
+    # one. A set that was neither drawn nor returned is new, and wins over the browser's.
     changed, news = heard["now"], drawn not in heard["known"]
     heard.update(now=False, known=[drawn])
     settings: dict[str, Any] = {
@@ -141,12 +143,6 @@ def _switched(sent: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None
     off = sent.get("off")
     if not isinstance(off, list) or len(off) > n_layers * n_heads:
         return None
-    heads = set()
-    for pair in off:
-        if not isinstance(pair, list) or len(pair) != 2 or {type(i) for i in pair} != {int}:
-            return None
-        layer, head = pair
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            return None
-        heads.add((layer, head))
-    return tuple(sorted(heads))
+    heads = {place_sent(pair, (n_layers, n_heads)) for pair in off}
+    known = sorted(head for head in heads if head is not None)
+    return None if None in heads else tuple(known)

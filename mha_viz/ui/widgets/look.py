@@ -12,7 +12,7 @@ _STYLE = Path(__file__).with_name("page.css")
 
 
 def page_style() -> None:
-    """Use the room of a page: on a projector and on a phone there is none to waste."""
+    """Leave little empty space: on a projector and on a phone there is none to waste."""
     st.session_state.projected = False
     st.html(_STYLE)
 
@@ -37,7 +37,7 @@ def dark() -> bool:
 def square(side: int) -> dict[str, int]:
     """Sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a phone.
 
-    A page does not know how wide it is; only phones, where it matters most, say what they are.
+    A page does not know its width; but phones, where it matters most, say that they are phones.
     """
     return {"side": 300, "width": ROOM} if phone() else {"side": side}
 

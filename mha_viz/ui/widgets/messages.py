@@ -14,8 +14,8 @@ from mha_viz.ui.session import faults, state
 @contextmanager
 def stop_on_error() -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays."""
-    for told in st.session_state.pop("faults", ()):  # of callbacks, which have no place to draw
-        st.error(plain(told), icon=":material/error:")
+    for fault in st.session_state.pop("faults", ()):  # in callbacks, which cannot draw
+        st.error(plain(fault), icon=":material/error:")
     try:
         yield
         return
@@ -28,7 +28,7 @@ def stop_on_error() -> Iterator[None]:
 
 
 def problems(already_shown: Iterable[str] = ()) -> list[str]:
-    """Say what a link asked for in vain, but for what is said already; returns all of it."""
+    """Show what a link asked for in vain, except what is shown already; returns all of it."""
     every = state.problems()
     for problem in every:
         if problem not in already_shown:
@@ -39,8 +39,8 @@ def problems(already_shown: Iterable[str] = ()) -> list[str]:
 def plain(text: str) -> str:
     """Text that Streamlit's markdown shows as it is: no links, no HTML, no formulas, no icons.
 
-    Addresses, :names: and arrows are looked for when the backslashes are gone: a word joiner,
-    which nobody sees, keeps those apart.
+    Streamlit looks for addresses, :names: and arrows after it has removed the backslashes: an
+    invisible word joiner breaks those up.
     """
     parted = _READ_LATE.sub("\\g<0>\u2060", text)
     return "".join("\\" + char if char in _MARKDOWN else char for char in parted)

@@ -12,6 +12,7 @@ import streamlit as st
 
 from mha_viz.plots.numbers import Cells
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web.browser import script, style
 
 _tables = st.components.v2.component(
@@ -69,11 +70,6 @@ def _place(event: Any, matrices: Sequence[Cells]) -> tuple[int, int] | None:
     if not 0 <= sent["table"] < len(matrices):
         return None
     sizes = [len(axis) for axis in matrices[sent["table"]].names]
-    at = sent.get("at")
-    if sent.get("of") != sizes or not isinstance(at, list) or len(at) != 2:
+    if sent.get("of") != sizes:
         return None  # also where the page has gone on to another matrix meanwhile
-    if {type(i) for i in at} != {int} or not all(
-        0 <= i < n for i, n in zip(at, sizes, strict=True)
-    ):
-        return None
-    return at[0], at[1]
+    return place_sent(sent.get("at"), sizes)

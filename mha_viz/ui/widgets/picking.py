@@ -1,4 +1,4 @@
-"""What every page begins with: a model and a text picked, and the text run through the model."""
+"""What every page begins with: pick a model and a text, and run the text through the model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     """The controls of a page's top, and the text run through the model; ends the run on errors.
 
-    `fit` brings the rest of the view back to what there is, before it is said what is not.
+    `fit` brings the rest of the view back to what there is, before the page says what there is not.
 
-    What comes and goes has a place of its own, so that what follows stands at the same place in
-    every run: a fragment that Streamlit looks for elsewhere leaves the whole page blank.
+    Parts that come and go have containers of their own, so that what follows is at the same place
+    in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     state.follow()
     with st.sidebar:

@@ -53,4 +53,4 @@ def _pair(value: Any) -> tuple[int, int] | None:
 
 
 def _nothing() -> None:
-    """Streamlit names a trigger in its result only where there is a callback for it."""
+    """A callback, because Streamlit returns only those triggers that have one."""

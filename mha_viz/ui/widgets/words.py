@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -40,12 +39,42 @@ def place(index: int, scene: Scene) -> tuple[int, int]:
     return divmod(int(index), scene.record.n_heads)
 
 
-def no_such_head(record: AttentionRecord, layer: int, head: int) -> str:
-    """What a link asked for in vain."""
-    return (
-        f"There is no L{layer} H{head}: {record.model} has layers 0–{record.n_layers - 1} and "
-        f"heads 0–{record.n_heads - 1}. Showing another one."
-    )
+def places(labels: Sequence[str]) -> dict[int, str]:
+    """Positions and how a menu names them: labels repeat, so each has its number before it."""
+    return {place: f"{place} · {label}" for place, label in enumerate(labels)}
+
+
+def numbered(labels: Sequence[str]) -> list[str]:
+    """Labels with their positions: they repeat, and a table's columns may not."""
+    return [f"{place}:{label}" for place, label in enumerate(labels)]
+
+
+def by_tokens(
+    matrix: NDArray[np.floating],
+    labels: Sequence[str],
+    key_labels: Sequence[str],
+    corner: str = "query",
+) -> pd.DataFrame:
+    """A matrix (query, key) as a table: a row per query, a column per key.
+
+    Args:
+        matrix: (query, key).
+        labels: of the queries.
+        key_labels: of the keys.
+        corner: the title of the column that holds the queries' names.
+    """
+    table = pd.DataFrame(matrix, columns=numbered(key_labels), index=numbered(labels))
+    return table.reset_index(names=corner)
+
+
+def listed(heads: Sequence[tuple[int, int]], most: int) -> str:
+    """Heads by name, as many as there is room for.
+
+    >>> listed([(0, 1), (2, 3), (4, 5)], 2)
+    'L0 H1, L2 H3 and 1 more'
+    """
+    named = ", ".join(head_name(*head) for head in heads[:most])
+    return named + (f" and {len(heads) - most} more" if len(heads) > most else "")
 
 
 def count(number: int, thing: str) -> str:
@@ -58,8 +87,12 @@ def count(number: int, thing: str) -> str:
 
 
 def settings(scene: Scene, *more: str) -> str:
-    """Where a figure comes from: model, text and settings, in one line."""
-    record = scene.record
+    """The source of a figure: model, text and settings, in one line."""
+    return source(scene.record, *more)
+
+
+def source(record: AttentionRecord, *more: str) -> str:
+    """Model, part and text of a record, and further settings, in one line."""
     text = record.text if len(record.text) <= 200 else record.text[:199] + "…"
     pair = f" | {record.text_pair[:200]}" if record.text_pair else ""
     part = "" if record.part == "self" else f" {record.part}"
@@ -86,7 +119,7 @@ def unit_of(key: str) -> str:
 
 
 def cut_off(record: AttentionRecord) -> None:
-    """Says where only the beginning of a text is measured."""
+    """Say so where only the beginning of a text is measured."""
     for note in record.notes:
         if note.startswith(CUT):
             st.warning(plain(note), icon=":material/content_cut:")
@@ -117,20 +150,20 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     )
 
 
-def choose(found: Any) -> None:
+def choose(found: object) -> None:
     """A click on a head's point makes it the chosen one; other points say nothing."""
     if isinstance(found, list | tuple) and len(found) == 2:
         state.change(layer=int(found[0]), head=int(found[1]), query=-1, key=-1)
 
 
-def choose_pair(found: Any, scene: Scene) -> None:
+def choose_pair(found: object, scene: Scene) -> None:
     """A click on a pair's point makes its heads the chosen ones."""
     if isinstance(found, list) and len(found) == 2:
         (layer, head), (layer_b, head_b) = (place(index, scene) for index in found)
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
-def choose_on_both_sides(found: Any) -> None:
+def choose_on_both_sides(found: object) -> None:
     """A click on a head's point chooses the head of that number in both runs."""
     if isinstance(found, list) and len(found) == 2:
         layer, head = int(found[0]), int(found[1])

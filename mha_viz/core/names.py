@@ -1,0 +1,30 @@
+"""The names by which a caller chooses, each list once: how heads are changed, measured, compared.
+
+Imports nothing heavy, so that a page can check a link before torch is there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Device = Literal["auto", "cpu", "cuda", "mps"]
+Method = Literal["ablation", "gradient"]  # by which a head's importance is found
+Order = Literal["ablation", "gradient", "redundancy", "random"]  # in which heads are pruned
+
+DEVICES: tuple[Device, ...] = get_args(Device)
+METHODS: tuple[Method, ...] = get_args(Method)
+ORDERS: tuple[Order, ...] = get_args(Order)
+DTYPES = ("float32", "bfloat16", "float16")  # of a model's weights while it runs
+HOWS = ("zero", "scale", "mean", "uniform", "patch_z", "patch_pattern")  # see `Intervention`
+
+MATRICES = ("W_Q", "W_K", "W_V", "W_O")
+PRODUCTS = {"W_QK": ("W_Q", "W_K"), "W_OV": ("W_V", "W_O")}  # that a head acts by
+
+PAIR_MEASURES = {  # measure between two heads -> what of the record it is made of
+    "hellinger": "pattern",
+    "jensen_shannon": "pattern",
+    "correlation": "z",
+    "redundancy": "z",
+    "cka": "z",
+}
+LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances

@@ -1,0 +1,52 @@
+"""Controls that show a choice of the view among a few, and write back what the user chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+import streamlit as st
+
+from mha_viz.ui.session import state
+
+Offered = Sequence[Any] | Mapping[Any, str]  # values, or values and what each is called
+
+
+class Look(TypedDict, total=False):
+    """How a control looks, in Streamlit's words, and the extras of `state.bound`."""
+
+    width: int  # in pixels
+    help: str
+    also: Callable[[], None]
+    displayed: object
+
+
+def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
+    """A menu.
+
+    Args:
+        name: of a field of `View`.
+        label: above the control.
+        offered: the values; a mapping says what each is called on screen.
+        **look: see `Look`.
+    """
+    state.bound(name, st.selectbox, label, list(offered), format_func=_titles(offered), **look)
+
+
+def segments(name: str, label: str, offered: Offered) -> None:
+    """Buttons side by side, of which one is pressed; arguments as for `menu`."""
+    widget, titles = st.segmented_control, _titles(offered)
+    state.bound(name, widget, label, list(offered), wrap=True, format_func=titles)
+
+
+def numbered(letter: str, count: int) -> dict[int, str]:
+    """The first numbers, each with a letter before it.
+
+    >>> numbered("L", 2)
+    {0: 'L0', 1: 'L1'}
+    """
+    return {number: f"{letter}{number}" for number in range(count)}
+
+
+def _titles(offered: Offered) -> Callable[[Any], str]:
+    return offered.__getitem__ if isinstance(offered, Mapping) else str
