@@ -74,9 +74,11 @@ lowest: ## run the tests with the oldest versions that pyproject.toml allows (ne
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
-docs: $(DOCS_STAMP) ## build the documentation into site/, and test its links
-	$(PY) -m mkdocs build --strict
-	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_site.py
+docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and pictures
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	$(PY) -m docs.make_pictures --check
+	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_pictures.py \
+	    tests/test_site.py
 
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
