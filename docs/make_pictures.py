@@ -55,7 +55,7 @@ PICTURES = {
         "intervene",
         {"text": film.TEXT, "off": "0.7", "target": "box"},
         {"width": 1280, "height": 1180},
-        ".head-switches .tile",
+        ".js-plotly-plot .barlayer",
     ),
 }
 

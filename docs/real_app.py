@@ -48,8 +48,15 @@ def open_page(page: Page, url: str, drawn: str, tries: int = 120) -> None:
     rest(page)
 
 
-def rest(page: Page) -> None:
-    """Wait until the app has nothing to do and what it sent is drawn."""
+def rest(page: Page, tries: int = 60) -> None:
+    """Wait until the app has nothing to do and what it sent is drawn: charts come a while later."""
     page.wait_for_timeout(300)  # what was just done reaches the app
-    page.locator(IDLE).wait_for(timeout=PATIENCE)
-    page.wait_for_timeout(1_500)
+    before = ""
+    for _ in range(tries):
+        page.locator(IDLE).wait_for(timeout=PATIENCE)
+        seen = page.locator("body").aria_snapshot()
+        if seen == before:
+            return
+        before = seen
+        page.wait_for_timeout(1_500)
+    raise TimeoutError(f"{page.url} went on changing")
