@@ -52,11 +52,15 @@ test: check ## check, then run all tests (ARGS="-k name" runs some)
 test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow" $(ARGS)
 
-check: $(TEST_STAMP) ## format, lint, types, import contracts
+check: $(TEST_STAMP) ## format, lint, types, import contracts; JavaScript, too, where tsc and eslint are
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy mha_viz
 	$(VENV)/bin/lint-imports --no-logo
+	@for tool in "tsc --project jsconfig.json" "eslint ."; do \
+	    if command -v $${tool%% *} >/dev/null; then echo "$$tool"; $$tool || exit 1; \
+	    else echo "Skipped, for it is not on PATH: $$tool"; fi; \
+	done
 
 format: $(TEST_STAMP) ## rewrite what format and lint can mend
 	$(PY) -m ruff format .
