@@ -52,11 +52,15 @@ test: check ## check, then run all tests (ARGS="-k name" runs some)
 test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow" $(ARGS)
 
-check: $(TEST_STAMP) ## format, lint, types, import contracts
+check: $(TEST_STAMP) ## format, lint, types, import contracts; JavaScript, too, where tsc and eslint are
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy mha_viz
 	$(VENV)/bin/lint-imports --no-logo
+	@for tool in "tsc --project jsconfig.json" "eslint ."; do \
+	    if command -v $${tool%% *} >/dev/null; then echo "$$tool"; $$tool || exit 1; \
+	    else echo "Skipped, for it is not on PATH: $$tool"; fi; \
+	done
 
 format: $(TEST_STAMP) ## rewrite what format and lint can mend
 	$(PY) -m ruff format .
@@ -74,9 +78,11 @@ lowest: ## run the tests with the oldest versions that pyproject.toml allows (ne
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
-docs: $(DOCS_STAMP) ## build the documentation into site/, and test its links
-	$(PY) -m mkdocs build --strict
-	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_site.py
+docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and pictures
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+	$(PY) -m docs.make_pictures --check
+	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_pictures.py \
+	    tests/test_site.py
 
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .

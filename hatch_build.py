@@ -36,5 +36,6 @@ class IndexPage(MetadataHookInterface):
 def with_full_addresses(text: str, repository: str) -> str:
     """The Markdown text, each path in a link or picture an address in the repository."""
     path = r"(?![a-z]+:|#)"  # neither an address already nor a place on the page itself
+    text = re.sub(rf"(!\[[^\]]*\]\(){path}", rf"\1{repository}/raw/HEAD/", text)
     text = re.sub(rf"\]\({path}", f"]({repository}/blob/HEAD/", text)
     return re.sub(rf'\b(src|srcset)="{path}', rf'\1="{repository}/raw/HEAD/', text)

@@ -1,32 +1,31 @@
 """Take the README's pictures of the app: `python -m docs.make_pictures` (needs a Chromium).
 
-Drives the app as the browser tests do.
+With `--check` nothing is written: it fails where a picture no longer shows what the app shows.
 """
 
 import io
-import shutil
-import socket
-import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlencode
 
-from PIL import Image
-from playwright.sync_api import Error, Page, ViewportSize, sync_playwright
+from PIL import Image, PngImagePlugin
+from playwright.sync_api import Browser, ViewportSize
 
+from docs import film
+from docs.picture_compare import SEEN, differences, lasting
+from docs.real_app import CHROMIUM, app_and_browser, open_page
 from mha_viz.core.output_file import write_file
 
 FOLDER = Path(__file__).parent / "images"
 SHARED = {
     "model": "tiny-gpt2",
-    "text": "In spring Captain Zorval opened the green box. At night Captain Zorval opened the "
-    "green box",
+    "text": f"{film.TEXT} box",
     "layer": "1",  # a head that looks at what followed the same token last time
     "head": "2",
 }
 SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 class Picture(NamedTuple):
@@ -54,52 +53,54 @@ PICTURES = {
     ),
     "intervene": Picture(
         "intervene",
-        {"text": SHARED["text"].removesuffix(" box"), "off": "0.7", "target": "box"},
+        {"text": film.TEXT, "off": "0.7", "target": "box"},
         {"width": 1280, "height": 1180},
-        ".head-switches .tile",
+        ".js-plotly-plot .barlayer",
     ),
 }
 
 
 def main() -> None:
-    """Write docs/images/NAME.png and NAME-dark.png for each of PICTURES."""
-    FOLDER.mkdir(exist_ok=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    app = subprocess.Popen(command, cwd=Path(__file__).parents[1])
-    try:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"),
-                args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
-            )
-            for name, picture in PICTURES.items():
-                address = f"http://127.0.0.1:{port}/{picture.path}"
-                for scheme, ending in SCHEMES.items():
-                    context = browser.new_context(color_scheme=scheme, viewport=picture.size)
-                    page = context.new_page()
-                    _open(page, f"{address}?{urlencode(SHARED | picture.view)}", picture.drawn)
-                    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-                    png = io.BytesIO()
-                    shot.quantize(256).save(png, "PNG", optimize=True)
-                    write_file(FOLDER / f"{name}{ending}.png", png.getvalue())
-                    context.close()
-    finally:
-        app.terminate()
-        app.wait()
+    """Write docs/images/NAME.png and NAME-dark.png for each of PICTURES, and the moving one."""
+    checking = sys.argv[1:] == ["--check"]
+    if CHROMIUM is None:
+        print("Taking pictures needs a Chromium on PATH (apt install chromium); none is there.")
+        sys.exit(0 if checking else 1)
+    with app_and_browser() as (address, browser):
+        if checking:
+            check(taken(address, browser))
+            return
+        for name, png in taken(address, browser):
+            write_file(FOLDER / f"{name}.png", png)
+        write_file(film.PATH, film.shoot(address, browser))
 
 
-def _open(page: Page, url: str, drawn: str, tries: int = 60) -> None:
-    for _ in range(tries):  # the server takes a moment to listen
-        try:
-            page.goto(url)
-            break
-        except Error:  # connection refused: it is not listening yet
-            page.wait_for_timeout(500)
-    page.locator(drawn).first.wait_for(timeout=60_000)
-    page.locator(IDLE).wait_for(timeout=60_000)
-    page.wait_for_timeout(2_000)
+def check(pictures: Iterable[tuple[str, bytes]]) -> None:
+    """End with an error where one of them, by name, is no longer as it is kept."""
+    changed = []
+    for name, png in pictures:
+        found = differences(Image.open(io.BytesIO(png)), Image.open(FOLDER / f"{name}.png"))
+        changed += [f"docs/images/{name}.png: {difference}" for difference in found]
+    if changed:
+        again = "Look at what changed; if it is meant, run python -m docs.make_pictures."
+        sys.exit("\n".join([*changed, again]))
+
+
+def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
+    """The name of each picture and the PNG file that the app gives for it now."""
+    for name, picture in PICTURES.items():
+        for scheme, ending in SCHEMES.items():
+            context = browser.new_context(color_scheme=scheme, viewport=picture.size)
+            page = context.new_page()
+            view = urlencode(SHARED | picture.view)
+            open_page(page, f"{address}/{picture.path}?{view}", picture.drawn)
+            seen = PngImagePlugin.PngInfo()
+            seen.add_itxt(SEEN, lasting(page.locator("body").aria_snapshot()), zip=True)
+            shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+            png = io.BytesIO()
+            shot.quantize(256).save(png, "PNG", optimize=True, pnginfo=seen)
+            yield f"{name}{ending}", png.getvalue()
+            context.close()
 
 
 if __name__ == "__main__":

@@ -84,6 +84,14 @@ def test_contributing_names_what_is_there() -> None:
     assert named and not [path for path in named if not (ROOT / path).exists()]
 
 
+def test_the_table_of_folders_names_every_room() -> None:
+    table = re.findall(r"^\| (`.*?) \|", (ROOT / "README.md").read_text("utf-8"), re.M)
+    named = re.findall(r"`([\w/.]+)`", " ".join(table))
+    rooms = {f"mha_viz/{path.parent.name}" for path in ROOT.glob("mha_viz/*/__init__.py")}
+    assert {name for name in named if name.startswith("mha_viz/")} == rooms
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 @pytest.fixture
 def _metrics_as_before() -> Iterator[None]:
     """The examples register one of their own."""

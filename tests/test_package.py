@@ -14,6 +14,7 @@ import venv
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -99,8 +100,24 @@ def test_the_page_on_a_package_index_leads_back_to_the_repository() -> None:
     page = hatch_build.with_full_addresses((ROOT / "README.md").read_text("utf-8"), home)
     targets = re.findall(r"\]\(([^)]+)\)", page) + re.findall(r'(?:src|srcset)="([^"]+)"', page)
     assert {target for target in targets if not target.startswith(("https://", "#"))} == set()
-    assert f'src="{home}/raw/HEAD/docs/images/explore.png"' in page
+    for picture in ("film.gif", "explore.png", "compare.png", "intervene.png", "learn.png"):
+        assert f'src="{home}/raw/HEAD/docs/images/{picture}"' in page
     assert f"({home}/blob/HEAD/docs/metrics.md)" in page
+    assert f"![Licence: Apache-2.0]({home}/raw/HEAD/docs/images/badge-licence.svg)" in page
+
+
+def test_the_page_changes_once_a_repository_is_named_and_not_before() -> None:
+    hook = hatch_build.IndexPage(str(ROOT), {})
+    text = (ROOT / "README.md").read_text("utf-8")
+    bare: dict[str, Any] = {}
+    hook.update(bare)
+    named: dict[str, Any] = {"urls": {"Repository": "https://host.example/owner/name"}}
+    hook.update(named)
+    assert bare["readme"]["text"] == text
+    assert named["readme"]["text"] == hatch_build.with_full_addresses(
+        text, named["urls"]["Repository"]
+    )
+    assert named["readme"]["content-type"] == "text/markdown"
 
 
 def test_the_library_traces_with_a_shipped_model(scripts: Path, tmp_path: Path) -> None:
@@ -259,6 +276,7 @@ def test_every_range_has_a_lower_end(requirement: str) -> None:
 @pytest.mark.parametrize(
     ("package", "broken"),
     [
+        ("scipy", "1.14.1"),  # maximum_flow refuses a read-only network
         ("streamlit", "1.66.0"),  # st.context has no is_history_navigation
         ("typer", "0.15.0"),  # --help fails
         ("typer", "0.20.0"),  # misuse is explained on another stream
@@ -280,6 +298,9 @@ def test_every_text_names_the_same_pythons() -> None:
     listed = [line for line in PROJECT["classifiers"] if line.startswith(named)]
     assert [line.split(":: ")[-1] for line in listed] == pythons
     said = f"Python {pythons[0]} to {pythons[-1]}"
+    badge = "docs/images/badge-python.svg"
+    assert f"{pythons[0]} to {pythons[-1]}" in (ROOT / badge).read_text()
+    assert PROJECT["license"] in (ROOT / "docs/images/badge-licence.svg").read_text()
     for file in ("README.md", "CONTRIBUTING.md", "Makefile", "requirements.txt"):
         text = (ROOT / file).read_text()
         assert said in text, f"{file} does not say {said}"

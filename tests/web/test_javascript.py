@@ -66,3 +66,19 @@ def test_what_draws_nothing_computes_what_it_says(name: str, tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     ran = re.search(r"^\W*(?:# |ℹ )?pass (\d+)$", done.stdout, re.MULTILINE)
     assert ran and int(ran[1]) > 0, done.stdout
+
+
+def test_every_module_has_its_types_checked() -> None:
+    modules = sorted((ROOT / COMPONENTS).glob("*.js"))
+    unchecked = [path.name for path in modules if not path.read_text().startswith("// @ts-check\n")]
+    assert modules and not unchecked
+
+
+@pytest.mark.parametrize("tool", ["tsc --project jsconfig.json", "eslint ."])
+def test_types_and_style_of_the_modules_are_right(tool: str) -> None:
+    name, *arguments = tool.split()
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not on PATH (npm install --global typescript eslint)")
+    done = subprocess.run([path, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,3 +1,4 @@
+// @ts-check
 // Two buttons that draw a Plotly figure as a picture file, here in the browser: PNG and SVG.
 // Knows plotly.js: the one that drew the charts of this page or, where that keeps itself to itself,
 // one from the app's own server, which comes at the first click, once per page.
@@ -79,6 +80,8 @@ function painted() {
 
 class FigureDownload {
   constructor(parent) {
+    /** @type {any} what Python said last */
+    this.data = null;
     this.root = document.createElement("div");
     this.root.className = "figure-download";
     this.message = document.createElement("div");

@@ -1,3 +1,4 @@
+// @ts-check
 // Where each tile of the head grid lies. Knows sizes only: no canvas, no payload.
 // Two ways: a matrix (rows are layers, columns heads) or tiles flowing in the order of a ranking.
 
@@ -45,7 +46,12 @@ function flowSide(width, count) {
   return { size: Math.min(size, LARGEST), columns: Math.min(columns, Math.max(count, 1)) };
 }
 
-/** Which tile and which place in it (both shares in [0, 1)) a point hits; null between tiles. */
+/**
+ * Which tile and which place in it (both shares in [0, 1)) a point hits; null between tiles.
+ * @param {ReturnType<typeof layoutOf>} layout
+ * @param {number} x in CSS pixels
+ * @param {number} y
+ */
 export function hitTile(layout, x, y) {
   const column = Math.floor((x - 3 + layout.gap / 2) / layout.pitchX);
   const line = Math.floor((y - 3 - layout.top + layout.gap / 2) / layout.pitchY);
@@ -57,7 +63,14 @@ export function hitTile(layout, x, y) {
   return { index, inside, across: place[0], down: place[1] };
 }
 
-/** Where a key leads from a tile: its index, -1 where there is none, null for other keys. */
+/**
+ * Where a key leads from a tile: its index, -1 where there is none, null for other keys.
+ * @param {{ columns: number, count: number }} layout
+ * @param {number} cursor
+ * @param {string} key
+ * @param {boolean} ctrl
+ * @returns {number | null}
+ */
 export function keyTarget({ columns, count }, cursor, key, ctrl) {
   const line = cursor - (cursor % columns);
   const targets = {

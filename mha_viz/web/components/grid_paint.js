@@ -1,3 +1,4 @@
+// @ts-check
 // Codes to pixels, one tile at a time. Knows typed arrays and a 2D context, nothing else.
 
 const AREA_LIMIT = 16e6; // phones refuse larger canvases
@@ -62,6 +63,7 @@ function stretch(codes, rows, cols, out, { first, share }) {
   }
 }
 
+/** @type {(from: number, to: number, share: number) => number} */
 function blend(from, to, share) {
   return (from + (to - from) * share + 0.5) | 0;
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // The parts around the tiles: colour bar, tooltip, labels. Each fills an element it is given.
 // Knows elements and text; nothing about where tiles lie.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // The exact weight behind a cell: fetched when first asked for, one head at a time where large.
 // Knows a payload's header and the network; draws nothing.
 
@@ -17,7 +18,11 @@ export class ExactWeights {
     this.total = header.layers * header.heads * this.headBytes;
   }
 
-  /** The weights of a head, or null: then they are asked for, once. */
+  /**
+   * The weights of a head, or null while they are not there.
+   * @param {number} head
+   * @returns {Float32Array | null}
+   */
   of(head) {
     return this.heads.get(head) ?? null;
   }
@@ -66,7 +71,14 @@ function sameOrigin(address) {
   }
 }
 
-/** What one cell of one head says: tokens (or their ranges) and the weight as text. */
+/**
+ * What one cell of one head says: tokens (or their ranges) and the weight as text.
+ * @param {{ header: any, body: Uint8Array }} payload
+ * @param {number} head
+ * @param {number} row
+ * @param {number} column
+ * @param {Float32Array | null} weights
+ */
 export function describeCell({ header, body }, head, row, column, weights) {
   const { pool, queries, keys, rows, cols } = header;
   const code = body[(head * rows + row) * cols + column];

@@ -1,3 +1,4 @@
+// @ts-check
 // All heads of a model on one canvas: rows are layers, columns are heads, or tiles in an order.
 // Draws a payload (see payload.py) that another element has put into the page's store.
 
@@ -5,7 +6,7 @@ import { describeCell, ExactWeights } from "./grid_values.js";
 import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
 import { paintGrid } from "./grid_paint.js";
 import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, placeTip } from "./grid_parts.js";
-import { colourTable, endOf, formatNumber, make, payloadStore, themeOf, viewOf } from "./shared.js";
+import { colourTable, endOf, formatNumber, payloadStore, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights

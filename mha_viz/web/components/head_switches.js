@@ -1,3 +1,4 @@
+// @ts-check
 // All heads of a model as switches: rows are layers, columns are heads; colour is a value.
 // A change shows here at once; Python gets the whole set a moment later.
 
@@ -12,9 +13,20 @@ const SMALLEST = 27, LARGEST = 44; // of a tile with the gap beside it
 class HeadSwitches {
   constructor(parent) {
     this.root = make("div", "mha head-switches");
-    for (const name of ["top", "count", "legend", "scroller", "stage", "hint", "tip", "live"]) {
-      this[name] = make("div", name);
-    }
+    this.top = make("div", "top");
+    this.count = make("div", "count");
+    this.legend = make("div", "legend");
+    this.scroller = make("div", "scroller");
+    this.stage = make("div", "stage");
+    this.hint = make("div", "hint");
+    this.tip = make("div", "tip");
+    this.live = make("div", "live");
+    /** @type {any[]} row by row */
+    this.tiles = [];
+    /** @type {any[]} */
+    this.columnNames = [];
+    /** @type {any[]} */
+    this.layerNames = [];
     this.live.setAttribute("aria-live", "polite");
     this.stage.setAttribute("role", "grid");
     this.tip.hidden = true;

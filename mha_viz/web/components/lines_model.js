@@ -1,3 +1,4 @@
+// @ts-check
 // Which lines are drawn: for each query the smallest set of keys that holds a share of its mass.
 // Knows arrays of weights only.
 
@@ -14,12 +15,17 @@ export class LinesModel {
     this.kept = new Map();
   }
 
+  /** @type {(head: number, query: number, key: number) => number} */
   weight(head, query, key) {
     const { queries, keys } = this.header;
     return this.weights[(head * queries + query) * keys + key];
   }
 
-  /** For each query its keys, heaviest first; sorted once per head. */
+  /**
+   * For each query its keys, heaviest first; sorted once per head.
+   * @param {number} head
+   * @returns {Uint16Array}
+   */
   orderOf(head) {
     if (this.orders.has(head)) return this.orders.get(head);
     const { queries, keys } = this.header;
@@ -37,6 +43,9 @@ export class LinesModel {
   /**
    * The lines of a head that hold `share` of each row's mass, and how many there would be in all.
    * Row by row: those of query q are at start[q] up to start[q + 1].
+   * @param {number} head
+   * @param {number} share
+   * @returns {{ key: Uint16Array, weight: Float32Array, start: Uint32Array, count: number, all: number }}
    */
   lines(head, share) {
     const name = `${head}/${share}`;

@@ -1,3 +1,4 @@
+// @ts-check
 // Lines between two columns of tokens on a canvas. Knows geometry and a 2D context.
 
 const LEVELS = 14; // steps of width and opacity: one stroke for all lines of a step is fast

@@ -1,3 +1,4 @@
+// @ts-check
 // The elements of the token lines: columns of tokens, values beside them, controls.
 // Knows elements and text; what is active and focused is decided elsewhere.
 

@@ -1,3 +1,4 @@
+// @ts-check
 // What a matrix of numbers is made of: a table around its cells, or around one canvas where they
 // are too small for a number. Nothing here remembers.
 
@@ -67,7 +68,11 @@ export function numberColour({ scale, low, high }, theme, number) {
   return colourAt(place(number), PALETTE[scale][theme]);
 }
 
-/** Ink that is read on a colour. */
+/**
+ * Ink that is read on a colour.
+ * @param {number[]} colour
+ * @returns {string}
+ */
 export function inkOn([red, green, blue]) {
   return PALETTE.ink[0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light"];
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // Small matrices with their numbers in their cells. Whatever changes is changed in place.
 // Exact values are said where the pointer is, and for the cell that arrow keys go to.
 
@@ -11,7 +12,18 @@ class NumberTable {
   constructor(parent) {
     this.root = make("figure", "number-table");
     this.caption = make("figcaption");
-    [this.title, this.shape] = [make("b"), make("span")];
+    this.title = make("b");
+    this.shape = make("span");
+    /** @type {any} what Python said last */
+    this.data = null;
+    /** @type {((at: number[], of: number[]) => void) | null} tells of a chosen cell, where Python asked */
+    this.emit = null;
+    /** @type {any} */
+    this.table = null;
+    /** @type {any[] | null} row by row; null where a canvas is drawn */
+    this.cells = null;
+    /** @type {any} */
+    this.canvas = null;
     this.caption.append(this.title, " ", this.shape);
     this.frame = make("div", "frame");
     this.frame.tabIndex = 0;
@@ -91,12 +103,19 @@ class NumberTable {
 
   // -- one cell -----------------------------------------------------------------------------------
 
-  /** Says what a [row, column] holds, beside it. */
+  /**
+   * Says what a [row, column] holds, beside it, and gives the lines of it.
+   * @param {number[]} place
+   * @returns {string[]}
+   */
   point(place) {
     const { title, names, numbers, note } = this.data;
     const [row, column] = place;
     const number = numbers[row * names[1].length + column];
-    if (number === undefined) return this.leave();
+    if (number === undefined) {
+      this.leave();
+      return [];
+    }
     const [of, to] = [names[0][row], names[1][column]];
     const lines = [`${title} · ${of} · ${to}`, [number].flat().map(formatNumber).join(", ")];
     if (note) lines.push(note.replaceAll(/\{(row|column)\}/g, (_, axis) => (axis === "row" ? of : to)));
@@ -117,6 +136,10 @@ class NumberTable {
     if (this.tip.matches(":popover-open")) this.tip.hidePopover();
   }
 
+  /**
+   * Where the cell of a [row, column] lies in the window.
+   * @param {number[]} place
+   */
   box([row, column]) {
     const [rows, columns] = this.data.names.map((axis) => axis.length);
     if (this.cells) return this.cells[row * columns + column].getBoundingClientRect();
@@ -179,6 +202,7 @@ class NumberTable {
     this.live.textContent = this.point(place).join(", ");
   }
 
+  /** @param {number[]} place */
   choose([row, column]) {
     this.emit?.([row, column], this.data.names.map((axis) => axis.length));
   }

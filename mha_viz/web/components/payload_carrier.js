@@ -1,3 +1,4 @@
+// @ts-check
 // Brings a payload into the page's store and draws nothing. An element of its own: its message
 // stays the same while selection and scale change, so Streamlit does not send the bytes again.
 

@@ -1,12 +1,18 @@
+// @ts-check
 // What every component needs: colours, numbers, text, bytes. Knows no picture.
 // Tokens are untrusted: they reach the page as textContent only.
-/* global PALETTE: the tables of mha_viz/web/theme.py, put in front of these files by Python */
+// PALETTE is the tables of mha_viz/web/theme.py, put in front of these files by Python.
+/* global PALETTE */
 
 const VERSION = 1;
 
 // -- payloads -------------------------------------------------------------------------------------
 
-/** Header and body of what mha_viz/web/payload.py packed; throws an Error with a plain message. */
+/**
+ * Header and body of what mha_viz/web/payload.py packed; throws an Error with a plain message.
+ * @param {unknown} bytes
+ * @returns {{ header: any, body: Uint8Array }}
+ */
 export function unpack(bytes) {
   if (!(bytes instanceof Uint8Array) || bytes.length < 4) throw new Error("The picture's data is missing.");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -29,7 +35,11 @@ export function payloadStore() {
   return globalThis[name];
 }
 
-/** Keeps a payload for who draws it; the oldest ones go. Returns its id. */
+/**
+ * Keeps a payload for who draws it; the oldest ones go. Returns its id.
+ * @param {unknown} bytes
+ * @returns {string}
+ */
 export function putPayload(bytes) {
   const store = payloadStore();
   const payload = unpack(bytes);
@@ -42,10 +52,14 @@ export function putPayload(bytes) {
 
 // -- colours --------------------------------------------------------------------------------------
 
-/** The three numbers of "#rrggbb". */
+/** The three numbers of "#rrggbb". @type {(hex: string) => number[]} */
 export const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
-/** The theme around an element: "dark" or "light", from its background or the system's wish. */
+/**
+ * The theme around an element, from its background or the system's wish.
+ * @param {Element} element
+ * @returns {"dark" | "light"}
+ */
 export function themeOf(element) {
   const paper = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
   if (!paper) return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -56,14 +70,24 @@ export function themeOf(element) {
   return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
 }
 
-/** Where a weight lies on the colour scale, in [0, 1]. */
+/**
+ * Where a weight lies on the colour scale, in [0, 1].
+ * @param {number} weight
+ * @param {string} scale "linear", "log" or "sqrt"
+ * @returns {number}
+ */
 export function scaleWeight(weight, scale) {
   if (scale === "linear") return weight;
   if (scale === "log") return Math.log1p(PALETTE.logGain * weight) / Math.log1p(PALETTE.logGain);
   return Math.sqrt(weight);
 }
 
-/** The colour at a position in [0, 1] of a scale ("#rrggbb" each), as three numbers. */
+/**
+ * The colour at a position in [0, 1] of a scale ("#rrggbb" each), as three numbers.
+ * @param {number} position
+ * @param {string[]} stops
+ * @returns {number[]}
+ */
 export function colourAt(position, stops) {
   const place = Math.min(Math.max(position, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
@@ -71,7 +95,12 @@ export function colourAt(position, stops) {
   return from.map((value, i) => Math.round(value + (to[i] - value) * (place - low)));
 }
 
-/** Colours of the 256 codes, as pixels for a Uint32Array over ImageData (little-endian ABGR). */
+/**
+ * Colours of the 256 codes, as pixels for a Uint32Array over ImageData (little-endian ABGR).
+ * @param {string} scale
+ * @param {"light" | "dark"} theme
+ * @returns {Uint32Array}
+ */
 export function colourTable(scale, theme) {
   const table = new Uint32Array(256);
   for (let code = 0; code < 256; code++) {
@@ -83,7 +112,11 @@ export function colourTable(scale, theme) {
 
 // -- numbers --------------------------------------------------------------------------------------
 
-/** A weight with four significant digits, as format_weight in Python writes it. */
+/**
+ * A weight with four significant digits, as format_weight in Python writes it.
+ * @param {number} weight
+ * @returns {string}
+ */
 export function formatWeight(weight) {
   if (weight === 0) return "0";
   if (Math.abs(weight) >= 1e-4) return weight.toPrecision(4);
@@ -91,7 +124,11 @@ export function formatWeight(weight) {
   return `${digits}e-${power.padStart(2, "0")}`;
 }
 
-/** A weight that only its code is known of: no more digits than the code carries. */
+/**
+ * A weight that only its code is known of: no more digits than the code carries.
+ * @param {number} code
+ * @returns {string}
+ */
 export function formatCode(code) {
   if (code === 0) return "≈ 0";
   const weight = (code / 255) ** 2;
@@ -101,7 +138,11 @@ export function formatCode(code) {
   return Number(text) === 0 ? "< 0.0001" : `≈ ${text}`;
 }
 
-/** Any quantity, short. */
+/**
+ * Any quantity, short.
+ * @param {number | null} value
+ * @returns {string}
+ */
 export function formatNumber(value) {
   if (value === null || !Number.isFinite(value)) return "not defined";
   const text = value.toPrecision(4);
@@ -110,7 +151,13 @@ export function formatNumber(value) {
 
 // -- elements -------------------------------------------------------------------------------------
 
-/** An element with a class and, where given, text. */
+/**
+ * An element with a class and, where given, text.
+ * @param {string} tag
+ * @param {string} [name]
+ * @param {string} [text]
+ * @returns {any} the element of that tag
+ */
 export function make(tag, name, text) {
   const element = document.createElement(tag);
   if (name) element.className = name;
@@ -118,7 +165,11 @@ export function make(tag, name, text) {
   return element;
 }
 
-/** A token's label, kept from turning the direction of its surroundings. */
+/**
+ * A token's label, kept from turning the direction of its surroundings.
+ * @param {string} text
+ * @param {boolean} special
+ */
 export function tokenElement(text, special) {
   return make("bdi", special ? "token special" : "token", text);
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // Pointer and keyboard of the head switches: what they press, drag over and walk to.
 // The view (head_switches.js) switches and draws; here is known only where a hand is.
 

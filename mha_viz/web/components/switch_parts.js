@@ -1,3 +1,4 @@
+// @ts-check
 // What the head switches are made of: their cells, their colours, the legend. Nothing here remembers.
 
 import { formatNumber, make } from "./shared.js";
@@ -38,7 +39,13 @@ export function switchTable(layers, heads) {
   return { rows: [top, ...body], tiles, columnNames, layerNames };
 }
 
-/** The colour of a number on the scale of `value`. */
+/**
+ * The colour of a number on the scale of `value`.
+ * @param {any} value
+ * @param {"light" | "dark"} theme
+ * @param {number | null} number
+ * @returns {string}
+ */
 export function tileColour(value, theme, number) {
   if (number === null) return value.missing[theme];
   const stops = value[theme];
@@ -73,7 +80,12 @@ export function switchLegend(value, name, theme) {
   return [...parts, sample("off", "off", middle)];
 }
 
-/** Rows and columns of the tiles on a straight line, the first one left out: a fast pointer skips. */
+/**
+ * Rows and columns of the tiles on a straight line, the first one left out: a fast pointer skips.
+ * @param {number[]} from row and column
+ * @param {number[]} to
+ * @returns {number[][]}
+ */
 export function passed([fromRow, fromColumn], [row, column]) {
   const steps = Math.max(Math.abs(row - fromRow), Math.abs(column - fromColumn));
   const between = (from, to, step) => Math.round(from + ((to - from) * step) / steps);

@@ -1,3 +1,4 @@
+// @ts-check
 // A few heads as lines from query tokens (left) to key tokens (right), with exact weights.
 // Shows what a query looks at, and who looks at a key; a pinned query and a key make a pair.
 

@@ -1,0 +1,35 @@
+// What ESLint holds the browser's modules to: `make check` runs it where npx finds ESLint.
+
+const browser = [
+  "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
+  "getComputedStyle", "innerHeight", "innerWidth", "location", "matchMedia", "performance",
+  "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "ResizeObserver",
+  "TextDecoder", "URL",
+];
+
+export default [
+  {
+    files: ["mha_viz/web/components/*.js"],
+    languageOptions: {
+      ecmaVersion: 2022,
+      sourceType: "module",
+      globals: Object.fromEntries([...browser, "PALETTE"].map((name) => [name, "readonly"])),
+    },
+    rules: {
+      "eqeqeq": "error",
+      "no-const-assign": "error",
+      "no-dupe-keys": "error",
+      "no-eval": "error",
+      "no-fallthrough": "error",
+      "no-redeclare": ["error", { builtinGlobals: false }],
+      "no-self-assign": "error",
+      "no-shadow-restricted-names": "error",
+      "no-undef": "error",
+      "no-unreachable": "error",
+      "no-unused-vars": "error",
+      "no-use-before-define": ["error", { functions: false, classes: false, variables: false }],
+      "no-var": "error",
+      "prefer-const": "error",
+    },
+  },
+];

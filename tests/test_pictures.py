@@ -1,0 +1,82 @@
+"""The pictures of the documentation: a changed page is noticed, another machine's fonts are not."""
+
+import io
+
+import pytest
+from PIL import Image, ImageDraw
+
+from docs import film, make_pictures
+from docs.picture_compare import SEEN, changed_lines, differences, lasting
+from mha_viz.core.output_file import write_file
+
+PAGE = '- button "Undo"\n- text: KL divergence 3.149\n- text: 4 layers, computed in 72 ms'
+
+
+def picture(seen: str = PAGE, size: tuple[int, int] = (800, 600), shift: int = 0) -> Image.Image:
+    """A page with lines of text and a drawing, moved by some pixels."""
+    drawn = Image.new("RGB", size, "white")
+    pen = ImageDraw.Draw(drawn)
+    for line in range(10, 300, 20):
+        pen.text((10 + shift, line + shift), "a line of words to be read " * 4, fill="black")
+    pen.rectangle((100 + shift, 320, 300 + shift, 500), fill="navy")
+    drawn.info[SEEN] = lasting(seen)
+    return drawn
+
+
+def test_the_same_page_is_the_same() -> None:
+    assert not differences(picture(), picture())
+
+
+def test_other_fonts_last_digits_and_times_are_the_same_page() -> None:
+    other = PAGE.replace("3.149", "3.151").replace("72 ms", "1.4 s").replace("8501", "40123")
+    assert not differences(picture(other, shift=2), picture())
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (picture(PAGE.replace("Undo", "Back")), "Back"),
+        (picture(PAGE.replace("3.149", "0.1")), "3.149"),
+        (picture(PAGE + '\n- tab "New"'), "New"),
+        (picture(size=(800, 640)), "640"),
+        (Image.eval(picture(), lambda value: 255 - value), "drawn otherwise"),
+    ],
+)
+def test_a_changed_page_is_told_of(changed: Image.Image, words: str) -> None:
+    assert any(words in found for found in differences(changed, picture()))
+
+
+def test_only_the_lines_that_differ_are_told_of() -> None:
+    assert changed_lines("a\nb 10\nc", "a\nb 20\nd") == ["-b 10 +b 20", "-c", "+d"]
+
+
+def test_every_picture_is_kept_with_what_is_seen_on_its_page() -> None:
+    kept = {path.stem for path in make_pictures.FOLDER.glob("*.png")}
+    endings = make_pictures.SCHEMES.values()
+    assert kept == {f"{name}{ending}" for name in make_pictures.PICTURES for ending in endings}
+    for name in kept:
+        picture = Image.open(make_pictures.FOLDER / f"{name}.png")
+        assert len(picture.info[SEEN].splitlines()) > 20, name
+
+
+def test_a_changed_page_fails_the_check(monkeypatch, tmp_path) -> None:
+    """As `make docs` runs it, with pictures that need no browser."""
+    now, before = io.BytesIO(), io.BytesIO()
+    picture().save(now, "PNG")
+    picture(size=(800, 560)).save(before, "PNG")
+    write_file(tmp_path / "explore.png", before.getvalue())
+    monkeypatch.setattr(make_pictures, "FOLDER", tmp_path)
+    with pytest.raises(SystemExit, match=r"explore\.png: it is .*600.* was .*560"):
+        make_pictures.check([("explore", now.getvalue())])
+    write_file(tmp_path / "explore.png", now.getvalue())
+    make_pictures.check([("explore", now.getvalue())])
+
+
+def test_the_film_is_small_and_lasts_about_ten_seconds() -> None:
+    gif = Image.open(film.PATH)
+    lasts = 0
+    for number in range(gif.n_frames):
+        gif.seek(number)
+        lasts += gif.info["duration"]
+    assert gif.n_frames > 20 and 8_000 <= lasts <= 12_000
+    assert film.PATH.stat().st_size < 1_000_000
