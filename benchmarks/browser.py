@@ -9,7 +9,13 @@ from typing import Any
 
 from benchmarks.measure import Skipped
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chromium-headless-shell",  # last: nobody looks at pages in it
+)
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 VIEWPORT: Any = {"width": 1280, "height": 900}
 

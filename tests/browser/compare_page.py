@@ -27,7 +27,7 @@ def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) ->
     for row, column in cells:
         x, y = (box["width"] * (column + 0.5) / of, box["height"] * (row + 0.5) / of)
         page.mouse.click(box["x"] + x, box["y"] + y)
-        page.wait_for_timeout(350)  # sooner, it would be a double click
+        page.wait_for_timeout(600)  # what comes within 500 ms is a double click to plotly
 
 
 def tick(page: Page, row: int, table: int = 0) -> None:

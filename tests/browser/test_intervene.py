@@ -283,19 +283,24 @@ def test_switches_and_texts_survive_other_pages(open_page, wait_idle):
     ],
     ids=["causal", "masked", "no gap"],
 )
-@pytest.mark.parametrize(
-    "look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
-)
-def test_in_light_dark_and_on_a_phone(open_page, look, link):
-    page = open_page(link, **look)
+def test_in_light_dark_and_on_a_phone(open_page, wait_idle, link):
+    page = open_page(link, color_scheme="dark")
+    fits(page, "dark")
+    page.emulate_media(color_scheme="light")  # as a system does in the morning
+    wait_idle(page)
+    fits(page, "light")
+    fits(open_page(link, **PHONE), "light")
+
+
+def fits(page: Page, theme: str) -> None:
+    """All is there in that theme, and nothing is wider than the screen."""
     whole(page)
+    expect(page.locator(".head-switches")).to_have_attribute("data-theme", theme)
     overflow = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     assert overflow <= 0
     for figure in page.locator(".js-plotly-plot").all():
         inside = figure.bounding_box()
         assert inside and inside["width"] > 150 and inside["x"] >= 0
-    theme = "dark" if look.get("color_scheme") == "dark" else "light"
-    expect(page.locator(".head-switches")).to_have_attribute("data-theme", theme)
     assert page.get_by_role("alert").count() == 0
 
 
