@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Shaped
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -13,7 +12,6 @@ from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 Number = float | int
 Array = Tensor | NDArray[Any]
-Anything = Shaped[Tensor, "..."]  # a tensor of any shape and kind; `Given` says which is meant
 
 T = TypeVar("T")
 if TYPE_CHECKING:
