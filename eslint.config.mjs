@@ -2,12 +2,14 @@
 
 const browser = [
   "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
-  "getComputedStyle", "innerHeight", "innerWidth", "location", "matchMedia", "performance",
+  "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia", "performance",
   "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "ResizeObserver",
   "TextDecoder", "URL",
 ];
 
 export default [
+  // What is installed or built is not ours.
+  { ignores: [".venv/", ".lowest/", "build/", "dist/", "site/"] },
   {
     files: ["mha_viz/web/components/*.js"],
     languageOptions: {

@@ -145,8 +145,11 @@ def answers(port: int) -> bool:
 
 def has_given_up_talking(pid: int) -> bool:
     """Standard output goes nowhere, where before it was held closed (open for reading only)."""
-    flags = Path(f"/proc/{pid}/fdinfo/1")
-    found = re.search(r"flags:\s*(\d+)", flags.read_text() if flags.exists() else "")
+    try:
+        flags = Path(f"/proc/{pid}/fdinfo/1").read_text()
+    except FileNotFoundError:  # it is closed just now
+        return False
+    found = re.search(r"flags:\s*(\d+)", flags)
     return found is not None and int(found[1], 8) & os.O_ACCMODE == os.O_WRONLY
 
 
