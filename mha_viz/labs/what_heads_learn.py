@@ -188,8 +188,9 @@ def word_weights(record: AttentionRecord) -> Words | None:
 
 def word_places(merged: AttentionRecord) -> list[int]:
     """Which tokens of a record whose words are merged are words."""
-    tokens = enumerate(merged.tokens)
-    return [i for i, t in tokens if not t.is_special and any(map(str.isalpha, t.text))]
+    typed = [t.text if t.start is None else merged.text[t.start : t.end] for t in merged.tokens]
+    is_word = [any(map(str.isalpha, text)) for text in typed]
+    return [i for i, t in enumerate(merged.tokens) if is_word[i] and not t.is_special]
 
 
 def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) -> Looked | None:
