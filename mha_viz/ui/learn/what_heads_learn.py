@@ -139,8 +139,8 @@ def _summary(found: Found) -> None:
     verdicts = Counter(one.verdict for one in found.values())
     st.markdown(
         f"**{words.count(verdicts[lab.FOUND], 'relation')} of {len(found)} found**: there a head "
-        f"beats both opponents. In {verdicts[lab.UNSURE]} a head is ahead, but so many sentences "
-        f"do not settle it; in {verdicts[lab.NONE]} there is **none here**."
+        f"beats both opponents. In {verdicts[lab.UNSURE]} a head is ahead, but these "
+        f"sentences are too few to settle it; in {verdicts[lab.NONE]} there is **none here**."
     )
     unseen = len(relations()) - len(found)
     if unseen:
