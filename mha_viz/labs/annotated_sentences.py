@@ -37,7 +37,8 @@ class Relation:
 
     Args:
         kind: one of `KINDS`.
-        query, key: what the word that looks is, and the one that it should look at.
+        query: what the word is that looks.
+        key: what the one is that it should look at.
         sentences: where that was marked.
     """
 

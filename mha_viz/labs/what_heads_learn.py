@@ -29,7 +29,13 @@ Words = Float[Tensor, "layer head query key"]
 
 @dataclass(frozen=True)
 class Pair:
-    """One marked pair: numbers of the sentence and of its two words."""
+    """One marked pair.
+
+    Args:
+        sentence: its number in the relation.
+        query: the number of the word that looks.
+        key: the number of the word that is right.
+    """
 
     sentence: int
     query: int
@@ -64,13 +70,17 @@ class Finding:
     """One relation in one model.
 
     Args:
-        relation: what was asked. looked: what each head answered.
-        score: (layer, head), share of pairs found. weight: mean weight on the word that is right.
-        offset: the step between words, key less query, that finds the most pairs, and
-            offset_score what it finds.
-        random_score: what the best head finds of all untrained copies.
-        lead: (layer, head), the score less the better opponent's; low, high: its 95 % interval
-            over sentences. Where the relation is a step itself, random weights alone are to beat.
+        relation: what was asked.
+        looked: what each head answered.
+        score: (layer, head), share of pairs found.
+        weight: (layer, head), mean weight on the word that is right.
+        offset: the step between words, key less query, that finds the most pairs.
+        offset_score: the share that it finds.
+        random_score: the share that the best head of all untrained copies finds.
+        lead: (layer, head), the score less the better opponent's. Where the relation is a step
+            itself, random weights alone are to beat.
+        low: (layer, head), the lower end of the lead's 95 % interval over sentences.
+        high: (layer, head), its upper end.
     """
 
     relation: Relation
@@ -197,6 +207,7 @@ def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) ->
     """What every head answers.
 
     Args:
+        relation: what is asked.
         weights: text -> (layer, head, word, word). Texts that are missing do not count.
         causal: a word sees only itself and what stands before it.
 
@@ -248,7 +259,14 @@ def finding(
     are get drawn with replacement, again and again, and each draw gives every head a lead.
 
     Args:
-        mine: of the model. random: of its untrained copies.
+        relation: what was asked.
+        mine: what the model's heads answered.
+        random: what those of its untrained copies did.
+        n_draws: of sentences, for the interval.
+        seed: of the draws.
+
+    Source: the opponents, Clark et al. 2019, section 4 (a fixed offset), and Zhang and Bowman
+    2018 (random weights); the interval, Efron 1979 (percentiles of a bootstrap).
     """
     hits = mine.hits
     by_step = _steps(mine)

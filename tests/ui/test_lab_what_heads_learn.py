@@ -101,10 +101,10 @@ def test_a_sentence_leads_to_its_head_in_explore(measured, found):
 
 
 def test_the_head_of_a_link_is_shown_and_one_that_is_not_there_is_told(models):
-    app = lab(NAME, model=models["two"], which="0.1")
+    app = lab(NAME, model=models["two"], **{"head-0": "0.1"})
     app.button(key=f"{NAME}-measure").click().run()
     assert "The sentences of L0 H1" in check(app)
-    app = lab(NAME, model=models["two"], which="7.1")
+    app = lab(NAME, model=models["two"], **{"head-0": "7.1"})
     app.button(key=f"{NAME}-measure").click().run()
     assert "There is no L7 H1" in check(app)
 
@@ -132,7 +132,7 @@ def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path:
 
 
 def test_what_a_link_says_in_vain_is_told():
-    warns_of(NAME, kind="<b>", which="x.y")
+    warns_of(NAME, kind="<b>")
     for kind, number in (("local", "0"), ("semantic", "99")):  # of another kind, of none
         app = lab(NAME, **{f"relation-{kind}": number})
         check(app)

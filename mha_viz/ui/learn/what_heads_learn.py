@@ -15,7 +15,7 @@ from mha_viz.labs.annotated_sentences import KINDS, Relation, relations
 from mha_viz.plots.importance import importance_map
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.learn.training import trained
+from mha_viz.ui.learn.long_work import trained
 from mha_viz.ui.learn.what_heads_learn_sentences import sentences
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.faults import guarded
@@ -35,7 +35,6 @@ def draw(choices: Choices) -> None:
     """
     model = picking.picked_model()
     choices.get("kind", KINDS[0], among(KINDS))  # further down; the link keeps them
-    choices.get("which", BEST, _which)
     for kind in KINDS:
         _relation_of(choices, kind)
     _question(choices)
@@ -54,7 +53,7 @@ def draw(choices: Choices) -> None:
         _summary(found)
         number = _pick(choices, found)
         if number is not None:
-            _relation(choices, model, found[number])
+            _relation(choices, model.name, number, found[number])
     choices.publish()
 
 
@@ -185,38 +184,16 @@ def _ahead(one: lab.Finding, head: tuple[int, int]) -> str:
 
 def _pick(choices: Choices, found: Found) -> int | None:
     """The relation that is shown; None where the model can see none of that kind."""
-
-    @guarded
-    def anew() -> None:
-        choices.set("which", BEST)
-
-    kind = choices.bound(
-        "kind",
-        st.segmented_control,
-        "Kind of relation",
-        list(KINDS),
-        default=KINDS[0],
-        read=among(KINDS),
-        format_func=str.capitalize,
-        also=anew,
-        wrap=True,
-    )
+    kinds = {kind: kind.capitalize() for kind in KINDS}
+    kind = choices.segments("kind", "Kind of relation", kinds, KINDS[0])
     offered = [number for number in _numbers(kind) if number in found]
     if not offered:
         st.info("This model sees no later words, and relations of this kind lead to one.")
         return None
     if _relation_of(choices, kind) not in offered:
         choices.keep(f"relation-{kind}", offered[0])
-    return choices.bound(
-        f"relation-{kind}",
-        st.selectbox,
-        "Relation",
-        offered,
-        default=_numbers(kind)[0],
-        read=among(_numbers(kind)),
-        format_func=lambda number: relations()[number].title,
-        also=anew,
-    )
+    titles = {number: relations()[number].title for number in offered}
+    return choices.menu(f"relation-{kind}", "Relation", titles, _numbers(kind)[0])
 
 
 def _relation_of(choices: Choices, kind: str) -> int:
@@ -228,10 +205,11 @@ def _numbers(kind: str) -> list[int]:
     return [number for number, one in enumerate(relations()) if one.kind == kind]
 
 
-def _relation(choices: Choices, model: AttentionModel, one: lab.Finding) -> None:
+def _relation(choices: Choices, model: str, number: int, one: lab.Finding) -> None:
     """The verdict, all heads as a map, and the sentences of one of them."""
-    layer, head = _chosen(choices, one)
-    settings = f"{model.name} · {one.relation.title} · {words.count(len(one.looked.pairs), 'pair')}"
+    which = f"head-{number}"  # each relation has a head of its own
+    layer, head = _chosen(choices, which, one)
+    settings = f"{model} · {one.relation.title} · {words.count(len(one.looked.pairs), 'pair')}"
     st.markdown(_told(one))
     figures.show(
         importance_map(
@@ -245,7 +223,7 @@ def _relation(choices: Choices, model: AttentionModel, one: lab.Finding) -> None
         ),
         key=choices.key("map"),
         name=f"Heads and {one.relation.title}",
-        on_click=lambda place: choices.set("which", f"{int(place[0])}.{int(place[1])}"),
+        on_click=lambda place: choices.set(which, f"{int(place[0])}.{int(place[1])}"),
         table=_table(one),
         caption=settings,
         how_to_read="Each head's share of pairs found, less what the better opponent finds: above "
@@ -255,12 +233,12 @@ def _relation(choices: Choices, model: AttentionModel, one: lab.Finding) -> None
     sentences(one, (layer, head))
 
 
-def _chosen(choices: Choices, one: lab.Finding) -> tuple[int, int]:
-    """The head whose sentences are shown."""
-    which = choices.get("which", BEST, _which)
-    if which == BEST:
+def _chosen(choices: Choices, which: str, one: lab.Finding) -> tuple[int, int]:
+    """The head whose sentences are shown, by the name of that choice."""
+    chosen = choices.get(which, BEST, _head)
+    if chosen == BEST:
         return one.best
-    layer, head = (int(number) for number in which.split("."))
+    layer, head = (int(number) for number in chosen.split("."))
     layers, heads = one.score.shape
     if layer < layers and head < heads:
         return layer, head
@@ -268,11 +246,11 @@ def _chosen(choices: Choices, one: lab.Finding) -> tuple[int, int]:
         f"There is no {head_name(layer, head)}: this model has layers 0–{layers - 1} and heads "
         f"0–{heads - 1}. Showing the best one."
     )
-    choices.keep("which", BEST)
+    choices.keep(which, BEST)
     return one.best
 
 
-def _which(raw: str) -> str:
+def _head(raw: str) -> str:
     if raw != BEST:
         layer, head = raw.split(".")
         views.whole(0, 9_999)(layer), views.whole(0, 9_999)(head)
