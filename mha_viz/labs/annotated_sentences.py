@@ -28,6 +28,7 @@ class Annotated:
 
     @property
     def words(self) -> tuple[str, ...]:
+        """Its words, without punctuation."""
         return words_of(self.text)
 
 
@@ -49,6 +50,7 @@ class Relation:
 
     @property
     def title(self) -> str:
+        """What it is called."""
         return f"{self.query} → {self.key}"
 
     @property
