@@ -17,8 +17,9 @@ TITLE = "The labs"
 ABOUT = """`streamlit run app.py`, tiny-bert, Chromium of 1280 x 900. A change counts from an arrow
 key on one of the lab's sliders, to a place where it has not been if there is one, to the frame in
 which the page has drawn everything again; in lab 10 it is the switch of a picture, in lab 11 the
-next task or the one before. Memory is what the process grew by while the lab was opened and its
-control used, with nothing trained; the first lab also loads what all share."""
+next task or the one before, in lab 12 the answer to its question. Memory is what the process grew
+by while the lab was opened and its control used, with nothing trained or measured; the first lab
+also loads what all share."""
 SLIDERS = {
     "soft-lookup": "Temperature T",
     "own-reflection": "Tokens",
@@ -33,6 +34,7 @@ SLIDERS = {
 BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),
     "find-the-head": ("Next task", "Task before"),
+    "what-heads-learn": ("Show the answer", "Hide the answer"),
 }
 RUNS = "document.querySelector('[data-testid=stApp]').dataset.testScriptState"
 # A run of the page has begun since. One that is over within a frame shows in the address or, after

@@ -157,7 +157,7 @@ def head_changes(
 ) -> go.Figure:
     """How much each head changed: a row per layer, a column per head.
 
-    Names the three heads that changed most, in either direction. Heads without a value (NaN) are
+    Names the three heads with the largest values above 0. Heads without a value (NaN) are
     grey and hatched. An invisible point in each cell makes clicks readable: customdata is
     [layer, head].
 
@@ -202,7 +202,7 @@ def head_changes(
         traces,
         dark,
         with_unit(title, unit),
-        _most_changed(values),
+        _largest(values),
         cell * layers + 34,
         layout,
         above=cells.BAR,
@@ -235,8 +235,8 @@ def _head_points(
     return points
 
 
-def _most_changed(values: NDArray[np.float64]) -> list[str]:
-    sizes = np.where(np.isnan(values), -1.0, np.abs(values)).ravel()
+def _largest(values: NDArray[np.float64]) -> list[str]:
+    sizes = np.nan_to_num(values, nan=-1.0).ravel()
     order = np.argsort(-sizes, kind="stable")[:3]
     found = [i for i in order.tolist() if sizes[i] > 0]
     notes = []

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from safetensors import safe_open
 
 import mha_viz as mv
-from mha_viz.ui.widgets.controls import SHOW_NAMES
+from mha_viz.ui.session.views import SHOWS
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import point_at
 
@@ -113,8 +113,8 @@ def test_heatmap_holds_the_exact_weights(open_page):
     ids=["light", "dark", "phone"],
 )
 def test_every_picture_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
-    page = open_page(f"/?text={TEXT}&show={list(SHOW_NAMES)[-1]}", **look)
-    for show, name in SHOW_NAMES.items():
+    page = open_page(f"/?text={TEXT}&show={list(SHOWS)[-1]}", **look)
+    for show, name in SHOWS.items():
         page.get_by_role("radio", name=name, exact=True).click()
         wait_idle(page)
         assert parse_qs(urlsplit(page.url).query).get("show", ["heatmap"]) == [show]

@@ -303,6 +303,16 @@ def test_examples_bring_their_model():
     assert not app.exception and not app.error
 
 
+def test_an_example_shows_the_head_that_answers_it():
+    app = run()
+    app.selectbox(key="ask_example").select("A sentence in brackets").run()
+    assert app.subheader[0].value == "L0 H2"
+    assert "L0 H2 leads from" in captions(app)
+    app.selectbox(key="ask_example").select("What does “it” mean?").run()
+    assert not app.exception and not app.error
+    assert app.subheader[0].value == "L0 H2" and "None here" in captions(app)
+
+
 def test_a_pair_is_offered_where_the_model_takes_one():
     app = run(text="It rained.", pair="We stayed in.")
     n = len(mv.load("tiny-bert").trace("It rained.", "We stayed in.").tokens)

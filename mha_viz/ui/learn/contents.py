@@ -93,5 +93,11 @@ LABS = (
         "A game: find the head that does what is asked, with hints and a score.",
         uses_text=True,
     ),
+    Lab(
+        "what-heads-learn",
+        "What heads learn",
+        "Which heads find a verb’s object or who “she” is, and which only know where words stand?",
+        uses_text=True,
+    ),
 )
 BY_KEY = {lab.key: lab for lab in LABS}

@@ -197,6 +197,12 @@ KINDS = (
     Term(
         "attention sink", "A token, often the first, where heads rest when they have nothing to do."
     ),
+    Term(
+        "syntactic head",
+        "A head that finds words which belong together by grammar, such as a noun and its "
+        "determiner, more often than any fixed step and any head with random weights.",
+        where=_lab("What heads learn", "what-heads-learn"),
+    ),
     Term("special token", "A marker that is not part of the text: [CLS], [SEP], <|endoftext|>."),
     Term(
         "attention is not explanation",
@@ -281,6 +287,12 @@ MISCONCEPTIONS = (
         "Attention is more general than convolution, so it is no convolution.",
         "k × k heads with the right positions are one, to the last digits; they only pay more.",
         "convolution",
+    ),
+    (
+        "A head that leads from “it” to the noun has understood what is meant.",
+        "One line on one sentence shows nothing: count over many, beside a step that is always "
+        "the same and beside heads with random weights.",
+        "what-heads-learn",
     ),
     (
         "Heads cost more the more of them there are.",

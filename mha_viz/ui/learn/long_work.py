@@ -75,7 +75,7 @@ def trained(
     kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
     button = f"{label} again" if again else label
     if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
-        with progress(choices.key(f"{name}-stop"), "Training …", place) as tell, _one_thread():
+        with progress(choices.key(f"{name}-stop"), "Starting …", place) as tell, _one_thread():
             results[settings] = train(
                 lambda done: tell(done / max(total, 1), f"Step {done:,} of {total:,}")
             )

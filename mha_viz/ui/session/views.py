@@ -224,7 +224,7 @@ class View:
 
 
 NAMES = frozenset(choice.name for choice in fields(View))
-DEFAULT = View(text="The animal didn't cross the street because it was too tired.")
+DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
 
 
 def to_params(view: View) -> dict[str, str]:

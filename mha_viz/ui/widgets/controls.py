@@ -141,6 +141,8 @@ def _examples() -> None:
             st.session_state.problems = []
             st.session_state.asking = False
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
+            if chosen.head is not None:
+                state.change(layer=chosen.head[0], head=chosen.head[1])
 
     st.selectbox(
         "Examples",

@@ -11,6 +11,7 @@ from mha_viz.ui.session import memory, state
 from mha_viz.ui.widgets import controls, messages
 
 if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
     from mha_viz.ui.session.scene import Scene
 
 
@@ -23,10 +24,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     state.follow()
-    with st.sidebar:
-        st.header("mha_viz", anchor=False)
-        controls.model_picker()
-        controls.hardware()
+    _sidebar()
     second = controls.text_box()
     warnings, work = st.container(), st.container()
     with messages.stop_on_error(), work:
@@ -44,3 +42,23 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     with warnings:
         st.session_state.shown_problems = messages.problems()
     return scene
+
+
+def picked_model() -> AttentionModel:
+    """The controls of a page that brings its own texts: a model, and nothing typed."""
+    _sidebar()
+    warnings = st.container()
+    drawing = memory.late("mha_viz.ui.explore.drawing")
+    model: AttentionModel = drawing.load_model(state.current())
+    with st.sidebar:
+        drawing.model_facts(model)
+    with warnings:
+        st.session_state.shown_problems = messages.problems()
+    return model
+
+
+def _sidebar() -> None:
+    with st.sidebar:
+        st.header("mha_viz", anchor=False)
+        controls.model_picker()
+        controls.hardware()

@@ -1,0 +1,289 @@
+"""Lab 12: the annotated sentences, the scores by hand, planted heads, and what the models know."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.record import AttentionRecord
+from mha_viz.core.token import Token
+from mha_viz.errors import ArgumentError
+from mha_viz.labs import what_heads_learn as lab
+from mha_viz.labs.annotated_sentences import (
+    KINDS,
+    Annotated,
+    Relation,
+    annotated,
+    relations,
+    words_of,
+)
+from tests.making.families import build
+
+BY_TITLE = {relation.title: relation for relation in relations()}
+EACH = [pytest.param(one, id=title) for title, one in BY_TITLE.items()]
+
+
+def relation(*marked: tuple[str, str], kind: str = "syntactic") -> Relation:
+    return Relation(kind, "this", "that", tuple(annotated(*one) for one in marked))
+
+
+# -- the sentences ---------------------------------------------------------------------------------
+
+
+def test_there_are_sentences_of_every_kind():
+    assert {one.kind for one in relations()} == set(KINDS)
+    assert len({s.text for one in relations() for s in one.sentences}) >= 50
+    assert len(BY_TITLE) == len(relations())
+
+
+@pytest.mark.parametrize("asked", EACH)
+def test_a_relation_has_enough_sentences_none_twice(asked):
+    texts = [sentence.text for sentence in asked.sentences]
+    assert len(set(texts)) == len(texts) >= 10
+
+
+@pytest.mark.parametrize("asked", EACH)
+def test_pairs_are_different_words_and_each_is_asked_once(asked):
+    for sentence in asked.sentences:
+        queries = Counter(query for query, _ in sentence.pairs)
+        assert sentence.pairs and set(queries.values()) == {1}, sentence  # one right answer
+        assert all(query != key for query, key in sentence.pairs), sentence
+        assert max(map(max, sentence.pairs)) < len(sentence.words)
+
+
+@pytest.mark.parametrize("asked", EACH)
+def test_no_step_that_is_always_the_same_finds_nearly_all(asked):
+    """Else there is nothing to learn from the relation; but for the one that is such a step."""
+    steps = Counter(key - query for s in asked.sentences for query, key in s.pairs)
+    share = max(steps.values()) / steps.total()
+    assert share == 1 if asked.is_offset else share <= 0.75
+
+
+@pytest.mark.parametrize("marked", ["cat -> dog", "the -> cat", "the#3 -> cat", "cat#1 -> the#1"])
+def test_a_word_that_is_not_there_or_not_told_apart_is_refused(marked):
+    with pytest.raises(ArgumentError, match="mark a word"):
+        annotated("the cat and the mouse", marked)
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_the_shipped_models_read_every_word(name):
+    model = mv.load(name)
+    texts = list({s.text for one in relations() for s in one.sentences})
+    for text, record in zip(texts, model.trace_batch(texts, keep=("pattern",)), strict=True):
+        words = lab.word_weights(record)
+        assert words is not None and words.shape[-1] == len(words_of(text))
+        merged = record.merge_words()
+        places = lab.word_places(merged)
+        assert [merged.tokens[i].text.strip() for i in places] == list(words_of(text))
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def test_weights_between_words_by_hand():
+    """[CLS] the walk ##ing cat . in one head; rows and columns of the word's parts are merged."""
+    text = "the walking cat."
+    tokens = (
+        Token("[CLS]", 1, is_special=True),
+        Token("the", 2, 0, 3, word=0),
+        Token("walk", 3, 4, 8, word=1),
+        Token("##ing", 4, 8, 11, word=1),
+        Token("cat", 5, 12, 15, word=2),
+        Token(".", 6, 15, 16, word=3),
+    )
+    rows = torch.tensor(
+        [
+            [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.5, 0.1, 0.1, 0.1, 0.1, 0.1],
+            [0.0, 0.2, 0.0, 0.4, 0.4, 0.0],
+            [0.2, 0.4, 0.2, 0.0, 0.0, 0.2],
+            [0.1, 0.0, 0.3, 0.3, 0.0, 0.3],
+            [0.0, 0.0, 0.0, 0.0, 0.0, 1.0],
+        ]
+    )
+    record = AttentionRecord(rows[None, None], tokens, text=text)
+    words = lab.word_weights(record)
+    expected = [[0.1, 0.2, 0.1], [0.3, 0.3, 0.2], [0.0, 0.6, 0.0]]
+    torch.testing.assert_close(words[0, 0], torch.tensor(expected))
+    asked = relation((text, "the -> walking; walking -> the; cat -> the"))
+    found = lab.looked(asked, {text: words}, causal=False)
+    assert found.strongest[:, 0, 0].tolist() == [1, 0, 1]  # "walking" may not look at itself
+    assert found.hits[:, 0, 0].tolist() == [1, 1, 0]
+    torch.testing.assert_close(found.weight[:, 0, 0], torch.tensor([0.2, 0.3, 0.0]))
+
+
+def test_a_text_whose_words_are_not_those_of_the_tokens_is_left_out():
+    cut = AttentionRecord(torch.ones(1, 1, 1, 1), (Token("the", 2, 0, 3, word=0),), text="the cat")
+    assert lab.word_weights(cut) is None
+    asked = relation(("the cat sat", "the -> cat"), ("a dog ran off", "dog -> a"))
+    weights = {"a dog ran off": torch.full((1, 1, 4, 4), 0.25)}
+    assert [pair.sentence for pair in lab.looked(asked, weights, causal=False).pairs] == [1]
+    assert lab.looked(asked, {}, causal=False) is None
+
+
+def test_a_causal_model_is_asked_only_where_it_sees_the_word_and_has_a_choice():
+    asked = relation(("the cat sat down", "the -> cat; cat -> the; sat -> cat; down -> the"))
+    weights = {"the cat sat down": torch.full((1, 1, 4, 4), 0.25).tril()}
+    found = lab.looked(asked, weights, causal=True)
+    assert [(pair.query, pair.key) for pair in found.pairs] == [(2, 1), (3, 0)]
+    assert not found.hits.any()  # the same weight everywhere finds nothing
+
+
+def planted(asked: Relation) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """A model of three heads (one knows, one goes a step on, one is blind), and a random copy."""
+    random = torch.Generator().manual_seed(3)
+    mine, theirs = {}, {}
+    for sentence in asked.sentences:
+        n = len(sentence.words)
+        knows = torch.rand(n, n, generator=random) / n
+        for query, key in sentence.pairs:
+            knows[query, key] = 1.0
+        step = torch.eye(n).roll(1, 1)
+        mine[sentence.text] = torch.stack([knows, step, torch.zeros(n, n)])[None]
+        theirs[sentence.text] = torch.rand(1, 3, n, n, generator=random)
+    return mine, theirs
+
+
+def found_in(asked: Relation) -> lab.Finding:
+    mine, theirs = (lab.looked(asked, each, causal=False) for each in planted(asked))
+    return lab.finding(asked, mine, [theirs])
+
+
+@pytest.mark.parametrize("asked", EACH)
+def test_a_planted_head_that_knows_is_found_with_certainty(asked):
+    found = found_in(asked)
+    assert found.score[0, 0] == 1 and found.score[0, 2] == 0
+    assert found.verdict == lab.FOUND and (0, 0) in found.winners and found.best == (0, 0)
+    steps = Counter(pair.key - pair.query for pair in found.looked.pairs)
+    assert found.offset_score == pytest.approx(steps[found.offset] / steps.total())
+    assert found.offset_score == pytest.approx(max(steps.values()) / steps.total())
+    alone = found.random_score if asked.is_offset else max(found.random_score, found.offset_score)
+    assert float(found.lead[0, 0]) == pytest.approx(1 - alone)
+
+
+def test_a_step_that_is_always_the_same_loses_to_itself():
+    asked = BY_TITLE["determiner → noun"]
+    found = found_in(asked)
+    assert found.offset == 1
+    assert float(found.score[0, 1]) == pytest.approx(found.offset_score)
+    assert float(found.lead[0, 1]) == pytest.approx(0, abs=1e-6)
+    assert found.winners == [(0, 0)]
+
+
+def test_only_where_the_step_is_the_question_does_it_win():
+    right = BY_TITLE["left neighbour → right neighbour"]
+    left = right.turned()
+    assert (0, 1) in found_in(right).winners and (0, 1) not in found_in(left).winners
+
+
+def test_the_interval_of_two_sentences_that_disagree_is_all_there_is():
+    asked = relation(("a cat sat there", "a -> cat"), ("the big dog ran", "big -> ran"))
+    mine, blind = {}, {}
+    for sentence in asked.sentences:
+        mine[sentence.text] = torch.eye(4).roll(1, 1)[None, None]  # finds the first pair only
+        blind[sentence.text] = torch.zeros(1, 1, 4, 4)
+    step = Relation("local", "this", "that", asked.sentences)  # random weights alone are to beat
+    looks = [lab.looked(step, each, causal=False) for each in (mine, blind)]
+    found = lab.finding(step, looks[0], looks[1:])
+    assert [float(x) for x in (found.lead, found.low, found.high)] == [0.5, 0.0, 1.0]
+    assert found.verdict == lab.UNSURE
+    none = lab.finding(asked, looks[1], looks[1:])
+    assert none.verdict == lab.NONE and not none.winners
+
+
+def test_longer_sentences_do_not_count_more_than_their_pairs():
+    """Three pairs of one sentence and one of another: the score is of pairs, 3/4."""
+    asked = relation(
+        ("a cat saw the dog", "a -> cat; cat -> saw; saw -> the"), ("he ran off", "he -> off")
+    )
+    mine = {s.text: torch.eye(len(s.words)).roll(1, 1)[None, None] for s in asked.sentences}
+    looks = lab.looked(asked, mine, causal=False)
+    found = lab.finding(asked, looks, [looks])
+    assert float(found.score) == 0.75 and found.random_score == 0.75
+    assert float(found.low) == float(found.high) == 0  # a head is never ahead of itself
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+
+def by_title(model: mv.AttentionModel, *titles: str, **options: int) -> dict[str, lab.Finding]:
+    asked = [BY_TITLE[title] for title in titles]
+    return {one.relation.title: one for one in lab.measure(model, asked, **options)}
+
+
+def test_tiny_bert_finds_nouns_by_their_determiners_and_no_antecedents():
+    found = by_title(
+        mv.load("tiny-bert"), "determiner → noun", "noun → determiner", "pronoun → antecedent"
+    )
+    assert found["determiner → noun"].best == (2, 3) in found["determiner → noun"].winners
+    assert found["noun → determiner"].best == (2, 6) in found["noun → determiner"].winners
+    assert found["pronoun → antecedent"].verdict == lab.NONE
+
+
+def test_tiny_gpt2_finds_determiners_and_is_not_asked_what_it_cannot_see():
+    found = by_title(mv.load("tiny-gpt2"), "determiner → noun", "noun → determiner")
+    assert list(found) == ["noun → determiner"]
+    assert found["noun → determiner"].winners[0] == (2, 6)
+    assert float(found["noun → determiner"].score[2, 6]) > 0.95
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_a_model_that_has_learned_nothing_finds_nothing(name):
+    nobody = untrained_copy(mv.load(name), seed=77)
+    assert [one.relation.title for one in lab.measure(nobody, n_seeds=2) if one.winners] == []
+
+
+def test_scores_are_those_of_a_direct_count():
+    """Each sentence by itself, word by word, from the record alone."""
+    model, asked = mv.load("tiny-bert"), BY_TITLE["verb → object"]
+    (found,) = lab.measure(model, [asked], n_seeds=1)
+    hits = torch.zeros(4, 8)
+    for sentence in asked.sentences:
+        record = model.trace(sentence.text).merge_words()
+        at = {t.text: i for i, t in enumerate(record.tokens)}
+        others = [at[word] for word in sentence.words]
+        for query, key in sentence.pairs:
+            row = record.pattern[:, :, at[sentence.words[query]]]
+            rivals = [i for i in others if i not in (at[sentence.words[key]], others[query])]
+            right = row[..., at[sentence.words[key]]]
+            hits += right > row[..., rivals].amax(-1)
+    n_pairs = sum(len(s.pairs) for s in asked.sentences)
+    torch.testing.assert_close(found.score, hits / n_pairs)
+
+
+@pytest.mark.parametrize("family", ["t5", "llama"])
+def test_other_families_are_measured_too(family):
+    asked = relation(("the cat sat on the mat", "cat -> sat; sat -> cat; on -> sat"))
+    (found,) = lab.measure(build(family), [asked], n_seeds=1)
+    assert len(found.looked.pairs) == (3 if family == "t5" else 2)
+
+
+def test_progress_is_told_and_can_end_the_work():
+    model = mv.load("tiny-bert")
+    told: list[int] = []
+
+    class Enough(Exception):
+        pass
+
+    def on_step(done: int) -> None:
+        told.append(done)
+        if done == 2:
+            raise Enough
+
+    with pytest.raises(Enough):
+        lab.measure(model, on_step=on_step)
+    assert told == [1, 2]
+    asked, told[:] = [BY_TITLE["pronoun → antecedent"]], []
+    lab.measure(model, asked, on_step=told.append)
+    assert told == list(range(1, 7))
+    n_texts = len({s.text for one in relations() for s in one.sentences})
+    assert lab.n_steps(model) == 6 * -(-n_texts // lab.BATCH)
+    assert lab.n_steps(build("t5")) == 6 * n_texts
+
+
+def test_annotated_sentences_are_plain_data():
+    assert annotated("The ship and the dog", "The -> ship") == Annotated(
+        "The ship and the dog", ((0, 1),)
+    )

@@ -1,0 +1,144 @@
+"""Every example is answered: the named head does what is said beside it, and chance does not.
+
+The one that is not says so, and that is tested, too.
+"""
+
+import re
+from collections import Counter
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.record import AttentionRecord
+from mha_viz.labs import what_heads_learn as lab
+from mha_viz.labs.annotated_sentences import relations
+from mha_viz.reports.report import KEEP, report
+from mha_viz.ui.session.examples import EXAMPLES, Example
+from mha_viz.ui.session.views import DEFAULT
+
+BY_TITLE = {example.title: example for example in EXAMPLES}
+BRACKETS = "A sentence in brackets"
+NOUN = "A noun and the word before its adjectives"
+OBJECT = "A verb and its object"
+BEFORE = "The token before"
+TWICE = "A phrase said twice"
+REST = "Two sentences"
+SINK = "A sink at the start"
+NOTHING = "What does “it” mean?"
+# title -> (word that looks, word that it looks at most), as the words beside the example say
+LEADS = {
+    BRACKETS: [(")", "("), ("(", ")")],
+    NOUN: [("woman", "The"), ("window", "a"), ("friend", "her")],
+    OBJECT: [("washed", "hands"), ("his", "hands")],
+}
+LABELLED = {BEFORE: "previous_token", TWICE: "induction", SINK: "first_token"}
+RELATIONS = {NOUN: "noun → determiner", OBJECT: "verb → object"}
+MORE_BRACKETS = (
+    BY_TITLE[BRACKETS].text,
+    "My aunt (a doctor) came at noon.",
+    "We met in the small town (near the old bridge by the river) where he was born.",
+    "The ship (which had lost both its masts in the storm) reached the harbour.",
+    "She bought bread, milk (two litres) and a knife.",
+    "The book (first printed in London) was soon forgotten.",
+)
+
+
+def traced(example: Example) -> AttentionRecord:
+    return mv.load(example.model).trace(example.text, example.pair or None, keep=KEEP)
+
+
+def place(record: AttentionRecord, word: str) -> int:
+    """The only token of that name."""
+    (found,) = [i for i, token in enumerate(record.tokens) if token.text.strip() == word]
+    return found
+
+
+def test_each_example_is_answered_below_or_is_the_one_of_nothing():
+    assert {*LEADS, *LABELLED, REST, NOTHING} == set(BY_TITLE)
+    assert [example.title for example in EXAMPLES if example.head is None] == [NOTHING]
+    assert DEFAULT.text == EXAMPLES[0].text and DEFAULT.model == EXAMPLES[0].model
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.head], ids=lambda e: e.title)
+def test_the_head_is_named_first_among_those_beside_the_example(example):
+    assert re.search(r"L(\d) H(\d)", example.look)[0] == "L{} H{}".format(*example.head)
+
+
+@pytest.mark.parametrize("title", LEADS)
+def test_the_named_head_leads_where_it_is_said_to(title):
+    example = BY_TITLE[title]
+    record = traced(example).merge_words()
+    for query, key in LEADS[title]:
+        row = record.head(*example.head)[place(record, query)]
+        assert int(row.argmax()) == place(record, key), (query, key)
+        assert f"*{query}*" in example.look and f"*{key}*" in example.look
+
+
+@pytest.mark.parametrize("title", RELATIONS)
+def test_it_does_so_over_many_sentences_more_often_than_a_step_or_random_weights(title):
+    example = BY_TITLE[title]
+    asked = [one for one in relations() if one.title == RELATIONS[title]]
+    (found,) = lab.measure(mv.load(example.model), asked)
+    assert example.head == found.best == found.winners[0]
+
+
+def brackets_found(model: mv.AttentionModel) -> torch.Tensor:
+    """How many of twelve brackets lead to their other half, for each head."""
+    found = torch.zeros(model.n_layers, model.n_heads)
+    for record in model.trace_batch(MORE_BRACKETS, keep=("pattern",)):
+        most = record.pattern.argmax(-1)
+        begin, end = place(record, "("), place(record, ")")
+        found += (most[:, :, begin] == end).float() + (most[:, :, end] == begin).float()
+    return found
+
+
+def test_brackets_are_paired_over_many_distances_more_often_than_chance_does():
+    example = BY_TITLE[BRACKETS]
+    model = mv.load(example.model)
+    found = brackets_found(model)[example.head]
+    gaps = Counter()
+    for text in MORE_BRACKETS:
+        record = model.trace(text, keep=("pattern",))
+        gap = place(record, ")") - place(record, "(")
+        gaps.update([gap, -gap])
+    untrained = max(float(brackets_found(untrained_copy(model, seed)).max()) for seed in range(3))
+    assert found >= 11 and found > untrained + 3 and found > gaps.most_common(1)[0][1] + 3
+
+
+@pytest.mark.parametrize("title", LABELLED)
+def test_the_named_head_earns_its_label(title):
+    example = BY_TITLE[title]
+    model = mv.load(example.model)
+    found = report(traced(example), model)
+    layer, head = example.head
+    earned = [one.label.key for one in found.labels[layer][head]]
+    assert LABELLED[title] in earned
+    if title == BEFORE:
+        assert "next_token" in [one.label.key for one in found.labels[0][7]]
+
+
+def test_a_phrase_said_twice_leads_on_to_what_followed():
+    example = BY_TITLE[TWICE]
+    record = traced(example).merge_words().without_first()
+    words = [token.text.strip() for token in record.tokens]
+    again = len(words) - 1 - words[::-1].index("Captain")
+    row = record.head(*example.head)[again]
+    assert int(row.argmax()) == words.index("Zorval") < again
+
+
+def test_shares_that_are_named_are_those_measured():
+    scores = {title: report(traced(BY_TITLE[title])).scores for title in (REST, SINK)}
+    assert float(scores[REST]["special_token"][BY_TITLE[REST].head]) == pytest.approx(0.8, abs=0.04)
+    assert float(scores[SINK]["first_token"][BY_TITLE[SINK].head]) == pytest.approx(0.75, abs=0.04)
+
+
+def test_nothing_leads_from_it_to_the_animal():
+    example = BY_TITLE[NOTHING]
+    record = traced(example)
+    weights = record.pattern[:, :, place(record, "it"), place(record, "animal")]
+    assert float(weights.max()) < 0.1 and "None here" in example.look
+    asked = [one for one in relations() if one.title == "pronoun → antecedent"]
+    (found,) = lab.measure(mv.load(example.model), asked)
+    assert found.verdict == lab.NONE

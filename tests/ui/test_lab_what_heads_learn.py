@@ -1,0 +1,146 @@
+"""Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
+
+import shutil
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.labs import what_heads_learn as numbers
+from mha_viz.labs.annotated_sentences import relations
+from mha_viz.ui.learn.what_heads_learn import best_step
+from mha_viz.ui.session.views import from_params
+from mha_viz.web.labels import head_name
+from tests.ui.compare_app import check, figures, table
+from tests.ui.lab_app import answers, lab, link, warns_of
+
+pytestmark = pytest.mark.slow
+
+NAME = "what-heads-learn"
+PRONOUN = next(n for n, one in enumerate(relations()) if one.title == "pronoun → antecedent")
+
+
+@pytest.fixture(scope="module")
+def measured():
+    app = lab(NAME, "map")
+    app.button(key=f"{NAME}-measure").click().run()
+    return app
+
+
+@pytest.fixture(scope="module")
+def found():
+    """The first relation and one that is not found, as the library measures them."""
+    asked = [relations()[0], relations()[PRONOUN]]
+    return numbers.measure(mv.load("tiny-bert"), asked)
+
+
+def pick(app, kind: str):
+    return app.button_group(key=f"{NAME}-kind").set_value(kind).run()
+
+
+def sentences(app) -> list[str]:
+    """The lines of the chosen head's sentences."""
+    return next(m.value for m in app.markdown if m.value.startswith("- [")).split("\n- ")
+
+
+def test_before_measuring_there_is_nothing_to_see_but_a_button():
+    app = lab(NAME)
+    check(app)
+    assert not figures(app) and not app.dataframe and link(app) == {}
+    assert any("hf download" in caption.value for caption in app.caption)
+
+
+def test_every_relation_is_in_the_table_with_both_opponents(measured, found):
+    pick(measured, "syntactic")
+    check(measured)
+    shown = table(measured, "From → to", "Best step", "Random weights")
+    assert list(shown["From → to"]) == [one.title for one in relations()]
+    for one in found:
+        row = shown[shown["From → to"] == one.relation.title].iloc[0]
+        assert row["Best head"] == head_name(*one.best)
+        assert row["It finds"] == f"{float(one.score[one.best]):.0%}"
+        assert row["Best step"].startswith(f"{one.offset_score:.0%} (")
+        assert row["Random weights"] == f"{one.random_score:.0%}"
+        assert one.verdict in row["Here"]
+
+
+def test_the_map_and_the_sentences_are_those_of_the_best_head(measured, found):
+    pick(measured, "syntactic")
+    one = found[0]
+    layer, head = one.best
+    text = check(measured)
+    assert "**Found.**" in text and f"The sentences of {head_name(layer, head)}" in text
+    heads = table(measured, "Head", "found", "ahead by")
+    assert list(heads["found"]) == pytest.approx(one.score.flatten().tolist())
+    assert list(heads["ahead by"]) == pytest.approx(one.lead.flatten().tolist())
+    lines = sentences(measured)
+    assert len(lines) == len(one.relation.sentences)
+    marks = "".join(lines)
+    assert marks.count("✓") == int(one.looked.hits[:, layer, head].sum())
+    assert marks.count("✓") + marks.count("✗") == len(one.looked.pairs)
+
+
+def test_none_here_is_said_plainly_and_the_choice_is_in_the_link(measured):
+    pick(measured, "coreference")
+    assert "**There is none here**" in check(measured)
+    assert link(measured)["kind"] == "coreference"
+    measured.selectbox(key=f"{NAME}-relation-coreference").select_index(2).run()
+    assert "noun said again → noun said first" in check(measured)
+    assert link(measured)["relation-coreference"] == str(PRONOUN + 2)
+
+
+def test_a_sentence_leads_to_its_head_in_explore(measured, found):
+    pick(measured, "syntactic")
+    address = sentences(measured)[0].split("](")[1].split(")")[0]
+    view, problems = from_params(dict(parse_qsl(urlsplit(address).query)))
+    assert address.startswith("./?") and not problems
+    assert (view.layer, view.head) == found[0].best
+    assert view.model == "tiny-bert" and view.words
+    assert view.text == found[0].relation.sentences[0].text
+
+
+def test_the_head_of_a_link_is_shown_and_one_that_is_not_there_is_told(models):
+    app = lab(NAME, model=models["two"], **{"head-0": "0.1"})
+    app.button(key=f"{NAME}-measure").click().run()
+    assert "The sentences of L0 H1" in check(app)
+    app = lab(NAME, model=models["two"], **{"head-0": "7.1"})
+    app.button(key=f"{NAME}-measure").click().run()
+    assert "There is no L7 H1" in check(app)
+
+
+def test_a_causal_model_is_asked_only_what_it_sees(models):
+    app = lab(NAME, model=models["gpt2"], kind="coreference")
+    app.button(key=f"{NAME}-measure").click().run()
+    text = check(app)
+    assert "this model sees no later words" in text
+    assert len(table(app, "From → to")) == len(relations()) // 2
+    options = app.selectbox(key=f"{NAME}-relation-coreference").options
+    assert "pronoun → antecedent" in options and "antecedent → pronoun" not in options
+
+
+def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path: Path, monkeypatch):
+    snapshot = tmp_path / "models--bert-base-uncased" / "snapshots" / ("1" * 40)
+    shutil.copytree(models["two"], snapshot)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    app = lab(NAME)
+    assert not any("hf download" in caption.value for caption in app.caption)
+    app.button(key=f"{NAME}-take-bert-base-uncased").click().run()
+    check(app)
+    assert app.selectbox(key="ask_model").value == "bert-base-uncased"
+    assert link(app)["model"] == "bert-base-uncased"
+
+
+def test_what_a_link_says_in_vain_is_told():
+    warns_of(NAME, kind="<b>")
+    for kind, number in (("local", "0"), ("semantic", "99")):  # of another kind, of none
+        app = lab(NAME, **{f"relation-{kind}": number})
+        check(app)
+        assert [kind in warning.value for warning in app.warning] == [True]
+
+
+def test_the_answer_is_what_is_measured():
+    (said,) = answers(NAME, "step")
+    step, share = best_step(relations()[0])
+    assert said.startswith("**More than half") and f"{share:.0%}" in said
+    assert step == 1 and share > 0.5
