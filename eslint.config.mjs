@@ -1,8 +1,9 @@
-// What ESLint holds the browser's modules to: `make check` runs it where npx finds ESLint.
+// What ESLint holds the browser's modules to: `make check` runs it where ESLint is on PATH.
 
 const browser = [
   "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
-  "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia", "performance",
+  "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia",
+  "performance",
   "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "ResizeObserver",
   "TextDecoder", "URL",
 ];
