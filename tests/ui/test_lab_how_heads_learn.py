@@ -3,8 +3,9 @@
 import pytest
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.labs import gradient_descent
+from mha_viz.labs import gradient_descent, loss_landscape
 from mha_viz.labs import how_heads_learn as numbers
+from mha_viz.ui.learn.loss_landscape import VERDICTS
 from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, figures, table
 from tests.ui.lab_app import answers, lab, link, warns_of
@@ -78,6 +79,19 @@ def test_a_step_is_taken_apart(trained, film):
     trained.slider(key=f"{NAME}-which-1").set_value(0).run()
 
 
+def test_the_landscape_is_measured_behind_its_buttons(trained, film):
+    trained.button(key=f"{NAME}-curvature").click().run()
+    found = loss_landscape.curvature(2, film.weights[-1])
+    text = check(trained)
+    assert f"largest eigenvalue | {format_number(found.largest)} |" in text
+    assert f"smallest eigenvalue | {format_number(found.smallest)} |" in text
+    assert VERDICTS[found.verdict] in text and format_number(found.gradient) in text
+    trained.session_state[f"{NAME}-landscape-figure-table"] = True
+    trained.button(key=f"{NAME}-landscape").click().run()
+    check(trained)
+    assert len(table(trained, "first direction", "loss")) > 200
+
+
 def test_plain_sgd_keeps_to_its_rule_on_the_page():
     app = lab(NAME, **{"optimizer": "sgd", "sgd-rate": "0.3", "steps": "100", "heads": "1"})
     app.button(key=f"{NAME}-train").click().run()
@@ -102,3 +116,9 @@ def test_answers():
     found = answers(NAME, "layer", "sudden")
     starts = ("**In the second", "**Hardly at all")
     assert [text.startswith(starts) for text in found] == [True] * 2
+
+
+def test_the_answer_about_the_saddle(trained):
+    trained.button(key=f"{NAME}-predict-saddle-button").click().run()
+    check(trained)
+    assert any(info.value.startswith("**No, in some direction") for info in trained.info)

@@ -11,7 +11,7 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.labs import how_heads_learn as lab
 from mha_viz.plots.tiles import head_tiles
-from mha_viz.ui.learn import charts, frame, gradient_descent
+from mha_viz.ui.learn import charts, frame, gradient_descent, loss_landscape
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
 from mha_viz.ui.session import views
@@ -65,6 +65,7 @@ def draw(choices: Choices) -> None:
     _film(choices, found, about)
     gradient_descent.one_step(choices, found, optimizer)
     gradient_descent.rate(choices, found, optimizer, about)
+    loss_landscape.draw(choices, found, settings, about)
 
 
 def _task(choices: Choices) -> tuple[int, int, float, int, str]:
