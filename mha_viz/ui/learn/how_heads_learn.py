@@ -14,6 +14,7 @@ from mha_viz.plots.tiles import head_tiles
 from mha_viz.ui.learn import charts, frame, gradient_descent, loss_landscape
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
+from mha_viz.ui.learn.motion import play
 from mha_viz.ui.session import views
 from mha_viz.ui.widgets import figures, look
 from mha_viz.web.labels import head_name
@@ -25,6 +26,7 @@ OPTIMIZERS = {
     "adam": ("Adam, with warm-up", (0.001, 0.003, 0.01, 0.03), 0.003),
     "sgd": ("Plain SGD", (0.01, 0.03, 0.1, 0.3, 1.0), 1.0),
 }
+FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
 KEPT = 2  # films that a session remembers: with the weights of each picture, one is 6 MB
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
@@ -142,7 +144,9 @@ def _summary(found: lab.Film) -> str:
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     st.subheader("The film", anchor=False)
     question = "Scrub through it: 0 is the start, 1 the end"
-    moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)
+    with frame.row():
+        moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)
+        play(choices, "moment", moment, FRAMES, "the film, from its start to its end")
     number = round(moment * (len(found.snapshots) - 1))
     _heads(choices, found, number, settings)
     called = {key: title for key, (title, *_) in CURVES.items()}
