@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -22,9 +22,10 @@ HEADS = (1, 2, 4, 8)
 FORMED = 0.5  # induction score from which a head counts as an induction head
 N_SNAPSHOTS, N_RECORDS = 40, 120  # at most
 MEASURED = ("induction", "previous_token", "entropy")
-_BATCH, _PROBE, _WARMUP = 32, 8, 50
-FIRST_FITTED = 10  # step from which a rate is fitted: before, it is the start that shows
-NEAR, STRAIGHT = 0.1, 0.8  # how near 0.5 an exponent is, and how straight a line, that holds
+OPTIMIZERS = ("adam", "sgd")
+WARMUP = 50  # steps, of Adam alone
+_BATCH, _PROBE = 32, 8
+Texts = tuple[Int[Tensor, "text token"], Int[Tensor, "text 1"]]  # ids, and each text's period
 
 
 class TinyTransformer(nn.Module):
@@ -67,9 +68,7 @@ class TinyTransformer(nn.Module):
         return F.layer_norm(residual, (D_MODEL,)) @ self.unembed, patterns
 
 
-def repeated(
-    count: int, periods: tuple[int, int], random: torch.Generator
-) -> tuple[Int[Tensor, "text token"], Int[Tensor, "text 1"]]:
+def repeated(count: int, periods: tuple[int, int], random: torch.Generator) -> Texts:
     """Random tokens, all different, said again and again; the period varies from text to text.
 
     Returns:
@@ -84,6 +83,41 @@ def repeated(
     return order.gather(1, torch.arange(N_CTX)[None] % period), period
 
 
+def loss_of(model: TinyTransformer, texts: Texts) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Mean loss in nats on the places that can be known, and the share of them that is right."""
+    ids, period = texts
+    logits, _ = model(ids)
+    known = torch.arange(1, N_CTX)[None] >= period
+    logits, answers = logits[:, :-1][known], ids[:, 1:][known]
+    return F.cross_entropy(logits, answers), (logits.argmax(-1) == answers).double().mean()
+
+
+def flat(model: TinyTransformer) -> Float[Tensor, " weight"]:
+    """A copy of all weights as one vector."""
+    return nn.utils.parameters_to_vector(model.parameters()).detach().clone()
+
+
+def by_name(model: TinyTransformer, vector: Float[Tensor, " weight"]) -> dict[str, Tensor]:
+    """One vector, cut into weights of the names and shapes that this model has.
+
+    >>> model = TinyTransformer(4, torch.Generator())
+    >>> by_name(model, flat(model))["layers.1.W_Q"].shape
+    torch.Size([4, 64, 16])
+    """
+    own = dict(model.named_parameters())
+    parts = vector.split([weight.numel() for weight in own.values()])
+    return {
+        name: part.view_as(weight) for (name, weight), part in zip(own.items(), parts, strict=True)
+    }
+
+
+def restored(n_heads: int, weights: Float[Tensor, " weight"]) -> TinyTransformer:
+    """The model that has these weights, in their precision."""
+    model = TinyTransformer(n_heads, torch.Generator()).to(weights.dtype)
+    nn.utils.vector_to_parameters(weights, model.parameters())
+    return model
+
+
 @dataclass
 class Film:
     """What was written down while a model learned.
@@ -92,24 +126,37 @@ class Film:
         steps: at which numbers were taken.
         loss: nats, on the places that can be known.
         accuracy: share of them that is right.
-        gradient: norm of the whole gradient.
+        gradient: norm of the whole gradient, of this step's texts.
+        squared: <gradient, gradient on 32 other texts>: its mean over texts is ||grad L||^2, which
+            that of `gradient`^2 is not: chance in the choice of texts adds to it.
         head_gradient: (step, layer, head), norm of dL / dW_Q of that head.
         update: (step, layer, head), norm of the change of W_Q in this step over the norm of W_Q.
+        rates: eta, the learning rate of this step.
+        entry: (step, layer, head, 3): W_Q[0, 0] before the step, its gradient, W_Q[0, 0] after.
+        off_rule: the largest |W_after - (W - eta dL/dW)| over all weights.
         scores: by metric, (step, layer, head), on 8 texts never trained on.
-        snapshots: steps of `patterns`, (snapshot, layer, head, query, key), on one such text.
+        snapshots: those of the steps that have `patterns`, (snapshot, layer, head, query, key),
+            on one such text, and `weights`, (snapshot, weight), from before the step.
         ids: that text, period 16.
+        n_heads: in each layer.
     """
 
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     gradient: list[float] = field(default_factory=list)
+    squared: list[float] = field(default_factory=list)
     head_gradient: list[Tensor] = field(default_factory=list)
     update: list[Tensor] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    entry: list[Tensor] = field(default_factory=list)
+    off_rule: list[float] = field(default_factory=list)
     scores: dict[str, list[Tensor]] = field(default_factory=lambda: {key: [] for key in MEASURED})
     snapshots: list[int] = field(default_factory=list)
     patterns: list[Tensor] = field(default_factory=list)
+    weights: list[Tensor] = field(default_factory=list)
     ids: tuple[int, ...] = ()
+    n_heads: int = 0
 
     @property
     def formed(self) -> int | None:
@@ -131,21 +178,25 @@ def film(
     lr: float = 0.003,
     seed: int = 0,
     on_step: Callable[[int], None] | None = None,
+    optimizer: str = "adam",
 ) -> Film:
     """Train a tiny model to go on with repeated random tokens, and keep a film of its heads.
 
-    Loss is taken where the answer can be known: after the first period. Adam with a warm-up of 50
-    steps, 32 new texts of 32 tokens in each.
+    Loss is taken where the answer can be known: after the first period. 32 new texts of 32 tokens
+    in each step.
 
     Args:
         n_heads: in each of two layers; divides 64.
-        n_steps: of Adam, 20..5000.
+        n_steps: of the optimizer, 20..5000.
         lr: its learning rate, above 0 and at most 1.
         seed: of the weights and of the training texts.
         on_step: called with the number of steps done, now and then.
+        optimizer: "adam", with a rate that grows over the first 50 steps, or "sgd":
+            W <- W - lr dL/dW, and nothing else.
 
     Raises:
-        ArgumentError: sizes outside of that, or a loss that is no longer a number.
+        ArgumentError: sizes outside of that, another optimizer, or a loss that is no longer a
+            number.
         ShapeError: heads that do not divide the width.
 
     Source: Olsson et al. 2022, "In-context Learning and Induction Heads".
@@ -155,55 +206,79 @@ def film(
     """
     if not (20 <= n_steps <= 5_000 and 0 < lr <= 1):
         raise ArgumentError(f"20 to 5000 steps, a rate of (0, 1]; got {n_steps} and {lr}.")
+    if optimizer not in OPTIMIZERS:
+        raise ArgumentError(f"optimizer must be one of {OPTIMIZERS}, got {optimizer!r}.")
     random = torch.Generator().manual_seed(seed)
+    others = torch.Generator().manual_seed(2**32 + seed)
     model = TinyTransformer(n_heads, random)
-    optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+    descent = _descent(model, optimizer, lr)
     probe, _ = repeated(_PROBE, (PERIODS[1], PERIODS[1]), torch.Generator().manual_seed(2**31))
-    found = Film(ids=tuple(probe[0].tolist()))
-    record, snapshot = -(-n_steps // N_RECORDS), -(-n_steps // (N_SNAPSHOTS - 1))
+    found = Film(ids=tuple(probe[0].tolist()), n_heads=n_heads)
+    record = -(-n_steps // N_RECORDS)
+    snapshot = record * -(-n_steps // ((N_SNAPSHOTS - 1) * record))  # each is a record as well
     for step in range(n_steps + 1):
         last = step == n_steps
+        noted = step % record == 0 or last
         if step % snapshot == 0 or last:
             _keep(model, probe, step, found)
-        loss = _gradients(model, random, found if step % record == 0 or last else None)
-        if not math.isfinite(loss):
+        if noted:
+            other = _gradient(model, repeated(_BATCH, PERIODS, others), None)
+        gradient = _gradient(model, repeated(_BATCH, PERIODS, random), found if noted else None)
+        if not gradient.isfinite().all():
             raise ArgumentError(f"The loss is no number after {step} steps: take a smaller rate.")
-        before = _queries(model)
-        optimizer.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / _WARMUP)
-        optimizer.step()
-        if step % record == 0 or last:
-            _write(model, probe, step, before, found)
+        if optimizer == "adam":
+            descent.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / WARMUP)
+        before = flat(model)
+        descent.step()
+        if noted:
+            found.steps.append(step)
+            found.squared.append(float(gradient @ other))
+            _write_step(model, before, gradient, descent.param_groups[0]["lr"], found)
+            _write_scores(model, probe, found)
             if on_step is not None:
                 on_step(step)
     return found
 
 
-def _gradients(model: TinyTransformer, random: torch.Generator, found: Film | None) -> float:
-    """One batch's loss and gradients; its numbers are written down where there is a film."""
-    ids, period = repeated(_BATCH, PERIODS, random)
-    logits, _ = model(ids)
-    known = torch.arange(1, N_CTX)[None] >= period
-    logits, answers = logits[:, :-1][known], ids[:, 1:][known]
-    loss = F.cross_entropy(logits, answers)
+def _descent(model: TinyTransformer, optimizer: str, lr: float) -> torch.optim.Optimizer:
+    if optimizer == "sgd":
+        return torch.optim.SGD(model.parameters(), lr=lr)
+    return torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98))
+
+
+def _gradient(model: TinyTransformer, texts: Texts, found: Film | None) -> Float[Tensor, " weight"]:
+    """The gradient on these texts as one vector; the loss is written down if there is a film."""
+    loss, accuracy = loss_of(model, texts)
     model.zero_grad()
     loss.backward()
+    gradient = torch.cat([w.grad.flatten() for w in model.parameters() if w.grad is not None])
     if found is not None:
         found.loss.append(float(loss.detach()))
-        found.accuracy.append(float((logits.argmax(-1) == answers).double().mean()))
-        squares = [w.grad.square().sum() for w in model.parameters() if w.grad is not None]
-        found.gradient.append(float(torch.stack(squares).sum().sqrt()))
-    return float(loss.detach())
+        found.accuracy.append(float(accuracy))
+        found.gradient.append(float(gradient.norm()))
+    return gradient
+
+
+def _write_step(
+    model: TinyTransformer, before: Tensor, gradient: Tensor, rate: float, found: Film
+) -> None:
+    """What one step of the optimizer did to the weights."""
+    after = flat(model)
+    found.rates.append(rate)
+    found.off_rule.append(float((after.double() - _plain(before, gradient, rate)).abs().max()))
+    W, dW, now = (_queries(by_name(model, vector)) for vector in (before, gradient, after))
+    found.head_gradient.append(dW.norm(dim=(-2, -1)))
+    found.update.append((now - W).norm(dim=(-2, -1)) / W.norm(dim=(-2, -1)))
+    found.entry.append(torch.stack([part[..., 0, 0] for part in (W, dW, now)], -1))
+
+
+def _plain(before: Tensor, gradient: Tensor, rate: float) -> Float[Tensor, " weight"]:
+    """W - eta dL/dW in double precision: what plain gradient descent comes to, but for rounding."""
+    return before.double() - rate * gradient.double()
 
 
 @torch.no_grad()
-def _write(model: TinyTransformer, probe: Tensor, step: int, before: Tensor, found: Film) -> None:
-    found.steps.append(step)
-    gradients = torch.stack(
-        [W.grad for W in (layer.W_Q for layer in model.attention) if W.grad is not None]
-    )
-    found.head_gradient.append(gradients.norm(dim=(-2, -1)))
-    now = _queries(model)
-    found.update.append((now - before).norm(dim=(-2, -1)) / before.norm(dim=(-2, -1)))
+def _write_scores(model: TinyTransformer, probe: Tensor, found: Film) -> None:
     _, patterns = model(probe)
     for key in MEASURED:
         more = {"period": PERIODS[1]} if key == "induction" else {}
@@ -218,53 +293,8 @@ def _keep(model: TinyTransformer, probe: Tensor, step: int, found: Film) -> None
     _, patterns = model(probe[:1])
     found.snapshots.append(step)
     found.patterns.append(torch.cat(patterns))
+    found.weights.append(flat(model))
 
 
-def _queries(model: TinyTransformer) -> Float[Tensor, "layer head d_model d_head"]:
-    return torch.stack([layer.W_Q.detach() for layer in model.attention])
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A power law fitted to numbers over steps: y = factor * t^(-exponent).
-
-    Args:
-        straight: R^2 of the line in the logarithms, at most 1.
-        factor_root: the factor of the best line with exponent 1/2.
-    """
-
-    exponent: float
-    factor: float
-    straight: float
-    factor_root: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether this is 1 / sqrt(t): exponent within 0.1 of 0.5, and R^2 of 0.8 at least."""
-        return abs(self.exponent - 0.5) <= NEAR and self.straight >= STRAIGHT
-
-
-def rate(steps: Sequence[int], values: Sequence[float], first: int = FIRST_FITTED) -> Rate | None:
-    """Least squares of ln y on ln t, over the steps from `first` on with y above 0.
-
-    Returns:
-        The fit; None with fewer than 5 such numbers.
-
-    >>> fitted = rate(range(1, 100), [t ** -0.5 for t in range(1, 100)])
-    >>> round(fitted.exponent, 6), fitted.holds
-    (0.5, True)
-    """
-    pairs = [(t, y) for t, y in zip(steps, values, strict=True) if t >= max(first, 1) and y > 0]
-    if len(pairs) < 5:
-        return None
-    x, y = torch.tensor(pairs, dtype=torch.float64).log().unbind(-1)
-    dx, dy = x - x.mean(), y - y.mean()
-    slope = float(dx @ dy / (dx @ dx))
-    left = (dy - slope * dx).square().sum()
-    total = dy.square().sum()
-    return Rate(
-        exponent=-slope,
-        factor=math.exp(float(y.mean() - slope * x.mean())),
-        straight=float(1 - left / total) if total > 0 else 0.0,
-        factor_root=math.exp(float((y + x / 2).mean())),
-    )
+def _queries(weights: dict[str, Tensor]) -> Float[Tensor, "layer head d_model d_head"]:
+    return torch.stack([weights[f"layers.{layer}.W_Q"] for layer in range(N_LAYERS)])

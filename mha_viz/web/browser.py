@@ -28,9 +28,10 @@ _SCRIPTS = {
     "number_table": ("shared", "number_parts", "number_table"),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
+    "player": ("shared", "player"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
 }
-_DRAWN = ("head_grid", "head_switches", "number_table", "token_lines")
+_DRAWN = ("head_grid", "head_switches", "number_table", "player", "token_lines")
 _STYLES = {
     "figure_download": ("figure_download",),
     **{name: ("shared", name) for name in _DRAWN},

@@ -8,7 +8,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 
 def test_the_lab_from_end_to_end(open_page, wait_idle):
-    page = open_page("/lab-how-heads-learn?steps=200&heads=2&rate=0.01")
+    address = "/lab-how-heads-learn?steps=200&heads=2&rate=0.01"
+    page = open_page(address, reduced_motion="no-preference")
     page.get_by_role("button", name="Train").click()
     expect(page.get_by_text("An induction head formed at step")).to_be_visible(timeout=400_000)
     wait_idle(page)
@@ -18,6 +19,10 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     slider.press("Home")
     expect(page.get_by_text("All heads at step 0")).to_be_visible()
     expect(page).to_have_url(re.compile("moment=0"))
+    wait_idle(page)
+    page.get_by_role("button", name="Play: the film").click()
+    expect(page.get_by_text("All heads at step 200")).to_be_visible()
+    expect(page).not_to_have_url(re.compile("moment="))  # at its end, as it is opened
     wait_idle(page)
     page.get_by_text("Entropy", exact=True).click()
     expect(page).to_have_url(re.compile("aspect=entropy"))

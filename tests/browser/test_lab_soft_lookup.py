@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+MOVING = {"reduced_motion": "no-preference"}  # other tests ask for less motion
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -27,6 +28,37 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     expect(slider).to_have_value("1")
     expect(page).to_have_url(re.compile("/lab-soft-lookup$"))
     assert page.get_by_role("alert").filter(has_text="makes no sense").count() == 0
+
+
+def test_the_temperature_is_played_to_its_end_and_written_down_once(open_page, wait_idle):
+    page = open_page("/lab-soft-lookup?temperature=0.2", **MOVING)
+    slider = page.get_by_role("slider", name="Temperature T")
+    steps = page.evaluate("history.length")
+    page.get_by_role("button", name="Play: the temperature").click()
+    expect(page).to_have_url(re.compile("temperature=0.05"))  # not before it rests
+    expect(slider).to_have_value("0.05")
+    expect(page.get_by_role("button", name="Play: the temperature")).to_be_visible()
+    assert page.evaluate("history.length") == steps + 1
+    # from its end, it begins again, and Pause stops it on the way
+    page.get_by_role("button", name="Play: the temperature").click()
+    expect(slider).to_have_value(re.compile("^[345]"))
+    page.get_by_role("button", name="Pause: the temperature").click()
+    expect(page).to_have_url(re.compile("temperature=[1-5]"))
+    wait_idle(page)
+    assert float(slider.input_value()) > 0.3
+
+
+def test_who_wants_less_motion_goes_on_step_by_step(open_page, wait_idle):
+    page = open_page("/lab-soft-lookup?temperature=0.2")  # as all tests do
+    expect(page.get_by_role("button", name="Play")).to_have_count(0)
+    following = page.get_by_role("button", name="Next: the temperature")
+    following.click()
+    expect(page).to_have_url(re.compile("temperature=0.15"))
+    wait_idle(page)
+    page.wait_for_timeout(1_500)  # several times what would lead it on
+    expect(page.get_by_role("slider", name="Temperature T")).to_have_value("0.15")
+    following.click()
+    expect(page).to_have_url(re.compile("temperature=0.1$"))
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):

@@ -2,7 +2,11 @@
 
 import pytest
 
+from mha_viz.core.metrics import METRICS
+from mha_viz.labs import gradient_descent, loss_landscape
 from mha_viz.labs import how_heads_learn as numbers
+from mha_viz.ui.learn.loss_landscape import VERDICTS
+from mha_viz.web.theme import format_number
 from tests.ui.compare_app import check, figures, table
 from tests.ui.lab_app import answers, lab, link, warns_of
 
@@ -27,14 +31,17 @@ def test_before_training_there_is_nothing_to_see_but_a_button():
     app = lab(NAME)
     check(app)
     assert not figures(app) and link(app) == {}
+    # one definition of the induction score, here and in the glossary
+    assert any(METRICS["induction"].formula in latex.value for latex in app.latex)
 
 
 def test_every_number_is_that_of_the_library(trained, film):
     text = check(trained)
     assert f"formed at step {film.formed}**" in text
-    fitted = numbers.rate(film.steps, film.gradient)
-    assert f"α = **{fitted.exponent:.2f}**" in text
-    assert ("1/√t **holds** here" in text) or not fitted.holds
+    bound = gradient_descent.bound(film.steps, film.squared)
+    assert f"asks for, {format_number(bound.factor)}" in text and "This run: Adam" in text
+    assert ("bound **holds**" in text) == bound.holds
+    assert list(table(trained, "t", "C/√t")["running mean of ‖∇L‖²"]) == bound.mean
     scores = table(trained, "step", "L1 H1")
     assert scores["L1 H1"].iloc[-1] == pytest.approx(float(film.scores["induction"][-1][1, 1]))
     assert list(scores["step"]) == film.steps
@@ -60,6 +67,41 @@ def test_the_film_is_scrubbed_and_curves_are_chosen(trained, film):
     }
 
 
+def test_a_step_is_taken_apart(trained, film):
+    trained.slider(key=f"{NAME}-at").set_value(0.0).run()
+    chain = gradient_descent.chain_rule(2, film.weights[0], film.ids, numbers.PERIODS[1], 0)
+    text = check(trained)
+    assert "**Adam does something else.**" in text and format_number(film.off_rule[0]) in text
+    for factor in chain.factors:
+        assert factor.symbol in text and format_number(factor.value.norm()) in text
+    trained.slider(key=f"{NAME}-which-1").set_value(1).run()
+    assert "W_Q[0, 0] of L1 H1" in check(trained) and link(trained)["which"] == "1"
+    trained.slider(key=f"{NAME}-which-1").set_value(0).run()
+
+
+def test_the_landscape_is_measured_behind_its_buttons(trained, film):
+    trained.button(key=f"{NAME}-curvature").click().run()
+    found = loss_landscape.curvature(2, film.weights[-1])
+    text = check(trained)
+    assert f"largest eigenvalue | {format_number(found.largest)} |" in text
+    assert f"smallest eigenvalue | {format_number(found.smallest)} |" in text
+    assert VERDICTS[found.verdict] in text and format_number(found.gradient) in text
+    trained.session_state[f"{NAME}-landscape-figure-table"] = True
+    trained.button(key=f"{NAME}-landscape").click().run()
+    check(trained)
+    assert len(table(trained, "first direction", "loss")) > 200
+
+
+def test_plain_sgd_keeps_to_its_rule_on_the_page():
+    app = lab(NAME, **{"optimizer": "sgd", "sgd-rate": "0.3", "steps": "100", "heads": "1"})
+    app.button(key=f"{NAME}-train").click().run()
+    film = numbers.film(1, 100, 0.3, 0, optimizer="sgd")
+    before, gradient, after = film.entry[0][-1, 0].double().tolist()
+    text = check(app)
+    assert f"{before:.9f} − 0.3 × {gradient:.9f} = " in text and f"**{after:.9f}**" in text
+    assert "that is rounding in float32" in text and "This run: plain SGD" in text
+
+
 def test_a_head_that_does_not_form_is_told():
     app = lab(NAME, steps="100", rate="0.001")
     app.button(key=f"{NAME}-train").click().run()
@@ -67,10 +109,16 @@ def test_a_head_that_does_not_form_is_told():
 
 
 def test_what_a_link_says_in_vain_is_told():
-    warns_of(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x")
+    warns_of(NAME, steps="7", heads="3", rate="1e9", seed="<b>", moment="2", aspect="x", at="-1")
 
 
 def test_answers():
     found = answers(NAME, "layer", "sudden")
     starts = ("**In the second", "**Hardly at all")
     assert [text.startswith(starts) for text in found] == [True] * 2
+
+
+def test_the_answer_about_the_saddle(trained):
+    trained.button(key=f"{NAME}-predict-saddle-button").click().run()
+    check(trained)
+    assert any(info.value.startswith("**No, in some direction") for info in trained.info)

@@ -49,6 +49,7 @@ class Choices:
             visit = 0 if before is None else before.visit + 1
             st.session_state[key] = _Held(state.asked(), visit)
         self._held: _Held = st.session_state[key]
+        self.moving = False  # while a choice is played, value by value; see motion.py
 
     def slide(
         self, name: str, label: str, options: Offered[T], default: T, **look: Unpack[Look]
@@ -200,8 +201,9 @@ class Choices:
         return f"{self.lab.key}-{name}"
 
     def publish(self) -> None:
-        """Write all that was chosen into the address; the end of a lab's run."""
-        state.publish(_params(self._held), view=self.lab.uses_text)
+        """Write all that was chosen into the address, once it rests; the end of a lab's run."""
+        if not self.moving:
+            state.publish(_params(self._held), view=self.lab.uses_text)
 
     def _read(self, name: str, default: T, read: Callable[[str], T]) -> T:
         raw = self._held.raw.pop(name, None)

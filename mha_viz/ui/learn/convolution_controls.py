@@ -14,6 +14,7 @@ from mha_viz.labs.convolution import Kernel, Picture
 from mha_viz.labs.convolution_measures import SHARP
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, Numbers
+from mha_viz.ui.learn.motion import play
 from mha_viz.ui.session import views
 from mha_viz.ui.widgets.messages import plain
 
@@ -35,6 +36,7 @@ KERNELS = {
     "brighten": "Brighten",
 }
 BORDERS = {"zeros": "Zeros", "nearest": "The nearest pixel"}
+SHARPENING = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, SHARP)
 MOST = 99.0  # a kernel's largest number
 
 
@@ -76,7 +78,9 @@ def chosen(choices: Choices) -> Chosen:
 def sharpened(choices: Choices, chosen: Chosen) -> Chosen:
     """The same, with heads as sharp as the user wants them."""
     most = convolution.MAX_ALPHA
-    alpha = choices.amount("alpha", "Sharpness α", 0.0, most, SHARP, step=0.5, width=260)
+    with frame.row():
+        alpha = choices.amount("alpha", "Sharpness α", 0.0, most, SHARP, step=0.5, width=260)
+        play(choices, "alpha", alpha, SHARPENING, "the sharpness, from none to full")
     return replace(chosen, alpha=alpha, about=f"{chosen.about}; alpha {alpha:g}")
 
 

@@ -8,18 +8,26 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.metrics import METRICS
 from mha_viz.labs import how_heads_learn as lab
 from mha_viz.plots.tiles import head_tiles
-from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn import charts, frame, gradient_descent, loss_landscape
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
+from mha_viz.ui.learn.motion import play
 from mha_viz.ui.session import views
 from mha_viz.ui.widgets import figures, look
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 STEPS = (100, 200, 400, 800, 1600)
-RATES = (0.001, 0.003, 0.01, 0.03)
+# For each optimiser its name, its learning rates, and the one to begin with.
+OPTIMIZERS = {
+    "adam": ("Adam, with warm-up", (0.001, 0.003, 0.01, 0.03), 0.003),
+    "sgd": ("Plain SGD", (0.01, 0.03, 0.1, 0.3, 1.0), 1.0),
+}
+FRAMES = tuple(round(0.025 * i, 3) for i in range(41))  # of the film when it is played
+KEPT = 2  # films that a session remembers: with the weights of each picture, one is 6 MB
 FULL = 1.0  # where the film is opened: at its end
 # What is drawn over the steps: title, unit, and where it is found in a film.
 CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
@@ -33,29 +41,36 @@ CURVES: dict[str, tuple[str, str, Callable[[lab.Film], Any]]] = {
 
 
 def draw(choices: Choices) -> None:
-    """The task, the training, its film, and the rate at which gradients shrink.
+    """The task, the training, its film, and what its gradients do.
 
     No fragment as a whole: a button in one does not end the run that it is drawn in.
     """
     choices.get("aspect", "induction", among(tuple(CURVES)))  # further down; the link keeps them
     choices.get("moment", FULL, views.real(0.0, 1.0))
-    n_heads, n_steps, lr, seed = _task(choices)
+    choices.get("at", gradient_descent.START, views.real(0.0, 1.0))
+    n_heads, n_steps, lr, seed, optimizer = settings = _task(choices)
     choices.publish()  # training may take a while, and the link is true before it
     found = trained(
         choices,
-        (n_heads, n_steps, lr, seed),
+        settings,
         n_steps,
-        lambda on_step: lab.film(n_heads, n_steps, lr, seed, on_step),
+        lambda on_step: lab.film(n_heads, n_steps, lr, seed, on_step, optimizer),
+        keep=KEPT,
     )
     if found is None:
         return
-    settings = f"{n_heads} heads in each layer, rate {lr:g}, {n_steps} steps, seed {seed}"
+    about = (
+        f"{n_heads} heads in each layer, {OPTIMIZERS[optimizer][0]}, rate {lr:g}, {n_steps} steps, "
+        f"seed {seed}"
+    )
     st.markdown(_summary(found))
-    _film(choices, found, settings)
-    _rate(choices, found, settings)
+    _film(choices, found, about)
+    gradient_descent.one_step(choices, found, optimizer)
+    gradient_descent.rate(choices, found, optimizer, about)
+    loss_landscape.draw(choices, found, settings, about)
 
 
-def _task(choices: Choices) -> tuple[int, int, float, int]:
+def _task(choices: Choices) -> tuple[int, int, float, int, str]:
     frame.step(
         "Continue what was said before",
         f"Random tokens, said again and again: after the first time, each next token can be known "
@@ -63,7 +78,7 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
         f"varies from {lab.PERIODS[0]} to {lab.PERIODS[1]} tokens, so counting back does not help. "
         f"A model of two attention layers (d_model {lab.D_MODEL}, no MLP) learns it here, from "
         "nothing, in seconds.",
-        r"\begin{gathered} \text{induction score} = \frac{1}{p-1} \sum_{q} A_{q,\;q-p+1} \\ "
+        rf"\begin{{gathered}} \text{{induction score}} = {METRICS['induction'].formula} \\ "
         r"\text{over the second copy, period } p \end{gathered}",
     )
     frame.predict(
@@ -87,11 +102,17 @@ def _task(choices: Choices) -> tuple[int, int, float, int]:
         "the steps, and above 0.5 after half of them.",
     )
     with frame.row():
+        called = {key: name for key, (name, *_) in OPTIMIZERS.items()}
+        optimizer = choices.segments("optimizer", "Optimiser", called, "adam")
+        _, rates, begin = OPTIMIZERS[optimizer]
+        # What is a small step for one of them is a large one for the other.
+        name = "rate" if optimizer == "adam" else f"{optimizer}-rate"
+        lr = choices.slide(name, "Learning rate", rates, begin, width=170)
+    with frame.row():
         n_heads = choices.slide("heads", "Heads in each layer", lab.HEADS, 4, width=170)
-        lr = choices.slide("rate", "Learning rate", RATES, 0.003, width=170)
         n_steps = choices.slide("steps", "Steps", STEPS, 400, width=170)
         seed = choices.seed(width=150)
-    return n_heads, n_steps, lr, seed
+    return n_heads, n_steps, lr, seed, optimizer
 
 
 def _summary(found: lab.Film) -> str:
@@ -123,7 +144,9 @@ def _summary(found: lab.Film) -> str:
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
     st.subheader("The film", anchor=False)
     question = "Scrub through it: 0 is the start, 1 the end"
-    moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)
+    with frame.row():
+        moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)
+        play(choices, "moment", moment, FRAMES, "the film, from its start to its end")
     number = round(moment * (len(found.snapshots) - 1))
     _heads(choices, found, number, settings)
     called = {key: title for key, (title, *_) in CURVES.items()}
@@ -203,58 +226,3 @@ def _series(values: Any) -> dict[str, list[float]]:
         for i in range(layers)
         for j in range(heads)
     }
-
-
-# -- the rate of gradients -----------------------------------------------------------------------
-
-
-def _rate(choices: Choices, found: lab.Film, settings: str) -> None:
-    frame.step(
-        "Do gradients shrink like 1/√t?",
-        "A rule that textbooks give: the gradient’s norm falls with the square root of the number "
-        "of steps. Here is the norm of the whole gradient, the power of t that fits it best, and "
-        "the best 1/√t. Bounds of that kind are about averages and slowly falling rates; nothing "
-        "forbids a single run to do otherwise.",
-        r"\lVert \nabla L_t \rVert \approx c\, t^{-\alpha}, \qquad \alpha \overset{?}{=} "
-        r"\tfrac{1}{2}",
-    )
-    whole = lab.rate(found.steps, found.gradient)
-    if whole is None:
-        st.markdown("There are too few steps to fit a rate: not defined.")
-        return
-    parts = [("Over the whole run", whole)]
-    after = lab.rate(found.steps, found.gradient, found.formed) if found.formed else None
-    if after is not None:
-        parts.append((f"From step {found.formed} on, when the head has formed", after))
-    st.markdown(
-        "\n".join(
-            f"- {name}: α = **{fit.exponent:.2f}**, R² = {fit.straight:.2f}. 1/√t "
-            f"**{'holds' if fit.holds else 'does not hold'} here**."
-            for name, fit in parts
-        )
-    )
-    fitted = [
-        (t, y) for t, y in zip(found.steps, found.gradient, strict=True) if t >= lab.FIRST_FITTED
-    ]
-    t = [float(step) for step, _ in fitted]
-    lines = {
-        "gradient norm": [y for _, y in fitted],
-        "best power": [whole.factor * x**-whole.exponent for x in t],
-        "best 1/√t": [whole.factor_root * x**-0.5 for x in t],
-    }
-    charts.lines(
-        choices.key("rate-figure"),
-        {name: (t, line) for name, line in lines.items()},
-        title="Norm of the gradient",
-        x_title="training step",
-        y_title="‖∇L‖",
-        x_axis="log",
-        y_axis="log",
-        note=settings,
-        moments={"formed": float(found.formed)} if found.formed else {},
-        table={"step": t, **lines},
-        caption=settings,
-        how_to_read="Both axes are logarithmic: a power of t is a straight line. It “holds” where "
-        f"α is within {lab.NEAR} of 0.5 and R² is {lab.STRAIGHT} at least. The gradient is of one "
-        "batch of 32 texts, and noisy.",
-    )

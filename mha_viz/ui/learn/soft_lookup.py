@@ -9,10 +9,32 @@ from torch import Tensor
 from mha_viz.labs.soft_lookup import WORDS, Lookup, example, lookup, score_spread
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.motion import play
 from mha_viz.web.theme import format_number
 
 SIZES = (3, 4, 5, 6, 7, 8)
 WIDTHS = (1, 2, 3, 4, 6, 8)
+# Each about a fifth colder than the one before: to weights, only the ratio matters.
+COOLING = (
+    5.0,
+    4.0,
+    3.0,
+    2.5,
+    2.0,
+    1.6,
+    1.25,
+    1.0,
+    0.8,
+    0.65,
+    0.5,
+    0.4,
+    0.3,
+    0.25,
+    0.2,
+    0.15,
+    0.1,
+    0.05,
+)
 ASPECTS = {
     "variance": ("Variance of the scores", "variance"),
     "confidence": ("Largest weight of a row", "mean largest weight"),
@@ -55,6 +77,7 @@ def _lookup(choices: Choices) -> None:
         temperature = choices.amount(
             "temperature", "Temperature T", 0.05, 5.0, 1.0, step=0.05, width=200
         )
+        play(choices, "temperature", temperature, COOLING, "the temperature, from hot to cold")
     query, key, value = example(n, d_k)
     with st.container(horizontal=True):
         query = _edited(choices, "q", "Queries Q", query)

@@ -1,0 +1,61 @@
+"""Play and pause beside a slider: a choice that goes on by itself, value by value.
+
+What is played and when is decided in player.js; what is drawn, by the lab, as if somebody had
+moved the slider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.session.faults import guarded
+from mha_viz.web.browser import script, style
+
+_player = st.components.v2.component("mha_viz.player", css=style("player"), js=script("player"))
+
+
+def play(choices: Choices, name: str, value: float, frames: Sequence[float], what: str) -> None:
+    """A button that leads the choice `name` through these values, from the one nearest to `value`.
+
+    Args:
+        choices: of the lab. While it plays they leave the address alone: each value would be a
+            step of the browser's history.
+        name: of the choice, whose control stands beside the button.
+        value: of the choice now.
+        frames: its values, the first one first.
+        what: is played, to screen readers.
+    """
+    key = choices.key(f"{name}-player")
+
+    @guarded
+    def go() -> None:
+        sent = step_sent(st.session_state.get(key), len(frames))
+        if sent is not None:
+            at, choices.moving = sent
+            choices.set(name, frames[at])
+
+    at = min(range(len(frames)), key=lambda i: abs(frames[i] - value))
+    data = {"at": at, "last": len(frames) - 1, "what": what}
+    _player(key=key, data=data, width="content", on_step_change=go)
+
+
+def step_sent(event: Any, count: int) -> tuple[int, bool] | None:
+    """Which value is next and whether others follow, or None: anyone can send anything.
+
+    >>> step_sent({"step": {"to": 2, "playing": True}}, 3)
+    (2, True)
+    >>> bad = ({"to": 3, "playing": True}, {"to": True, "playing": True}, {"to": 1}, [1], None)
+    >>> [step_sent({"step": sent}, 3) for sent in bad]
+    [None, None, None, None, None]
+    """
+    sent = event.get("step") if isinstance(event, Mapping) else None
+    if not isinstance(sent, Mapping):
+        return None
+    to, playing = sent.get("to"), sent.get("playing")
+    if type(to) is not int or type(playing) is not bool or not 0 <= to < count:
+        return None
+    return to, playing

@@ -1,0 +1,114 @@
+"""Lab 9, where training has led: the Hessian's ends and the plane, against direct computations."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from mha_viz.errors import ArgumentError
+from mha_viz.labs import how_heads_learn as learning
+from mha_viz.labs import loss_landscape as lab
+
+
+@pytest.fixture(scope="module")
+def film():
+    return learning.film(n_heads=2, n_steps=40, lr=0.01)
+
+
+def _symmetric(values, seed):
+    random = torch.Generator().manual_seed(seed)
+    turned = torch.linalg.qr(
+        torch.randn(len(values), len(values), generator=random, dtype=torch.float64)
+    ).Q
+    return turned @ torch.diag(torch.tensor(values, dtype=torch.float64)) @ turned.T
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lanczos_finds_both_ends_of_a_matrix(seed):
+    values = np.r_[9.0, np.linspace(-0.5, 0.5, 58), -2.0].tolist()
+    matrix = _symmetric(values, seed)
+    start = torch.randn(60, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    done = []
+    (high, low), vectors, unsure = lab.lanczos(matrix.mv, start, 20, done.append)
+    assert (high, low) == pytest.approx((9.0, -2.0), abs=1e-8) and done == list(range(1, 21))
+    for value, vector, off in zip((high, low), vectors, unsure, strict=True):
+        assert float(vector.norm()) == pytest.approx(1)
+        found = float((matrix @ vector - value * vector).norm())
+        assert found == pytest.approx(off, abs=1e-12) and off < 1e-4
+
+
+def test_lanczos_says_how_unsure_it_is_and_stops_where_all_is_seen():
+    matrix = _symmetric(np.linspace(-1, 1, 50).tolist(), 0)
+    start = torch.ones(50, dtype=torch.float64)
+    (high, low), _, unsure = lab.lanczos(matrix.mv, start, 4)
+    known = torch.linalg.eigvalsh(matrix)
+    for value, off in zip((high, low), unsure, strict=True):
+        assert off > 1e-3 and float((known - value).abs().min()) <= off + 1e-12
+    twice = torch.diag(torch.tensor([3.0, 3.0, -1.0, -1.0], dtype=torch.float64))
+    done = []
+    values, *_ = lab.lanczos(twice.mv, torch.ones(4, dtype=torch.float64), 4, done.append)
+    assert values == pytest.approx((3.0, -1.0)) and len(done) == 2
+
+
+def test_curvature_is_that_of_the_loss(film):
+    found = lab.curvature(2, film.weights[-1], n_products=25)
+    # what products with the Hessian say, the loss itself says
+    assert found.measured == pytest.approx((found.largest, found.smallest), rel=2e-3)
+    assert max(found.unsure) < 0.05 * found.largest and found.largest > 0 > found.smallest
+    model = learning.restored(2, film.weights[-1].double())
+    loss = learning.loss_of(model, lab.texts())[0]
+    gradient = torch.autograd.grad(loss, list(model.parameters()))
+    assert found.gradient == pytest.approx(float(sum(g.square().sum() for g in gradient)) ** 0.5)
+    assert found.loss == pytest.approx(float(loss.detach()))
+
+
+def test_the_verdict_knows_down_from_up_and_level():
+    made = partial(lab.Curvature, 10.0, measured=(0.0, 0.0), gradient=0.0, loss=0.0)
+    assert made(smallest=-1.0, unsure=(0.0, 0.1)).verdict == "down"
+    assert made(smallest=-1.0, unsure=(0.0, 2.0)).verdict == "level"
+    assert made(smallest=0.005, unsure=(0.0, 0.0)).verdict == "level"
+    assert made(smallest=1.0, unsure=(0.0, 0.1)).verdict == "up"
+
+
+@pytest.mark.parametrize("kind", lab.KINDS)
+def test_the_plane_goes_through_the_end_and_has_the_loss_there(film, kind):
+    done = []
+    found = lab.plane(2, film.weights, kind, done.append, side=5)
+    assert found.loss.shape == (len(found.y), len(found.x)) and max(found.loss.shape) <= 5
+    assert done == list(range(1, found.loss.numel() + 1)) and 0 <= found.share <= 1
+    row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
+    assert float(found.y[row]) == 0 == float(found.x[column])
+    end = learning.loss_of(learning.restored(2, film.weights[-1]), lab.texts())[0]
+    assert float(found.loss[row, column]) == pytest.approx(float(end.detach()), rel=1e-5)
+    torch.testing.assert_close(found.path[-1], torch.zeros(2, dtype=torch.float64))
+
+
+def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(film):
+    own = lab.plane(2, film.weights, "path", side=3)
+    moved = torch.stack([w.double() - film.weights[-1].double() for w in film.weights])
+    values = torch.linalg.svdvals(moved).square()
+    assert own.share == pytest.approx(float(values[:2].sum() / values.sum()), rel=1e-6)
+    for places, path in ((own.x, own.path[:, 0]), (own.y, own.path[:, 1])):
+        assert places.min() < path.min() and path.max() < places.max()
+    assert lab.plane(2, film.weights, "random", side=3).share < 0.01 < own.share
+
+
+def test_random_directions_are_as_long_as_the_weights_filter_by_filter(film):
+    end = film.weights[-1].double()
+    model = learning.restored(2, end)
+    one, two = (learning.by_name(model, v) for v in lab._random(2, end, seed=0))
+    for name, weight in learning.by_name(model, end).items():
+        axis = -1 if name in ("embed", "position") else -2
+        for direction in (one, two):
+            torch.testing.assert_close(direction[name].norm(dim=axis), weight.norm(dim=axis))
+    assert not torch.equal(one["embed"], two["embed"])
+
+
+def test_what_makes_no_sense(film):
+    with pytest.raises(ArgumentError):
+        lab.plane(2, film.weights, "sideways")
+    with pytest.raises(ArgumentError):
+        lab.plane(2, film.weights[:2])
+    with pytest.raises(ArgumentError):
+        lab.curvature(2, film.weights[0], n_products=1)

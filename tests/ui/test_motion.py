@@ -1,0 +1,82 @@
+"""What a player hands on: the next value, and an address that waits until it rests."""
+
+import pytest
+import streamlit as st
+
+from mha_viz.ui.learn import convolution_controls, how_heads_learn, motion, soft_lookup
+from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.contents import BY_KEY
+
+PLAYED = {
+    "temperature": (soft_lookup.COOLING, 5.0, 0.05),
+    "sharpness": (convolution_controls.SHARPENING, 0.0, convolution_controls.SHARP),
+    "film": (how_heads_learn.FRAMES, 0.0, how_heads_learn.FULL),
+}
+
+
+@pytest.fixture
+def player(monkeypatch):
+    """The component's stand-in, which keeps what it was called with."""
+    called = {}
+    monkeypatch.setattr(motion, "_player", lambda **given: called.update(given))
+    monkeypatch.setattr(st, "session_state", _State())
+    return called
+
+
+class _State(dict):
+    __getattr__, __setattr__ = dict.__getitem__, dict.__setitem__
+
+
+class _Choices(Choices):
+    def __init__(self):
+        self.lab, self.moving, self.chosen = BY_KEY["soft-lookup"], False, {}
+
+    def set(self, name, value):
+        self.chosen[name] = value
+
+
+def _sent(player, to, playing):
+    st.session_state[player["key"]] = {"step": {"to": to, "playing": playing}}
+    player["on_step_change"]()
+
+
+def test_a_step_is_a_choice_and_the_address_waits_for_the_last(player):
+    choices = _Choices()
+    motion.play(choices, "temperature", 0.9, (5.0, 1.0, 0.5), "the temperature")
+    assert player["data"] == {"at": 1, "last": 2, "what": "the temperature"}
+    _sent(player, 2, True)
+    assert choices.chosen == {"temperature": 0.5} and choices.moving
+    _sent(player, 0, False)
+    assert choices.chosen == {"temperature": 5.0} and not choices.moving
+
+
+def test_what_is_no_step_changes_nothing(player):
+    choices = _Choices()
+    motion.play(choices, "temperature", 5.0, (5.0, 1.0), "the temperature")
+    for to, playing in ((2, True), (-1, True), ("1", True), (1, 1), (None, None)):
+        _sent(player, to, playing)
+    assert choices.chosen == {} and not choices.moving
+
+
+@pytest.mark.parametrize("played", PLAYED)
+def test_what_is_played_leads_one_way_from_end_to_end(played):
+    frames, first, last = PLAYED[played]
+    assert (frames[0], frames[-1]) == (first, last)
+    assert list(frames) == sorted(frames, reverse=first > last)
+    grid = {"temperature": 0.05, "sharpness": 0.5, "film": 0.025}[played]  # of its slider
+    assert all(abs(value / grid - round(value / grid)) < 1e-9 for value in frames)
+
+
+def test_an_address_is_written_once_a_choice_rests(monkeypatch):
+    written = []
+    monkeypatch.setattr(
+        "mha_viz.ui.session.state.publish", lambda *given, **named: written.append(1)
+    )
+    monkeypatch.setattr("mha_viz.ui.learn.choices._params", lambda held: {})
+    choices = _Choices()
+    choices._held, choices.moving = None, True
+    choices.publish()
+    assert not written
+    choices.moving = False
+    choices.publish()
+    assert written == [1]
