@@ -56,7 +56,7 @@ def real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) ->
         any_pattern.STEPS,
         lambda on_step: any_pattern.fit(target, seed, on_step=on_step, tokens=tokens),
         name="real",
-        label=f"Fit heads on {n} tokens of width {d_model}",
+        label=f"Fit on {n} tokens of width {d_model}",
     )
     least = float(divergence(target, tied(target, 0, n - 1))) if repeat else 0.0
     if repeat:
