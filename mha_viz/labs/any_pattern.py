@@ -15,6 +15,7 @@ from mha_viz.core.checks import Number
 from mha_viz.core.metrics import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs.any_pattern_digits import SIZES
+from mha_viz.labs.any_pattern_inputs import onto_span
 
 STEPS = 1500
 RESTARTS = 3  # from random numbers; one more from the singular vectors
@@ -133,20 +134,24 @@ def fit(
     seed: int = 0,
     steps: int = STEPS,
     on_step: Callable[[int], None] | None = None,
+    tokens: Float[Tensor, "token d_model"] | None = None,
 ) -> Fit:
     """Train W_Q and W_K of heads of all widths at once, from several starts; keep the best of each.
 
-    Tokens are one-hot vectors, so that W_Q and W_K hold a query and a key for each token: nothing
-    but d_k limits the pattern. What is made small is the mean of KL(target || pattern) over rows.
+    One-hot tokens, so that W_Q and W_K hold a query and a key for each of them: nothing but d_k
+    limits the pattern. With tokens X, queries are X W_Q and keys X W_K: they are held where such
+    matrices can lie. What is made small is the mean of KL(target || pattern) over rows.
 
     Args:
         target: rows that sum to 1, 4 to 12 of them.
         seed: of the random starts.
         steps: of Adam, 1 to 5,000.
         on_step: called with the number of steps done, now and then.
+        tokens: X, a row for each token; None for one-hot vectors.
 
     Raises:
-        ShapeError: no square pattern. ArgumentError: rows that do not sum to 1; steps or size.
+        ShapeError: no square pattern, or X of another length. ArgumentError: rows that do not sum
+            to 1; steps or size.
 
     Source: the question is that of Bhojanapalli et al. 2020 (low-rank bottleneck).
 
@@ -154,14 +159,15 @@ def fit(
     >>> found.pattern.shape, bool(found.kl[3] < 0.1)
     (torch.Size([4, 4, 4]), True)
     """
-    _check(target, steps)
+    _check(target, steps, tokens)
     query, key, cut = _starts(target, seed)
+    onto = None if tokens is None else onto_span(tokens)
     best, kept = torch.full(query.shape[:2], math.inf), [query.clone(), key.clone()]
     moving = [query.requires_grad_(), key.requires_grad_()]
     means, squares = ([torch.zeros_like(part) for part in moving] for _ in range(2))
     curve = []
     for step in range(steps + 1):
-        losses = _divergence(target, query * cut, key * cut)
+        losses = _divergence(target, *(_made(part, cut, onto) for part in moving))
         _keep(best, kept, losses.detach(), moving)
         curve.append(best.amin(0))
         if step == steps:
@@ -172,11 +178,16 @@ def fit(
             on_step(step)
     winner = best.argmin(0)
     widths = torch.arange(len(winner))
-    query, key = ((part * cut)[winner, widths] for part in kept)
+    query, key = (_made(part, cut, onto)[winner, widths] for part in kept)
     return _measured(target, query, key, torch.stack(curve))
 
 
 # -- the parts underneath --------------------------------------------------------------------------
+
+
+def _made(part: Tensor, cut: Tensor, onto: Tensor | None) -> Tensor:
+    """Queries or keys: the columns of each width, and only what X times a matrix can be."""
+    return part * cut if onto is None else onto @ (part * cut)
 
 
 def _columns(n: int) -> Float[Tensor, "width 1 n"]:
@@ -261,7 +272,9 @@ def _measured(target: Tensor, query: Tensor, key: Tensor, curve: Tensor) -> Fit:
     )
 
 
-def _check(target: Tensor, steps: int) -> None:
+def _check(target: Tensor, steps: int, tokens: Tensor | None) -> None:
+    if tokens is not None and len(tokens) != len(target):
+        raise ShapeError(f"{len(target)} tokens must be as many rows of X, got {len(tokens)}.")
     if target.ndim != 2 or target.shape[0] != target.shape[1]:
         raise ShapeError(f"a pattern to fit must be square, got {tuple(target.shape)}.")
     if len(target) not in SIZES or not 1 <= steps <= 5_000:

@@ -16,6 +16,8 @@ MOST = {
     "n_kv_heads": 100_000,
     "n_layers": 10_000,
     "bytes_each": 8,
+    "n_read": 10_000_000,
+    "batch": 1_000_000,
 }
 
 
@@ -27,6 +29,8 @@ class Sizes:
         n: tokens. d_model: width of a token. n_heads: query heads, a divisor of d_model.
         n_kv_heads: key and value heads, a divisor of n_heads; 1 is multi-query attention.
         n_layers: layers. bytes_each: bytes of a number (4: float32, 2: float16, bfloat16).
+        n_read: tokens that keys and values come from, in cross attention another text's.
+        batch: texts of that length that run at once.
 
     Raises:
         ArgumentError: a size below 1 or absurdly large. ShapeError: heads that do not divide.
@@ -41,10 +45,14 @@ class Sizes:
     n_kv_heads: int = 0  # 0: as many as n_heads
     n_layers: int = 1
     bytes_each: int = 4
+    n_read: int = 0  # 0: as many as n
+    batch: int = 1
 
     def __post_init__(self) -> None:
         if self.n_kv_heads == 0:
             object.__setattr__(self, "n_kv_heads", self.n_heads)
+        if self.n_read == 0:
+            object.__setattr__(self, "n_read", self.n)
         for name, most in MOST.items():
             if not 1 <= getattr(self, name) <= most:
                 raise ArgumentError(f"{name} must lie in 1..{most:,}, got {getattr(self, name):,}.")
@@ -81,8 +89,9 @@ class Costs:
         scores, mixing: of one layer, Q K^T and weights times V.
         head: of one head, its share of what is above; layer: of all heads; total: of all layers.
         parameters: of the four matrices in all layers, biases left out.
-        pattern: bytes of all attention weights where they are kept. activations: bytes of Q, K, V
-            and z of all layers. cache: bytes of the keys and values of n tokens in all layers.
+        pattern: bytes of all attention weights where they are kept. row_sums: bytes of what a
+            fused kernel keeps instead, one float32 for each row of them. activations: bytes of Q,
+            K, V and z of all layers. cache: bytes of the keys and values in all layers.
     """
 
     projections: int
@@ -93,6 +102,7 @@ class Costs:
     total: int
     parameters: int
     pattern: int
+    row_sums: int
     activations: int
     cache: int
 
@@ -101,17 +111,23 @@ def costs(sizes: Sizes) -> Costs:
     """Count operations, parameters and bytes; softmax, masks and biases are left out.
 
     With m = d_model and d_k = m / h, and without shared key heads: C_head = 2 n^2 d_k + 4 n m d_k,
-    which is O(n^2 d_k + n m d_k), and C_layer = h C_head = 2 n^2 m + 4 n m^2, whatever h is.
+    which is O(n^2 d_k + n m d_k), and C_layer = h C_head = 2 n^2 m + 4 n m^2, whatever h is. Where
+    keys come from r other tokens, n r pairs take the place of n^2; a batch multiplies all but the
+    parameters.
 
-    Source: Vaswani et al. 2017, section 3.2.2 and table 1; shared keys Shazeer 2019.
+    Source: Vaswani et al. 2017, section 3.2.2 and table 1; shared keys Shazeer 2019; what a fused
+    kernel keeps Dao et al. 2022.
 
     >>> few, many = (costs(Sizes(n=128, d_model=768, n_heads=h)) for h in (1, 12))
     >>> few.layer == many.layer == 2 * 128**2 * 768 + 4 * 128 * 768**2
     True
     """
-    n, m, width = sizes.n, sizes.d_model, sizes.d_head
-    both = 2 * sizes.n_heads + 2 * sizes.n_kv_heads  # heads' worth of Q and O, and of K and V
-    projections, products = n * m * width * both, n**2 * width * sizes.n_heads
+    m, width = sizes.d_model, sizes.d_head
+    n, read = sizes.batch * sizes.n, sizes.batch * sizes.n_read  # tokens of all texts
+    q_and_o, k_and_v = 2 * sizes.n_heads, 2 * sizes.n_kv_heads  # in heads
+    activations = width * (n * q_and_o + read * k_and_v)
+    projections, rows = m * activations, sizes.n_heads * n
+    products = rows * sizes.n_read * width
     layer = projections + 2 * products
     each = sizes.n_layers * sizes.bytes_each
     return Costs(
@@ -121,10 +137,11 @@ def costs(sizes: Sizes) -> Costs:
         head=layer / sizes.n_heads,
         layer=layer,
         total=sizes.n_layers * layer,
-        parameters=sizes.n_layers * m * width * both,
-        pattern=each * sizes.n_heads * n**2,
-        activations=each * n * width * both,
-        cache=each * 2 * n * sizes.n_kv_heads * width,
+        parameters=sizes.n_layers * m * width * (q_and_o + k_and_v),
+        pattern=each * rows * sizes.n_read,
+        row_sums=sizes.n_layers * 4 * rows,
+        activations=each * activations,
+        cache=each * read * k_and_v * width,
     )
 
 

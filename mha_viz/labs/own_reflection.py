@@ -47,11 +47,14 @@ class Reflection:
 
     Args:
         dots: X X^T, (token, token), symmetric. pattern: its softmax after 1 / sqrt(d).
+        gaps: (x.x + y.y) / 2 - x.y of every pair, which is |x - y|^2 / 2: never below 0, and 0
+            only where both tokens are the same.
         beaten: the tokens whose largest weight is not their own.
     """
 
     dots: Tensor
     pattern: Tensor
+    gaps: Tensor
     beaten: tuple[Beaten, ...]
 
 
@@ -59,7 +62,9 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     """softmax(X X^T / sqrt(d)), and who does not look at itself most.
 
     x.y = |x| |y| cos, so x gives y more weight than itself exactly where |y| cos > |x|; tokens of
-    equal length never do (Cauchy-Schwarz). A tie counts for the token itself.
+    equal length never do (Cauchy-Schwarz). A tie counts for the token itself. For any tokens x.y
+    is at most the mean of x.x and y.y, so that of two tokens only the shorter one can prefer the
+    other to itself, and the longest of all looks at itself most.
 
     Args:
         tokens: X (token, d), two tokens at least.
@@ -77,7 +82,8 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
     _, pattern = attention(tokens[None], tokens[None], tokens[None])
     assert pattern is not None
     dots = scores(tokens[None].double(), tokens[None].double(), scale=1.0)[0]
-    lengths = dots.diagonal().sqrt()
+    own = dots.diagonal()
+    lengths, gaps = own.sqrt(), (own[:, None] + own) / 2 - dots
     lost = [
         Beaten(
             i,
@@ -91,7 +97,7 @@ def reflection(tokens: Annotated[Tensor, "token d"]) -> Reflection:
         for i, j in enumerate(dots.argmax(-1).tolist())
         if _beats(dots[i, j], dots[i, i])
     ]
-    return Reflection(dots.to(tokens.dtype), pattern[0], tuple(lost))
+    return Reflection(dots.to(tokens.dtype), pattern[0], gaps.to(tokens.dtype), tuple(lost))
 
 
 def equal_norms(tokens: Float[Tensor, "token d"]) -> Float[Tensor, "token d"]:

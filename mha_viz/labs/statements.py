@@ -68,8 +68,11 @@ STATEMENTS = (
     Statement(
         "direct-sum",
         "Together the subspaces fill the whole space",
-        "The residual stream is the direct sum of what the heads use: no direction is left out, "
-        "and none is used twice.",
+        "The residual stream, the row of d_model numbers that a token carries from layer to layer, "
+        "is the direct sum of what the heads use: no direction is left out, and none is used "
+        "twice. Books write the *union* of the subspaces, but a union is no subspace unless one "
+        "holds all others. What is measured is their sum: every direction that can be put "
+        "together from them.",
         r"\bigoplus_i \operatorname{span}(W_i) = \mathbb{R}^{d_\text{model}}",
         "=",
         0.0,
@@ -115,9 +118,38 @@ STATEMENTS = (
         unit="nats",
     ),
     Statement(
+        "capacity",
+        "The layer’s capacity is the sum of its heads’",
+        "With C_i for what head i tells about the token that looks, C_total is their sum. There "
+        "are n tokens, so ln n nats say which one it is, and no more can be told.",
+        r"C_\text{total} = \sum_i C_i \le \ln n, \qquad C_i = I(q;\, k_i)",
+        "<=",
+        ROUNDING,
+        "pattern",
+        "C_total",
+        "ln n, all there is to tell",
+        unit="nats",
+    ),
+    Statement(
+        "given-query",
+        "The whole is the sum of the parts less what they share given X",
+        "The textbook’s own formula for redundancy: add up what each head tells about X, subtract "
+        "what the heads share once X is known. Here X is the token that looks, and h_i the key "
+        "k_i that head i looks at.",
+        r"\begin{aligned} I(X;\, h_1 \dots h_H) =\; &\sum_i I(X;\, h_i) \\ "
+        r"&- I(h_1;\, \dots;\, h_H \mid X) \end{aligned}",
+        "=",
+        0.1,
+        "pattern",
+        "all heads together",
+        "sum of all heads, less 0",
+        unit="nats",
+    ),
+    Statement(
         "redundancy",
         "The whole is the sum of the parts less what pairs share",
-        "Add up what each head tells, subtract what every pair of heads tells twice.",
+        "Another reading, ours: add up what each head tells, subtract what every pair of heads "
+        "tells twice.",
         r"\begin{aligned} I(q;\, k_1 \dots k_H) =\; &\sum_i I(q;\, k_i) \\ "
         r"&- \sum_{i<j} I(k_i;\, k_j) \end{aligned}",
         "=",

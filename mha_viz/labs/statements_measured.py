@@ -117,11 +117,12 @@ def of_outputs(
 
 
 def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[str, Sides]:
-    """The statements about information: "best-head" and "redundancy".
+    """The statements about information: "best-head", "capacity", "given-query", "redundancy".
 
     A query is drawn uniformly, and each head draws one key from that query's row. What all keys
     together tell about the query takes key^H sums; certain are only bounds: no less than the best
     pair of heads, no more than the sum of all heads or ln(query). Random draws give an interval.
+    Given the query the draws are independent: what heads share then, I(k_1; ...; k_H | q), is 0.
 
     Args:
         pattern: (layer, head, query, key), rows summing to 1.
@@ -139,8 +140,8 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
     of all parts less their total correlation is exactly the whole.
 
     >>> sides = of_pattern(torch.eye(4).expand(1, 2, 4, 4))
-    >>> [round(float(side.left), 3) for side in sides.values()]
-    [1.386, 1.386]
+    >>> [(round(float(side.left), 2), round(float(side.right), 2)) for side in sides.values()]
+    [(1.39, 1.39), (2.77, 1.39), (1.39, 2.77), (1.39, 1.39)]
     """
     each, bounds = mutual_information(pattern), capacity(pattern)
     shared = shared_information(pattern)
@@ -157,10 +158,12 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
     lost = (pattern.sum(-1) < 1 - _NOWHERE).flatten(1).any(-1)
     low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
     less = total - shared[:, upper].sum(-1)
-    more = {"heads’ mean pattern": bounds.pooled, "sum of all heads": total}
+    parts = {"sum of all heads": total}
     return {
-        "best-head": Sides(low, high, best, sampled, more=more),
-        "redundancy": Sides(low, high, less, sampled, more={"sum of all heads": total}),
+        "best-head": Sides(low, high, best, sampled, more={"heads’ mean pattern": bounds.pooled}),
+        "capacity": _known(total, torch.full_like(total, math.log(pattern.shape[-2]))),
+        "given-query": Sides(low, high, total, sampled),
+        "redundancy": Sides(low, high, less, sampled, more=parts),
     }
 
 

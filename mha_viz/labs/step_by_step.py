@@ -36,6 +36,8 @@ class Steps:
         pattern: softmax of it, or the model's own where it adds more than a mask.
         z: (head, query, d_value). joined: (query, head * d_value), all heads side by side.
         output: (query, d_model), joined W_O + b_O.
+        causal: whether later tokens are hidden here.
+        switched: whether the mask is another one than the model's own.
         n_kv_heads: how many key and value heads the query heads share.
         differences: what was compared with the model's own -> (largest difference, largest size).
         own: which of "query", "key", "value", "pattern" are the model's own, because the matrices
@@ -56,6 +58,7 @@ class Steps:
     output: Tensor
     scale: float
     causal: bool
+    switched: bool
     n_kv_heads: int
     differences: dict[str, tuple[float, float]]
     own: tuple[str, ...]
@@ -68,7 +71,12 @@ class Steps:
 
 
 def step_by_step(
-    model: AttentionModel, record: AttentionRecord, layer: int, head: int, seen: LayerActivations
+    model: AttentionModel,
+    record: AttentionRecord,
+    layer: int,
+    head: int,
+    seen: LayerActivations,
+    causal: bool | None = None,
 ) -> Steps:
     """Compute one layer's attention from its input and its matrices, and compare on the way.
 
@@ -78,9 +86,11 @@ def step_by_step(
         layer: from 0.
         head: from 0.
         seen: what this layer was given and gave, from `record_activations`.
+        causal: hide later tokens, or hide none, whatever the model does; None is the model's own.
 
     Raises:
-        ArgumentError: no such head. NotKeptError: the record lacks query, key, value or z.
+        ArgumentError: no such head; another mask where the model adds more to its scores than a
+            mask, or between two texts. NotKeptError: the record lacks query, key, value or z.
 
     Source: Vaswani et al. 2017, section 3.2.2, with W_O cut into one slice per head.
 
@@ -119,6 +129,16 @@ def step_by_step(
     scale = query.shape[-1] ** -0.5 if weights.scale is None else float(weights.scale)
     masked = scores(query, key, causal=record.causal, scale=scale)
     pattern = settled("pattern", softmax(masked), record.pattern[layer])
+    switched = causal is not None and causal != record.causal
+    if switched:
+        if "pattern" in own or record.is_cross:
+            raise ArgumentError(
+                "The mask can be switched only where scores are all that softmax takes, and where "
+                "queries and keys are the same tokens: take the model’s own mask here."
+            )
+        masked = scores(query, key, causal=bool(causal), scale=scale)
+        pattern = softmax(masked)
+        differences["pattern"] = gap(pattern, record.pattern[layer])
     mixed = z(pattern, value)
     differences["z"] = gap(mixed, record.kept("z")[layer])
     joined = mixed.transpose(0, 1).flatten(1)
@@ -139,7 +159,8 @@ def step_by_step(
         joined=joined,
         output=output,
         scale=scale,
-        causal=record.causal,
+        causal=record.causal != switched,
+        switched=switched,
         n_kv_heads=len(given.W_K),
         differences=differences,
         own=tuple(own),

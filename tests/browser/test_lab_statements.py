@@ -9,16 +9,19 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-statements?model=tiny-gpt2&text=The+old+dog+watched+the+old+dog")
+    page.get_by_text("Predict before you read the table").click()
     page.get_by_text("Clearly more than with random subspaces").click()
     page.get_by_role("button", name="Show the answer").first.click()
     expect(page.get_by_text("Random subspaces of this size share").first).to_be_visible()
     page.get_by_text("W_Q: queries read").click()
     expect(page).to_have_url(re.compile("space_of=W_Q"))
     wait_idle(page)
+    page.get_by_text("4. Adding heads up").click()
     page.get_by_text("Picture by layer").nth(3).click()
     expect(page).to_have_url(re.compile("picture-variance=1"))
     wait_idle(page)
     expect(page.get_by_test_id("stPlotlyChart")).to_have_count(1)
+    page.get_by_text("10. If one head fails").click()
     page.get_by_role("button", name="Switch heads off").click()
     expect(page.get_by_text("the worst loss of one head costs")).to_be_visible(timeout=400_000)
     go_back(page)
@@ -30,6 +33,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
 def test_stop_ends_the_work(open_page, wait_idle):
     text = "+".join(["The+old+dog+slept+while+the+young+cat+watched."] * 9)
     page = open_page(f"/lab-statements?text={text}")
+    page.get_by_text("10. If one head fails").click()
     page.get_by_role("button", name="Switch heads off").click()
     page.get_by_role("button", name="Stop", exact=True).click()
     wait_idle(page)

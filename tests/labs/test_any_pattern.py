@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.labs import any_pattern, any_pattern_digits
+from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
 from mha_viz.labs.any_pattern_digits import pattern_of, preset
 
 
@@ -66,6 +66,47 @@ def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
         assert float(random_fit.largest[width]) == pytest.approx(
             np.abs(pattern - target).max(), abs=1e-5
         )
+
+
+def test_heads_on_real_tokens_are_made_of_them():
+    """Queries are X W_Q and keys X W_K, so that scores have no higher rank than X."""
+    target = pattern_of(preset("random", 8, seed=5))
+    X = any_pattern_inputs.real_tokens(8, 3, seed=2)
+    found = any_pattern.fit(target, steps=200, tokens=X)
+    free = any_pattern.fit(target, steps=200)
+    for part in (found.query, found.key):
+        for made in part.double().numpy():
+            W = np.linalg.lstsq(X.double().numpy(), made, rcond=None)[0]
+            np.testing.assert_allclose(X.double().numpy() @ W, made, atol=1e-3)
+    for query, key in zip(found.query, found.key, strict=True):
+        assert np.linalg.matrix_rank((query @ key.mT).numpy(), tol=1e-3) <= 3
+    # a wider head than d_model gains nothing, where one-hot tokens let it gain a lot
+    assert found.kl[2:].max() - found.kl[2:].min() < 0.1 * found.kl[2]
+    assert free.kl[7] < 0.1 * found.kl[7]
+
+
+@pytest.mark.parametrize("name", ["diagonal", "random", "previous"])
+def test_equal_tokens_look_and_are_looked_at_alike_and_no_head_passes_the_bound(name):
+    target = pattern_of(preset(name, 6, seed=1))
+    X = any_pattern_inputs.real_tokens(6, 12, repeat=True)  # wide enough for all but that
+    found = any_pattern.fit(target, steps=400, tokens=X)
+    torch.testing.assert_close(found.pattern[:, 0], found.pattern[:, 5], atol=1e-5, rtol=1e-3)
+    torch.testing.assert_close(found.pattern[:, :, 0], found.pattern[:, :, 5], atol=1e-5, rtol=1e-3)
+    nearest = any_pattern_inputs.tied(target, 0, 5)
+    bound = float(any_pattern_inputs.divergence(target, nearest))
+    assert bound == pytest.approx(kl(target.double().numpy(), nearest.double().numpy()), abs=1e-6)
+    assert (found.kl >= bound - 1e-5).all()
+    assert float(found.kl[-1]) == pytest.approx(bound, abs=0.02)  # and it is reached
+    if name == "diagonal":
+        assert bound == pytest.approx(2 / 6 * math.log(2), abs=1e-6)
+        assert float(found.pattern[:, 0, 0].max()) <= 0.5 + 1e-5
+
+
+def test_tokens_that_do_not_fit():
+    with pytest.raises(ShapeError, match="4 tokens"):
+        any_pattern.fit(torch.eye(4), tokens=torch.ones(3, 2))
+    with pytest.raises(ArgumentError, match="2 tokens"):
+        any_pattern_inputs.real_tokens(1, 2)
 
 
 def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):

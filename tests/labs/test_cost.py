@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 import transformers as tf
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 import mha_viz as mv
+from mha_viz.core.attention import attention
 from mha_viz.core.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import cost as lab
@@ -26,6 +27,32 @@ def test_operations_are_what_torch_counts(n_heads, n_kv_heads):
     assert found.head * n_heads == found.layer
     assert found.parameters == sum(p.numel() for p in mha.parameters())
     assert found.pattern == out.pattern.nbytes
+
+
+@pytest.mark.parametrize(("n", "n_read", "batch"), [(17, 5, 1), (3, 40, 1), (9, 9, 4), (6, 11, 3)])
+def test_two_texts_cost_their_product_and_a_batch_that_many_times(n, n_read, batch):
+    sizes = lab.Sizes(n, 48, 6, 2, n_read=n_read, batch=batch)
+    mha = MultiHeadAttention(48, 6, 2, bias=False).requires_grad_(False)
+    with FlopCounterMode(display=False) as counter:
+        out = mha(torch.ones(batch, n, 48), torch.ones(batch, n_read, 48))
+    found = lab.costs(sizes)
+    assert found.layer == counter.get_total_flops() // 2
+    assert found.pattern == out.pattern.nbytes == 4 * batch * 6 * n * n_read
+    assert found.cache == 4 * 2 * batch * n_read * 2 * 8
+    assert found.parameters == sum(p.numel() for p in mha.parameters())
+
+
+def test_a_fused_kernel_takes_the_same_products_and_keeps_a_number_for_each_row():
+    sizes = lab.Sizes(24, 32, 4, n_read=40, batch=2)
+    q, k = torch.randn(2, 4, 24, 8), torch.randn(2, 4, 40, 8)
+    with FlopCounterMode(display=False) as kept:
+        attention(q, k, k)
+    fused = sdpa_flop_count(q.shape, k.shape, k.shape)  # as torch counts its own kernel
+    found = lab.costs(sizes)
+    assert kept.get_total_flops() == fused == 2 * (found.scores + found.mixing)
+    # torch's own kernel gives its rows' sums beside the output, for the gradients
+    _, sums = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, k)
+    assert sums.nbytes == found.row_sums == 4 * 2 * 4 * 24
 
 
 def test_the_formulas_of_the_text():
@@ -135,6 +162,8 @@ def test_both_stacks_of_an_encoder_decoder_and_shared_keys_are_counted():
         (dict(n_layers=0), ArgumentError, "n_layers"),
         (dict(bytes_each=0), ArgumentError, "bytes_each"),
         (dict(n=10**12), ArgumentError, "n must lie"),
+        (dict(n_read=-1), ArgumentError, "n_read must lie"),
+        (dict(batch=0), ArgumentError, "batch must lie"),
     ],
 )
 def test_sizes_that_make_no_layer(given, error, words):

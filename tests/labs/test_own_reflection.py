@@ -43,6 +43,25 @@ def test_at_equal_norms_nobody_is_beaten():
         assert (found.pattern.diagonal() >= found.pattern.amax(-1) - 1e-6).all()
 
 
+def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():
+    """The true half, for tokens of any length, with equality where two tokens are the same."""
+    for seed in range(50):
+        random = torch.Generator().manual_seed(seed)
+        x = torch.randn(9, 1 + seed % 5, generator=random) * (1 + seed)
+        x[4] = x[7]
+        found = lab.reflection(x)
+        apart = (x[:, None] - x).double().square().sum(-1) / 2
+        torch.testing.assert_close(found.gaps.double(), apart, rtol=1e-4, atol=1e-3)
+        assert (found.gaps >= 0).all() and found.gaps[4, 7] == 0
+        assert (found.gaps == 0).sum() == 9 + 2
+        lengths = x.norm(dim=-1)
+        for one in found.beaten:  # only the shorter of two prefers the other
+            assert lengths[one.by] > lengths[one.token]
+        assert int(lengths.argmax()) not in {one.token for one in found.beaten}
+        own = found.dots.diagonal()
+        assert own.mean() >= (found.dots.sum() - own.sum()) / (9 * 8)
+
+
 def test_equal_norms_keep_directions_and_the_mean_square():
     x = torch.tensor(lab.START)
     same = lab.equal_norms(x)

@@ -81,7 +81,7 @@ def test_draws_decide_only_where_bounds_do_not():
 
 
 def test_keys_are_unique_and_tolerances_said_in_words():
-    assert len(BY_KEY) == len(STATEMENTS) == 8
+    assert len(BY_KEY) == len(STATEMENTS) == 10
     assert BY_KEY["norm"].allowed == "to within 10%"
     assert BY_KEY["variance"].allowed == "up to rounding"
     assert BY_KEY["direct-sum"].allowed == "exactly"
@@ -182,8 +182,8 @@ def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
     A = pattern(heads=heads, sharp=sharp, seed=heads)
     joint = joint_information(A[0].double().numpy())
     sides = measured.of_pattern(A, n_draws=4_000)
-    for side in sides.values():
-        assert float(side.low) - 1e-5 <= joint <= float(side.high) + 1e-5
+    for key in ("best-head", "given-query", "redundancy"):
+        assert float(sides[key].low) - 1e-5 <= joint <= float(sides[key].high) + 1e-5
     low, high = measured.sampled_information(A, n_draws=4_000)
     half = float(high - low) / 2
     assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
@@ -216,6 +216,38 @@ def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs(
     assert float(sides.right) == pytest.approx(total - pairs, abs=1e-5)
     assert abs(float(sides.right) - joint_information(p)) > 0.1
     assert judge(BY_KEY["redundancy"], sides)[0].word == FAILS
+
+
+def test_given_the_query_heads_share_nothing_so_the_textbook_claims_whole_is_sum():
+    A = 5 * pattern(heads=3, seed=4)
+    p = A[0].double().softmax(-1).numpy()
+    given = np.einsum("qa,qb,qc->qabc", *p)  # the keys of all heads, for each query
+    entropy = lambda x, axes: -(x * np.log(x)).sum(axes).mean()  # noqa: E731
+    shared = sum(entropy(p[i], -1) for i in range(3)) - entropy(given, (1, 2, 3))
+    assert shared == pytest.approx(0.0, abs=1e-12)
+    sides = measured.of_pattern(torch.from_numpy(p)[None])["given-query"]
+    each = [joint_information(p[[i]]) for i in range(3)]
+    assert float(sides.right) == pytest.approx(sum(each) - shared, abs=1e-5)
+
+
+def test_heads_that_tell_the_same_break_the_textbook_and_the_sum_of_capacities():
+    A = (0.97 * torch.eye(16) + 0.03 / 16).expand(1, 4, 16, 16)
+    sides = measured.of_pattern(A)
+    for key in ("given-query", "capacity"):
+        assert judge(BY_KEY[key], sides[key])[0].word == FAILS
+    assert float(sides["capacity"].right) == pytest.approx(math.log(16))
+    assert float(sides["capacity"].left) == float(sides["given-query"].right) > 3 * math.log(16)
+    assert float(sides["given-query"].left) <= math.log(16)
+
+
+def test_heads_that_tell_different_things_keep_both():
+    """One head knows the query's first bit, one its second: 2 ln 2 together, and in all."""
+    first, second = (torch.eye(2).repeat_interleave(2, 0), torch.eye(2).repeat(2, 1))
+    A = torch.stack([torch.cat([bit, torch.zeros(4, 2)], 1) for bit in (first, second)])[None]
+    sides = measured.of_pattern(A)
+    for key in ("given-query", "capacity"):
+        assert judge(BY_KEY[key], sides[key])[0] == (HOLDS, True)
+        assert float(sides[key].left) == pytest.approx(2 * math.log(2), abs=1e-5)
 
 
 def test_the_same_draws_every_time():

@@ -8,7 +8,8 @@ import mha_viz as mv
 from mha_viz.core.multi_head import MultiHeadAttention
 from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.labs import step_by_step as lab
-from mha_viz.labs.activations import record_activations
+from mha_viz.labs import step_code
+from mha_viz.labs.activations import record_activations, spread
 from tests.making.families import build
 
 EVERYTHING = ("pattern", "z", "query", "key", "value")
@@ -33,6 +34,67 @@ def test_the_walk_ends_where_the_models_own_attention_does(shipped):
         for name, (largest, size) in found.differences.items():
             assert largest < 1e-5 * max(size, 1), name
         assert found.differences["output"] == lab.gap(found.output, found.seen.output)
+
+
+def test_the_mask_can_be_switched_on_and_off(shipped):
+    model, record = shipped
+    seen = record_activations(model, record, 1)
+    found = {on: lab.step_by_step(model, record, 1, 2, seen, on) for on in (None, True, False)}
+    own, other = found[record.causal], found[not record.causal]
+    assert (own.switched, other.switched) == (False, True)
+    torch.testing.assert_close(own.pattern, found[None].pattern)
+    later = torch.ones(len(own.key), len(own.key)).triu(1).bool()
+    for on in (True, False):
+        raw = found[on].scaled.masked_fill(later, -torch.inf) if on else found[on].scaled
+        torch.testing.assert_close(found[on].masked, raw)
+        torch.testing.assert_close(found[on].pattern, raw.softmax(-1))
+        torch.testing.assert_close(found[on].z[2], raw.softmax(-1) @ found[on].value)
+    assert not other.own and other.differences["output"][0] > 1e-2  # which the mask did
+    assert other.differences["pattern"][0] > 0.1
+
+
+def test_where_the_mask_is_not_all_it_cannot_be_switched():
+    model = build("t5")
+    for part in ("encoder", "cross"):
+        record = model.trace("the cat sat", "a cat", part=part, keep=EVERYTHING)
+        with pytest.raises(ArgumentError, match="own mask"):
+            lab.step_by_step(model, record, 0, 0, record_activations(model, record, 0), True)
+
+
+@pytest.mark.parametrize("text", [TEXT, "quotes \" and ' and \\n </code>"])
+@pytest.mark.parametrize("on", [None, True, False])
+def test_the_ten_lines_give_the_same_numbers(shipped, text, on, capsys):
+    model, _ = shipped
+    record = model.trace(text, keep=EVERYTHING)
+    found = lab.step_by_step(model, record, 1, 3, record_activations(model, record, 1), on)
+    code = step_code.pytorch_code(found, record, model.name, 1, 3)
+    assert len(step_code.ten_lines(found, 1, 3)) == 10
+    made: dict[str, torch.Tensor] = {}
+    exec(code, made)
+    torch.testing.assert_close(made["weights"][3], found.pattern)
+    torch.testing.assert_close(made["z"], found.z)
+    torch.testing.assert_close(made["output"], found.output)
+    assert "tensor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("family", "part"), [("llama", "self"), ("t5", "encoder"), ("t5", "cross")]
+)
+def test_the_ten_lines_of_families_that_do_more(family, part):
+    model = build(family)
+    pair = "a cat ran" if family == "t5" else None
+    record = model.trace("the cat sat on a mat", pair, part=part, keep=EVERYTHING)
+    seen = record_activations(model, record, 1)
+    found = lab.step_by_step(model, record, 1, 0, seen)
+    made = {
+        "torch": torch,
+        "record": record,
+        "seen": seen,
+        "W": spread(model.attention_weights(1, part)),
+    }
+    exec("\n".join(step_code.ten_lines(found, 1, 0)), made)
+    torch.testing.assert_close(made["z"], found.z)
+    torch.testing.assert_close(made["output"], found.output)
 
 
 def test_every_step_follows_from_the_one_before(shipped):

@@ -3,7 +3,7 @@
 import pytest
 import streamlit as st
 
-from mha_viz.labs import any_pattern, any_pattern_digits
+from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
 from tests.ui.compare_app import check, figures, said, table, written
 from tests.ui.lab_app import lab, link
 
@@ -45,6 +45,22 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
         "width": "4",
         "error": "largest",
     }
+
+
+def test_real_tokens_are_fitted_too_and_say_what_they_forbid():
+    app = lab(KEY, "real-errors", tokens="5", repeat="1", d_model="8")
+    text = check(app)
+    target = any_pattern_digits.pattern_of(any_pattern_digits.preset("diagonal", 5))
+    assert "no head comes nearer than **0.2773** nats" in text
+    app.button(key=f"{KEY}-real").click().run()
+    check(app)
+    tokens = any_pattern_inputs.real_tokens(5, 8, repeat=True)
+    expected = any_pattern.fit(target, 0, tokens=tokens)
+    shown = table(app, "d_k", "tokens of d_model = 8")["tokens of d_model = 8"]
+    assert shown.to_numpy() == pytest.approx(expected.kl.numpy(), abs=1e-6)
+    made = written(app, "made, d_k = 5")
+    assert made[0] == made[4] and float(made[0][0]) <= 0.5
+    assert link(app) == {"tokens": "5", "repeat": "1", "d_model": "8"}
 
 
 def test_a_stopped_fit_leaves_nothing_behind(monkeypatch):
@@ -106,3 +122,5 @@ def test_the_answers():
     for name in ("diagonal", "random"):
         app.button(key=f"{KEY}-predict-{name}-button").click().run()
     assert "circle" in app.info[0].value and app.info[1].value.startswith("**7.")
+    app.button(key=f"{KEY}-predict-equal-button").click().run()
+    assert app.info[2].value.startswith("**1/2.")

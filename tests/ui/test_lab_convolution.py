@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mha_viz.labs import convolution, convolution_inputs
+from mha_viz.labs import convolution, convolution_inputs, convolution_learning
 from tests.ui.compare_app import check, matrices, said, table
 from tests.ui.lab_app import lab, link
 
@@ -117,6 +117,25 @@ def test_a_file_that_is_none_leaves_the_lab_usable():
         check(app)
 
 
+def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch):
+    whole = convolution_learning.learn
+    monkeypatch.setattr(
+        convolution_learning, "learn", lambda **options: whole((8, 16), n_steps=40, **options)
+    )
+    app = lab(KEY, "learning", learnseed="2")
+    assert "about half a minute" in check(app)
+    app.button(key=f"{KEY}-train").click().run()
+    text = check(app)
+    expected = whole((8, 16), seed=2, n_steps=40)
+    shown = table(app, "pictures", "Conv2d, new pictures")
+    assert list(shown["Conv2d, new pictures"]) == expected.unseen["convolution"]
+    assert list(shown["nine heads, new pictures"]) == expected.unseen["heads"]
+    assert f"{expected.parameters['heads']:,} parameters" in text
+    at = expected.pattern.reshape(9, 8, 8, 8, 8)[:, 4, 4, 3:6, 3:6]
+    assert f"{float(at.sum() / 9):.0%} of a head’s weight" in text
+    assert link(app) == {"learnseed": "2"}
+
+
 def test_the_answers():
     app = lab(KEY)
     for name in ("alpha", "border", "shuffle"):
@@ -129,4 +148,4 @@ def test_the_answers():
 def test_the_chosen_pixel_is_framed_in_every_picture():
     app = lab(KEY, row="3", column="5")
     pictures = [shown for shown in matrices(app) if shown["scale"] == "grey"]
-    assert [shown["marked"] for shown in pictures] == [[[3, 5]]] * 4
+    assert [shown["marked"] for shown in pictures[:4]] == [[[3, 5]]] * 4

@@ -35,6 +35,28 @@ def test_the_bill_is_that_of_the_library_and_follows_the_controls():
     assert again.number_input(key=f"{KEY}-d_model").value == 512
 
 
+def test_two_texts_and_a_batch_are_counted_as_such():
+    app = lab(KEY, "caches", n_read="100", batch="8", n="50")
+    text = check(app)
+    cost = costs(Sizes(50, 768, 12, 0, 12, 4, n_read=100, batch=8))
+    assert table(app, "Operations", "one layer")["one layer"].iloc[-1] == short(cost.layer)
+    assert "cross attention, 8 × 50 × 100 = **40,000** pairs" in text
+    row = table(app, "One layer").set_index("One layer")
+    assert row.loc["products, fused", "n = 50"] == row.loc["products, weights kept", "n = 50"]
+    assert row.loc["memory, fused", "n = 100"] == of_bytes(4 * 8 * 12 * 100)
+    caches = table(app, "n", "multi-head: 12")
+    assert caches["multi-head: 12"].iloc[1] == 2 * caches["multi-head: 12"].iloc[0]
+
+
+def test_attention_stands_beside_an_rnn():
+    app = lab(KEY, "paths", rnn_width="4")
+    check(app)
+    shown = table(app, "n", "path, RNN").set_index("n")
+    assert shown.loc[64, "path, RNN"] == 64 and shown.loc[64, "path, attention"] == 3
+    for kind in ("attention", "RNN", "convolution"):
+        assert (shown[f"products, {kind}"] == shown[f"formula, {kind}"]).all()
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

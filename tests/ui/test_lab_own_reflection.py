@@ -26,6 +26,15 @@ def test_every_number_is_that_of_the_library():
     assert table(app, "d", "equal lengths")["equal lengths"].sum() == 0
 
 
+def test_the_true_half_stands_beside_the_false_one():
+    app = lab(NAME, tokens="3", x3="1,2;3,-1;1,2")
+    text = check(app)
+    assert "only the shorter can prefer the other" in text
+    gaps = cells(app, "(x·x + y·y)/2")
+    assert gaps == [[0, 6.5, 0], [6.5, 0, 6.5], [0, 6.5, 0]]
+    assert "with itself is **6.667**" in text and "another one **2.333**" in text
+
+
 def test_equal_lengths_bring_the_diagonal_back():
     app = lab(NAME, tokens="6")
     app.toggle(key=f"{NAME}-equal").set_value(True).run()

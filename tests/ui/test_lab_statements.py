@@ -59,6 +59,19 @@ def test_other_weights_and_a_link_that_makes_no_sense(space):
     assert len(app.warning) == 2
 
 
+def test_the_table_leads_and_what_each_statement_says_is_folded_below():
+    app = lab("statements", text=TEXT, **{"picture-norm": "1"})
+    check(app)
+    folded = [block for block in app.expander if block.label[0].isdigit()]
+    assert [block.label.split(". ", 1)[1] for block in folded] == [s.title for s in STATEMENTS]
+    opened = [block.label for block in folded if block.proto.expanded]
+    assert opened == [f"3. {BY_KEY['norm'].title}"]  # the one whose picture the link asks for
+    said = {s.key: block.markdown[0].value for s, block in zip(STATEMENTS, folded, strict=True)}
+    assert "a union is no subspace" in said["direct-sum"]
+    textbook = folded[list(BY_KEY).index("given-query")]
+    assert any("the term that is subtracted is **0**" in m.value for m in textbook.markdown)
+
+
 def test_answers_are_measured_ones():
     app = lab("statements", text=TEXT)
     keys = [button.key for button in app.button if "predict" in button.key]

@@ -41,6 +41,30 @@ def test_the_numbers_are_those_of_the_trace():
     assert written(app, "masked scores")[0][1:] == ["–"] * (len(expected[0]) - 1)
 
 
+def test_the_mask_is_switched_on_and_the_code_beside_the_numbers_follows():
+    text = "The cat sat on the mat."
+    app = lab(KEY, text=text, step="softmax", head="3")
+    assert "no mask" in app.code[0].value and link(app).get("mask") is None
+    app.segmented_control(key=f"{KEY}-mask").set_value("causal").run()
+    check(app)
+    assert link(app)["mask"] == "causal"
+    assert written(app, "masked scores")[0][1:] == ["–"] * 7
+    made = {}
+    exec(app.code[0].value, made)
+    shown = [[f"{w:.2f}" for w in row[:8]] for row in made["weights"][3][:8].tolist()]
+    assert written(app, "weights") == shown
+    compared = check(lab(KEY, **link(app) | {"step": "compare"}))
+    assert "That is what the mask does" in compared
+
+
+def test_a_mask_that_is_not_all_is_left_as_it_is(monkeypatch):
+    takes_for_any(monkeypatch, build("t5"))
+    app = lab(KEY, text="the cat sat", mask="none", part="decoder", pair="a cat")
+    assert not app.exception and "own mask" in app.error[0].value
+    app.segmented_control(key=f"{KEY}-mask").set_value("own").run()
+    check(app)
+
+
 def test_a_chosen_cell_is_written_out_as_a_sum():
     app = lab(KEY, step="q", row_token="2", column_dim="5", text="a cat")
     text = check(app)

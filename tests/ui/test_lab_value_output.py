@@ -27,6 +27,13 @@ def test_the_page_comes_whole_and_its_numbers_are_small_where_they_should_be(mod
     assert table(app, "H7", "difference from the model")["difference from the model"].max() < 1e-4
 
 
+def test_the_residual_stream_is_explained_before_anything_is_written_into_it():
+    said = [block.value for block in lab(KEY, text=TEXT).markdown]
+    first = next(i for i, text in enumerate(said) if "residual stream" in text)
+    assert "added" in said[first]
+    assert not any(" writes" in text or " write " in text for text in said[:first])
+
+
 def test_the_bill_follows_its_control():
     app = lab(KEY, "operations", text=TEXT)
     app.select_slider(key=f"{KEY}-n").set_value(1024).run()

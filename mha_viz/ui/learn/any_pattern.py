@@ -9,6 +9,7 @@ import torch
 from mha_viz.labs import any_pattern, any_pattern_digits
 from mha_viz.labs.any_pattern import Fit
 from mha_viz.ui.learn import charts, frame
+from mha_viz.ui.learn.any_pattern_inputs import real_inputs
 from mha_viz.ui.learn.any_pattern_painting import Rows, painted
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.long_work import trained
@@ -55,6 +56,7 @@ def draw(choices: Choices) -> None:
         _errors(choices, found)
         _one_width(choices, found)
     _rank(choices, rows, found)
+    real_inputs(choices, rows, seed, found)
     choices.publish()
 
 

@@ -16,6 +16,7 @@ from mha_viz.ui.learn import charts, convolution_measures, frame
 from mha_viz.ui.learn import convolution_controls as controls
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.convolution_controls import Chosen, tensors
+from mha_viz.ui.learn.convolution_learning import learning
 from mha_viz.ui.widgets import figures, look
 from mha_viz.ui.widgets.number_table import number_tables
 from mha_viz.web.theme import format_number
@@ -30,6 +31,7 @@ def draw(choices: Choices) -> None:
     convolution_measures.border(choices, chosen)
     convolution_measures.one_head(choices, chosen)
     convolution_measures.cost(chosen)
+    learning(choices)
     choices.publish()
 
 

@@ -11,7 +11,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.cost import PUBLISHED, Costs, Sizes, costs, rows
 from mha_viz.plots.curves import ticks
-from mha_viz.ui.learn import charts, cost_measured, frame
+from mha_viz.ui.learn import charts, cost_compared, cost_measured, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import memory, state
@@ -34,7 +34,10 @@ def draw(choices: Choices) -> None:
     if sizes is not None:
         _heads(choices, sizes)
         _caches(choices, sizes)
+        cost_compared.two_texts(choices, sizes)
+        cost_compared.fused(choices, sizes)
     cost_measured.draw(choices)
+    cost_compared.against_rnn(choices)
     _models(choices, model, len(scene.record.tokens))
     _misread(choices)
     choices.publish()
@@ -72,7 +75,8 @@ def _calculator(choices: Choices) -> Sizes | None:
     st.dataframe(_memory(sizes, cost), hide_index=True, width="content", key=choices.key("memory"))
     even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
     st.caption(
-        f"Without shared key heads both parts are equal at n = 2 m = {even:,} tokens; below, the "
+        f"In self-attention without shared key heads both parts are equal at n = 2 m = {even:,} "
+        "tokens; below, the "
         "projections are most of the bill, above, the pairs of tokens."
     )
     return sizes
@@ -81,6 +85,7 @@ def _calculator(choices: Choices) -> Sizes | None:
 def _sizes(choices: Choices) -> Sizes | None:
     """The sizes that are asked for, or what is wrong with them."""
     asked: dict[str, int] = {}
+    notes = {"n_kv_heads": "0: as many as heads.", "n_read": "0: the same n (self-attention)."}
     with frame.row():
         for name, label, default in (
             ("n", "Tokens n", 512),
@@ -88,8 +93,10 @@ def _sizes(choices: Choices) -> Sizes | None:
             ("n_heads", "Heads h", 12),
             ("n_kv_heads", "Key heads", 0),
             ("n_layers", "Layers", 12),
+            ("n_read", "Tokens read", 0),
+            ("batch", "Texts at once", 1),
         ):
-            note = "0: as many as heads." if name == "n_kv_heads" else None
+            note = notes.get(name)
             asked[name] = choices.number(name, label, 0, 99_999_999, default, width=125, help=note)
         asked["bytes_each"] = choices.menu("bytes", "Bytes per number", BYTES, 4, width=190)
     try:
@@ -119,6 +126,7 @@ def _operations(sizes: Sizes, cost: Costs) -> pd.DataFrame:
 def _memory(sizes: Sizes, cost: Costs) -> pd.DataFrame:
     parts = (
         ("attention weights, all kept", cost.pattern),
+        ("sums of their rows, if fused", cost.row_sums),
         ("Q, K, V and z", cost.activations),
         ("key-value cache", cost.cache),
         ("the four matrices", cost.parameters * sizes.bytes_each),
@@ -196,7 +204,9 @@ def _caches(choices: Choices, sizes: Sizes) -> None:
     caches = {}
     for kv in sorted(chosen, reverse=True):
         name = "multi-head" if kv == sizes.n_heads else "multi-query" if kv == 1 else "grouped"
-        caches[f"{name}: {kv}"] = [costs(replace(sizes, n=n, n_kv_heads=kv)).cache for n in LONG]
+        caches[f"{name}: {kv}"] = [
+            costs(replace(sizes, n=n, n_read=n, n_kv_heads=kv)).cache for n in LONG
+        ]
     charts.lines(
         choices.key("caches"),
         {name: (LONG, size) for name, size in caches.items()},

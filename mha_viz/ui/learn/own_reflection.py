@@ -53,6 +53,16 @@ def _statement(choices: Choices) -> None:
         r"\begin{gathered} \operatorname{softmax}\!\Big(\frac{X X^\top}{\sqrt{d}}\Big)\, X \\ "
         r"x \cdot y = |x|\,|y| \cos\angle(x, y) \end{gathered}",
     )
+    st.markdown(
+        "Half of it is true, for **any** tokens: a score is at most the mean of the two scores "
+        "that both tokens have with themselves, and equal to it only where the tokens are the "
+        "same. So of two tokens only the shorter can prefer the other to itself, the longest of "
+        "all looks at itself most, and on average the diagonal is never below the rest."
+    )
+    st.latex(
+        r"x \cdot y \;\le\; \frac{x \cdot x + y \cdot y}{2} \quad\text{since}\quad "
+        r"\frac{x \cdot x + y \cdot y}{2} - x \cdot y = \frac{|x - y|^2}{2} \ge 0"
+    )
     frame.predict(
         choices,
         "equal",
@@ -112,6 +122,23 @@ def _matrices(found: lab.Reflection) -> None:
         charts.weights(
             "own-reflection-pattern", found.pattern, "weights", words, words, marked=best
         )
+        charts.matrix(
+            "own-reflection-gaps",
+            found.gaps,
+            "(x·x + y·y)/2 − x·y",
+            rows=words,
+            columns=words,
+            shape=shape,
+            diverging=False,
+            limits=(0.0, max(float(found.gaps.max()), 1e-6)),
+        )
+    own = found.dots.diagonal()
+    others = (found.dots.sum() - own.sum()) / (len(own) * (len(own) - 1))
+    st.markdown(
+        "The third matrix is what a score lacks to the mean of the two on the diagonal: never "
+        f"below 0. The mean score of a token with itself is **{format_number(own.mean())}**, with "
+        f"another one **{format_number(others)}**."
+    )
 
 
 def _sentence(found: lab.Reflection) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
@@ -27,7 +28,7 @@ from mha_viz.plots.layers import layer_lines
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn import frame
-from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import progress
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
 from mha_viz.ui.session import memory, reporting, state
@@ -66,8 +67,9 @@ def draw(choices: Choices) -> None:
     )
     layer, space = _controls(choices, scene)
     mine, random = _measured(scene, space), _measured(scene, space, random=True)
-    for question in predictions(mine, layer):
-        frame.predict(choices, f"{question.name}-{layer}-{space}", *question.asked)
+    with st.expander("Predict before you read the table", icon=":material/psychology_alt:"):
+        for question in predictions(mine, layer):
+            frame.predict(choices, f"{question.name}-{layer}-{space}", *question.asked)
     _table(mine | _failed(scene), random | _failed(scene, random=True), layer)
     for statement in STATEMENTS[:-1]:
         _statement(choices, scene, statement, mine, random, layer)
@@ -180,9 +182,7 @@ def _statement(
     layer: int,
 ) -> None:
     """One statement: formula, verdict, both sides, why, and the picture."""
-    with st.container(border=True):
-        number = STATEMENTS.index(statement) + 1
-        frame.step(f"{number}. {statement.title}", statement.says, statement.formula)
+    with _folded(choices, statement):
         sides = mine.get(statement.key)
         if sides is None:
             what = {"weights": "keeps its weights", "outputs": "shows what heads write"}
@@ -190,9 +190,25 @@ def _statement(
             return
         _verdict(statement, sides, random.get(statement.key), layer)
         st.markdown(why(statement, scene.record, mine, layer))
-        name = f"picture-{statement.key}"
-        if choices.toggle(name, "Picture by layer"):
+        if choices.toggle(_switch(statement), "Picture by layer"):
             _picture(choices, scene, statement, sides, random.get(statement.key))
+
+
+def _folded(choices: Choices, statement: Statement) -> DeltaGenerator:
+    """What a statement says, below its title; open where the link asks for its picture."""
+    asked = choices.get(_switch(statement), False, among((False, True)))
+    place = st.expander(
+        f"{STATEMENTS.index(statement) + 1}. {statement.title}",
+        expanded=choices.fixed(f"open-{statement.key}", asked),
+    )
+    place.markdown(statement.says)
+    place.latex(statement.formula)
+    return place
+
+
+def _switch(statement: Statement) -> str:
+    """The name of the switch of its picture, in the link."""
+    return f"picture-{statement.key}"
 
 
 def _verdict(statement: Statement, sides: Sides, random: Sides | None, layer: int) -> None:
@@ -245,8 +261,7 @@ def _picture(
 def _failure(choices: Choices, scene: Scene) -> None:
     """If one head fails: measured when asked, with progress and Stop."""
     statement, layer = STATEMENTS[-1], state.current().layer
-    with st.container(border=True):
-        frame.step(f"{len(STATEMENTS)}. {statement.title}", statement.says, statement.formula)
+    with _folded(choices, statement):
         with continue_on_error():
             _measure(scene)
         known = _known_failure(scene)

@@ -196,6 +196,39 @@ def _best_head(at: Numbers, holds: bool, layer: int) -> str:
     )
 
 
+def _capacity(at: Numbers, holds: bool, layer: int) -> str:
+    total, most = short(at["left"]), short(at["right"])
+    return f"The heads of L{layer} have {total} nats one by one; {most} say which token looks. " + (
+        "The sum stays below that, so heads might tell different things; whether they do, the "
+        "next two statements say."
+        if holds
+        else "So they must tell the same things several times over: C_total adds up what heads "
+        "tell, and is not what the layer can tell."
+    )
+
+
+def _given_query(at: Numbers, holds: bool, layer: int) -> str:
+    together, total = _drawn(at), short(at["right"])
+    return (
+        "For a given query each head draws its key from its own row, independently of the others: "
+        "the term that is subtracted is **0**, whatever the heads do. The formula then claims "
+        f"that L{layer} tells {together} = {total} nats. "
+        + (
+            "Here the heads share so little that both agree."
+            if holds
+            else "It leaves out what heads tell twice."
+        )
+        + " The exact formula subtracts what heads share **without** X being known, and adds what "
+        "they share when it is: Σ I(X; h_i) − I(h_1; …; h_H) + I(h_1; …; h_H | X)."
+    )
+
+
+def _drawn(at: Numbers) -> str:
+    """What all heads together tell: a number, or the interval of the draws."""
+    low, high = short(at["drawn_low"]), short(at["drawn_high"])
+    return low if low == high else f"{low} to {high}"
+
+
 def _redundancy(at: Numbers, holds: bool, layer: int) -> str:
     total = at["sum of all heads"]
     shared = [short(max(total - at[end], 0.0)) for end in ("drawn_high", "drawn_low")]
@@ -248,6 +281,8 @@ _WHY: dict[str, Callable[[Numbers, bool, int], str]] = {
     "norm": _norm,
     "variance": _variance,
     "best-head": _best_head,
+    "capacity": _capacity,
+    "given-query": _given_query,
     "redundancy": _redundancy,
     "diversity": _diversity,
 }

@@ -11,6 +11,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.activations import LayerActivations, record_activations
 from mha_viz.labs.step_by_step import Crossed, cross, step_by_step, words_of
+from mha_viz.labs.step_code import pytorch_code
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.step_tables import STEPS, step_table
@@ -25,6 +26,8 @@ SENTENCES = (
     ("write", "Queries from", "le chat dort"),
     ("read", "Keys and values from", "the cat sleeps on the mat"),
 )
+MASKS = {"own": "the model’s own", "causal": "causal: on", "none": "off: all tokens"}
+_HIDES = {"own": None, "causal": True, "none": False}
 
 
 def draw(choices: Choices) -> None:
@@ -94,10 +97,17 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     record = scene.record
     frame.layer_and_head(record.n_layers, record.n_heads)
     view = state.current()
-    found = step_by_step(
-        model, record, view.layer, view.head, activations_of(scene, model, view.layer)
+    seen = activations_of(scene, model, view.layer)
+    step = _chosen_step(choices)
+    mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
+    found = step_by_step(model, record, view.layer, view.head, seen, _HIDES[mask])
+    one_step(choices, scene, step_table(step, found, record, view.head), found)
+    st.subheader("The same in ten lines of PyTorch", anchor=False)
+    st.markdown(
+        "From X to the output, all heads of the layer at once; the lines above them fetch X and "
+        "the matrices. Copy them with the button in the corner: they print the numbers above."
     )
-    one_step(choices, scene, step_table(_chosen_step(choices), found, record, view.head), found)
+    st.code(pytorch_code(found, record, view.model, view.layer, view.head, view.dtype))
 
 
 def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:

@@ -198,6 +198,7 @@ class _Walk:
             if found.causal
             else "Every token may see every other one here: nothing is masked."
         )
+        notes = ["This is not the model’s own mask: you have switched it."] * found.switched
         return StepTable(
             "mask",
             1,
@@ -206,6 +207,7 @@ class _Walk:
             r"s_{qk} = -\infty \quad \text{for } k > q" if found.causal else "",
             Matrix("masked scores", found.masked, self.queries, self.keys),
             Matrix("scores", found.scaled, self.queries, self.keys),
+            notes=notes,
             cell=lambda row, column: (
                 "may not be seen:" if torch.isinf(found.masked[row, column]) else "stays"
             ),
@@ -287,7 +289,9 @@ class _Walk:
         found = self.found
         gap, size = found.differences["output"]
         close = gap <= 1e-3 * max(size, 1e-6)
-        if close:
+        if found.switched:
+            judged = "That is what the mask does: the model ran with its own, you switched it."
+        elif close:
             judged = "That is rounding: the numbers that you walked through are those of the model."
         elif gap <= 0.05 * size:
             judged = "That is what coarser numbers than float32 round, where the model uses them."

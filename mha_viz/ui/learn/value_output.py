@@ -70,7 +70,10 @@ def _merged(
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
         "Two matrices that could be one",
-        "Only W_V and W_O stand between a token and what a head writes about it, and nothing "
+        "A token is a row of d_model numbers that runs from the embedding through all layers to "
+        "the prediction: the **residual stream**. No layer replaces it. Attention and MLP read it "
+        "and *write* into it, which means that their output is added. Only W_V and W_O stand "
+        "between a token and what a head writes about it, and nothing "
         "nonlinear lies between them: attention weights only mix tokens. So the two matrices can "
         "be multiplied once and for all.",
         r"\begin{gathered} \text{head}_i(X) = A_i\, (X W^V_i)\, W^O_i = A_i\, X\, W^{VO}_i \\ "

@@ -1,0 +1,65 @@
+"""Lab 6, its training: heads that could be the convolution need more pictures to become one."""
+
+import pytest
+import torch
+
+from mha_viz.errors import ArgumentError
+from mha_viz.labs import convolution_learning as lab
+
+
+def test_a_stroke_lies_as_its_class_says():
+    pictures, classes = lab.strokes(400, seed=3)
+    steps = {0: (0, 1), 1: (1, 0), 2: (1, 1), 3: (-1, 1)}
+    for picture, kind in zip(pictures, classes.tolist(), strict=True):
+        down, right = steps[kind]
+        sums = {
+            (i, j): float(sum(picture[i + s * down, j + s * right] for s in (-1, 0, 1)))
+            for i in range(1, lab.SIDE - 1)
+            for j in range(1, lab.SIDE - 1)
+        }
+        assert max(sums.values()) > 1.5
+    assert classes.bincount().tolist() == [100] * 4
+    assert torch.equal(pictures, lab.strokes(400, seed=3)[0])
+
+
+def test_the_heads_can_be_the_convolution():
+    """So what they lack is not the ability, but pictures that tell where to look."""
+    torch.manual_seed(0)
+    conv, heads = lab.Convolution(), lab.Heads()
+    offsets = torch.cartesian_prod(torch.arange(3), torch.arange(3)) - 1 + lab.SIDE - 1
+    with torch.no_grad():
+        for i, (row, column) in enumerate(offsets):
+            heads.by_distance[i, row, column] = 40.0
+        heads.mix.weight.copy_(conv.layer.weight.flatten(1))
+        heads.mix.bias.copy_(conv.layer.bias)
+        pictures, _ = lab.strokes(6, seed=1)
+        made = heads.mix(torch.einsum("hqk,pk->pqh", heads.pattern(), pictures.flatten(1)))
+    exact = conv.layer(pictures[:, None]).flatten(2).mT.reshape(6, lab.SIDE, lab.SIDE, -1)
+    inside = made.reshape(6, lab.SIDE, lab.SIDE, -1)[:, 1:-1, 1:-1]  # borders are lab 6's own part
+    torch.testing.assert_close(inside, exact[:, 1:-1, 1:-1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_few_pictures_are_enough_for_a_convolution_and_not_for_heads():
+    found = lab.learn(seed=1)
+    convolution, heads = (found.unseen[kind] for kind in ("convolution", "heads"))
+    assert convolution[1] > 0.95  # 32 pictures
+    assert heads[1] < 0.7 < 0.8 < heads[-1]  # 32, and 512
+    assert found.seen["heads"][1] > 0.95  # it knows those 32 by heart
+    assert all(c > h for c, h in zip(convolution, heads, strict=True))
+
+
+def test_the_same_seed_learns_the_same_and_tells_its_progress():
+    told: list[int] = []
+    first = lab.learn([4, 8], seed=2, n_steps=20, on_step=told.append)
+    torch.rand(3)  # whatever others draw
+    again = lab.learn([4, 8], seed=2, n_steps=20)
+    assert first.unseen == again.unseen and torch.equal(first.pattern, again.pattern)
+    assert told == [20, 40, 60, 80]
+    torch.testing.assert_close(first.pattern.sum(-1), torch.ones(lab.N_HEADS, lab.SIDE**2))
+
+
+@pytest.mark.parametrize(("counts", "steps"), [([], 5), ([3], 5), ([5_000], 5), ([8], 0)])
+def test_sizes_that_are_refused(counts, steps):
+    with pytest.raises(ArgumentError, match="4 to 4,096 pictures"):
+        lab.learn(counts, n_steps=steps)
