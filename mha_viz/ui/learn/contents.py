@@ -41,7 +41,7 @@ LABS = (
     Lab(
         "own-reflection",
         "Without weights, attention looks at itself",
-        "What Q = K = V = X does, when it does not, and what W_Q and W_K set free.",
+        "When Q = K = V = X makes tokens look at themselves, when not, and what W_Q, W_K change.",
     ),
     Lab(
         "two-places",
@@ -57,13 +57,13 @@ LABS = (
     Lab(
         "value-output",
         "Why W_V and W_O?",
-        "Two matrices or one: the same output, another bill; and the parts that make up the whole.",
+        "One matrix could do the work of both, at another price; and parts that add up to a whole.",
         uses_text=True,
     ),
     Lab(
         "convolution",
         "Heads that are a convolution",
-        "k × k heads with relative positions do what a k × k kernel does, to the last digits.",
+        "k × k heads with relative positions do what a k × k kernel does, to the last digit.",
     ),
     Lab(
         "any-pattern",

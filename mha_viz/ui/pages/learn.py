@@ -29,7 +29,7 @@ def index() -> None:
             st.caption(lab.about)
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
-        st.caption("Terms, symbols, shapes and quantities; and what is often believed of heads.")
+        st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
 
 
 def page(lab: Lab) -> Callable[[], None]:
