@@ -12,7 +12,7 @@ from typing import ParamSpec
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.ui.learn import block_map
+from mha_viz.ui.learn import block_map, classroom
 from mha_viz.ui.learn.choices import Choices, Numbers, numbers
 from mha_viz.ui.learn.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.session import state
@@ -40,6 +40,7 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 
 def sidebar(lab: Lab | None = None) -> None:
     """The map with a lab's own part lit, and the switch that a teacher needs before a class."""
+    classroom.arrive()
     with st.sidebar:
         if lab is not None:
             block_map.draw(lab.parts)
@@ -123,6 +124,7 @@ def predict(
             st.session_state[open_key] = not st.session_state.get(open_key, False)
 
         is_open = st.session_state.get(open_key, False)
+        classroom.prediction(key, options, chosen, is_open)
         st.button(
             "Hide the answer" if is_open else "Show the answer", key=f"{key}-button", on_click=turn
         )

@@ -33,6 +33,9 @@ def index() -> None:
                 st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
                 st.caption(f"{lab.about} {frame.plan(lab)}")
     with st.container(border=True, gap="xxsmall"):
+        st.page_link(pages["teach"], label="**For teachers**")
+        st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")
+    with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
         st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
 
