@@ -6,7 +6,7 @@ The server imports this file for `app`; for each page it then runs it as a scrip
 import streamlit as st
 from starlette.middleware import Middleware
 
-from mha_viz.ui.learn import glossary
+from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import compare, explore, intervene, learn
 from mha_viz.ui.server import gate, stopping
@@ -34,6 +34,7 @@ else:
         for number, lab in enumerate(LABS, 1)
     }
     labs["glossary"] = st.Page(glossary.draw, title="Glossary", url_path="glossary")
+    labs["teach"] = st.Page(lesson.draw, title="For teachers", url_path="teach")
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.arrive(page.url_path)

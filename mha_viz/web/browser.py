@@ -15,6 +15,7 @@ from mha_viz.web.theme import palette
 # In the order in which they need each other. Each is an ES module of its own; joined, they share
 # one scope, so that their imports and exports go and no name may be used twice.
 _SCRIPTS = {
+    "block_map": ("block_map",),
     "figure_download": ("figure_download",),
     "head_grid": (
         "shared",
@@ -33,6 +34,7 @@ _SCRIPTS = {
 }
 _DRAWN = ("head_grid", "head_switches", "number_table", "player", "token_lines")
 _STYLES = {
+    "block_map": ("block_map",),
     "figure_download": ("figure_download",),
     **{name: ("shared", name) for name in _DRAWN},
 }

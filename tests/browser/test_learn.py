@@ -1,7 +1,7 @@
 """The Learn section as a whole, in a real Chromium; each lab has a file of its own beside it."""
 
 import re
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import expect
 
@@ -15,6 +15,22 @@ def test_the_menu_and_the_list_lead_to_a_lab(open_page, wait_idle):
     expect(page.get_by_role("heading", name="1. Attention as soft lookup")).to_be_visible()
     wait_idle(page)
     assert page.url.endswith("/lab-soft-lookup")
+
+
+def test_the_map_lights_the_lab_and_leads_on_within_the_session(open_page, wait_idle):
+    page = open_page("/lab-soft-lookup")
+    lit = page.locator("svg.map a.lit")
+    expect(lit).to_have_count(1)
+    expect(lit).to_have_attribute("aria-current", "true")
+    page.get_by_text("Weight 1 for the key").click()
+    wait_idle(page)
+    page.locator("svg.map a[data-part=concatenation]").click()
+    expect(page.get_by_role("heading", name="4. Step by step")).to_be_visible()
+    wait_idle(page)
+    expect(page.locator("svg.map a.lit")).to_have_count(5)
+    assert urlsplit(page.url).path == "/lab-step-by-step"
+    page.go_back()  # the session went on: what was answered is still chosen
+    expect(page.get_by_role("radio", name="Weight 1 for the key")).to_be_checked()
 
 
 def test_the_projector_enlarges_type_and_stays_on(open_page, wait_idle):

@@ -80,6 +80,14 @@ def test_shapes_are_made_of_explained_axes():
         assert set(term.shape.split()) <= names, term
 
 
+@pytest.mark.parametrize(
+    "word", ["temperature", "embedding", "residual stream", "logit", "softmax", "circuit"]
+)
+def test_the_words_of_the_trade_have_entries_that_lead_somewhere(word):
+    (term,) = [term for term in TERMS if word in re.split(r",\s*", term.name)]
+    assert term.where and len(term.meaning.split()) > 10
+
+
 def test_every_name_of_the_design_is_there():
     text = " ".join(f"{term.name} {term.meaning}" for term in TERMS)
     sizes = "d_model n_layers n_heads n_kv_heads d_head d_vocab n_ctx".split()

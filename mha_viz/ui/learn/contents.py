@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 
 @dataclass(frozen=True)
@@ -13,12 +13,21 @@ class Lab:
         key: its address is /lab-key, its module mha_viz.ui.learn.key with _ for -.
         title: what it is called.
         about: what it answers, in one sentence.
+        goal: what a learner can do afterwards, behind "you can".
+        minutes: that it takes, with its questions.
+        needs: keys of the labs that it builds on.
+        parts: the blocks of the map that it is about, by their keys there.
         uses_text: whether it runs on the user's sentence and model.
     """
 
     key: str
     title: str
     about: str
+    _: KW_ONLY
+    goal: str
+    minutes: int
+    needs: tuple[str, ...]
+    parts: tuple[str, ...]
     uses_text: bool = False
 
     @property
@@ -37,67 +46,115 @@ LABS = (
         "soft-lookup",
         "Attention as soft lookup",
         "Every number of softmax(QKᵀ/√d)V on a few tokens, and why scores are divided by √d.",
+        goal="compute attention weights by hand, and say why scores are divided by √d_k",
+        minutes=10,
+        needs=(),
+        parts=("lookup",),
     ),
     Lab(
         "own-reflection",
         "Without weights, attention looks at itself",
-        "What Q = K = V = X does, when it does not, and what W_Q and W_K set free.",
+        "When Q = K = V = X makes tokens look at themselves, when not, and what W_Q, W_K change.",
+        goal="say when a token attends to itself without W_Q and W_K, and what those change",
+        minutes=12,
+        needs=("soft-lookup",),
+        parts=("projections",),
     ),
     Lab(
         "two-places",
         "One head cannot look at two places",
         "Two small heads against one large one, and why still more heads can hurt.",
+        goal="explain why one softmax cannot pick two places, and what a second head is for",
+        minutes=12,
+        needs=("soft-lookup",),
+        parts=("heads",),
     ),
     Lab(
         "step-by-step",
         "Step by step through a real head",
         "Project, compute, concatenate, project: on your sentence, beside the model’s own output.",
         uses_text=True,
+        goal="follow a sentence through one layer, with the shape of every tensor on the way",
+        minutes=15,
+        needs=("soft-lookup", "two-places"),
+        parts=("embedding", "projections", "lookup", "concatenation", "output"),
     ),
     Lab(
         "value-output",
         "Why W_V and W_O?",
-        "Two matrices or one: the same output, another bill; and the parts that make up the whole.",
+        "One matrix could do the work of both, at another price; and parts that add up to a whole.",
         uses_text=True,
+        goal="tell which products of matrices matter, and split a layer’s output into its heads",
+        minutes=12,
+        needs=("step-by-step",),
+        parts=("projections", "output", "stream"),
     ),
     Lab(
         "convolution",
         "Heads that are a convolution",
-        "k × k heads with relative positions do what a k × k kernel does, to the last digits.",
+        "k × k heads with relative positions do what a k × k kernel does, to the last digit.",
+        goal="build a convolution out of heads, and say what it costs more",
+        minutes=15,
+        needs=("soft-lookup", "two-places"),
+        parts=("positions", "heads"),
     ),
     Lab(
         "any-pattern",
         "Paint a pattern, fit a head",
         "Which patterns a head of width d_k can make, and what its rank forbids.",
+        goal="say which patterns a head of width d_k can make, and which it cannot",
+        minutes=12,
+        needs=("soft-lookup",),
+        parts=("pattern",),
     ),
     Lab(
         "cost",
         "What attention costs",
         "Operations, memory and key-value caches: calculated, and measured on this machine.",
         uses_text=True,
+        goal="estimate the operations and the memory of attention, and say what grows with n²",
+        minutes=12,
+        needs=("step-by-step",),
+        parts=("layer", "mlp", "pattern"),
     ),
     Lab(
         "how-heads-learn",
         "How heads learn",
         "A tiny model learns induction while you watch its gradients, weights and patterns.",
+        goal="recognise in loss and pattern the moment when an induction head forms",
+        minutes=15,
+        needs=("step-by-step",),
+        parts=("training", "pattern"),
     ),
     Lab(
         "statements",
         "Textbook statements, measured",
         "What textbooks say about heads, beside what this model does with your sentence.",
         uses_text=True,
+        goal="test a general claim about heads on a model and a sentence of your own",
+        minutes=20,
+        needs=("step-by-step", "value-output"),
+        parts=("heads", "concatenation", "output"),
     ),
     Lab(
         "find-the-head",
         "Find the head",
         "A game: find the head that does what is asked, with hints and a score.",
         uses_text=True,
+        goal="find heads by what they look at, and doubt what you have found",
+        minutes=10,
+        needs=("soft-lookup", "two-places"),
+        parts=("heads", "pattern"),
     ),
     Lab(
         "what-heads-learn",
         "What heads learn",
         "Which heads find a verb’s object or who “she” is, and which only know where words stand?",
         uses_text=True,
+        goal="tell a head that knows grammar from one that knows positions, by counting",
+        minutes=12,
+        needs=("find-the-head",),
+        parts=("heads", "pattern"),
     ),
 )
 BY_KEY = {lab.key: lab for lab in LABS}

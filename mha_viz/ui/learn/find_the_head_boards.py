@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -30,10 +30,11 @@ from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.long_work import progress
-from mha_viz.ui.session import reporting, state, views
+from mha_viz.ui.session import own_address, reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.exports import safe_name
+from mha_viz.ui.widgets.hand_out import hand_out
 from mha_viz.web.theme import format_number
 
 _LOSSES = "find-the-head-losses"
@@ -87,7 +88,7 @@ def exercise(choices: Choices, scene: Scene) -> Exercise:
         asked_now = choices.get("tasks", "", _read_tasks)
         link = _link(asked_now, seed)
         st.markdown("The link to hand out. Answers are never in it:")
-        st.code(link, language=None, wrap_lines=True)
+        hand_out(link, key=choices.key("link"))
     left_out = [key for key in chosen if key in missing]
     for key in left_out:
         st.caption(f"Left out: {BY_KEY[key].title}. {missing[key]}")
@@ -107,9 +108,7 @@ def _link(tasks: str, seed: int) -> str:
     view = replace(state.current(), layer=0, head=0, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
-    parts = urlsplit(st.context.url or "http://127.0.0.1:8501/lab-find-the-head")
-    query = urlencode(views.to_params(view) | more)
-    return f"{parts.scheme}://{parts.netloc}{parts.path}?{query}"
+    return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"
 
 
 def _missing(scene: Scene, task: Task) -> str:

@@ -12,12 +12,13 @@ from typing import ParamSpec
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from mha_viz.ui.learn import block_map, classroom
 from mha_viz.ui.learn.choices import Choices, Numbers, numbers
-from mha_viz.ui.learn.contents import LABS, Lab
+from mha_viz.ui.learn.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.session import state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import look
-from mha_viz.ui.widgets.messages import stop_on_error
+from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 P = ParamSpec("P")
 
@@ -37,9 +38,13 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
     return fragment
 
 
-def sidebar() -> None:
-    """The switch that a teacher needs in front of a class."""
+def sidebar(lab: Lab | None = None) -> None:
+    """The map with a lab's own part lit, and the switch that a teacher needs before a class."""
+    classroom.arrive()
     with st.sidebar:
+        if lab is not None:
+            block_map.draw(lab.parts)
+            st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
         st.toggle(
             "Projector",
             key="projector",
@@ -50,10 +55,18 @@ def sidebar() -> None:
 
 
 def begin(lab: Lab) -> None:
-    """Number and title of a lab, and what it answers."""
+    """Number and title of a lab, what it answers, and what it takes and gives."""
     number = LABS.index(lab) + 1
     st.title(f"{number}. {lab.title}", anchor=False)
     st.markdown(lab.about)
+    st.caption(plan(lab))
+
+
+def plan(lab: Lab) -> str:
+    """Goal, minutes and prerequisites, in a line of markdown."""
+    before = [str(LABS.index(BY_KEY[key]) + 1) for key in lab.needs]
+    after = f"builds on lab {' and '.join(before)}" if before else "needs no other lab"
+    return f"Afterwards you can {plain(lab.goal)}. About {lab.minutes} minutes; {after}."
 
 
 def onward(lab: Lab) -> None:
@@ -111,6 +124,7 @@ def predict(
             st.session_state[open_key] = not st.session_state.get(open_key, False)
 
         is_open = st.session_state.get(open_key, False)
+        classroom.prediction(key, options, chosen, is_open)
         st.button(
             "Hide the answer" if is_open else "Show the answer", key=f"{key}-button", on_click=turn
         )

@@ -14,7 +14,8 @@ import streamlit as st
 
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.contents import BY_KEY, LABS
-from mha_viz.ui.learn.glossary_terms import GROUPS, MISCONCEPTIONS, Place, Term
+from mha_viz.ui.learn.glossary_terms import GROUPS, Place, Term
+from mha_viz.ui.learn.misconceptions import MISCONCEPTIONS
 from mha_viz.ui.session import memory, state, views
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import plain

@@ -70,24 +70,41 @@ SIZES = (
 )
 
 AXES = (
-    Term("batch", "Texts that run together; lives only inside of a run."),
+    Term("batch", "Texts that are run together; the axis exists during a run only."),
     Term("layer", "Layers, counted from 0, in the order of the calculation."),
     Term("head", "Heads of a layer, counted from 0: L3 H7 is head 7 of layer 3."),
-    Term("query", "Tokens that look: the rows of a pattern."),
-    Term("key", "Tokens that are looked at: the columns of a pattern."),
-    Term("token", "Pieces of text that a model reads; a word may be several."),
-    Term("word", "Tokens of one word, merged: weights to a word are summed, from a word averaged."),
+    Term("query", "The tokens that look: the rows of a pattern."),
+    Term("key", "The tokens that are looked at: the columns of a pattern."),
+    Term("token", "The pieces of text that a model reads; one word may be several of them."),
+    Term(
+        "word",
+        "The tokens of one word, merged: weights to a word are summed, weights from it averaged.",
+    ),
     Term(
         "all_heads",
         "All heads of all layers in one line: head h of layer l stands at l · n_heads + h.",
     ),
-    Term("head2", "A second axis of heads: each beside each other."),
+    Term("head2", "A second axis of heads: every head is compared with every other one."),
     Term("pair", "Two heads that are compared."),
     Term("angle", "Principal angles between two subspaces, from the smallest."),
 )
 
 TENSORS = (
-    Term("X", "What comes into a layer: a vector for each token.", "X", "token d_model"),
+    Term(
+        "embedding",
+        "A token’s vector before the first layer, looked up by its number in the vocabulary. Many "
+        "models add a vector for its position.",
+        shape="token d_model",
+        where=_lab("Step by step", "step-by-step"),
+    ),
+    Term(
+        "residual stream",
+        "A token’s vector on its way through the model. Each layer reads it and adds something to "
+        "it, so that what one layer has written can be read by all later ones.",
+        shape="token d_model",
+        where=_lab("Why W_V and W_O?", "value-output"),
+    ),
+    Term("X", "What a layer reads: one vector for each token.", "X", "token d_model"),
     Term(
         "W_Q, W_K, W_V",
         "A head’s projections to queries, keys and values.",
@@ -125,7 +142,7 @@ TENSORS = (
     ),
     Term(
         "softcap",
-        "Bends scores into a range before softmax (Gemma 2).",
+        "Squeezes scores into a fixed range before softmax (Gemma 2).",
         r"c \tanh(\text{scores}/c)",
     ),
     Term(
@@ -133,6 +150,20 @@ TENSORS = (
         "How well each query fits each key, before softmax.",
         r"\frac{Q K^\top}{\sqrt{d_k}} + M",
         "layer head query key",
+    ),
+    Term(
+        "softmax",
+        "Turns a row of numbers into shares: all positive, with the sum 1. The largest number gets "
+        "the largest share, and a difference of 1 makes a share e ≈ 2.72 times as large.",
+        r"\frac{e^{s_k}}{\sum_j e^{s_j}}",
+        where=_lab("Soft lookup", "soft-lookup"),
+    ),
+    Term(
+        "temperature",
+        "What scores or logits are divided by before softmax. Below 1 the largest share grows; "
+        "above 1 the shares come closer together.",
+        r"\operatorname{softmax}(s / T)",
+        where=_lab("Soft lookup", "soft-lookup"),
     ),
     Term(
         "pattern",
@@ -176,8 +207,9 @@ TENSORS = (
         INTERVENE,
     ),
     Term(
-        "logits",
-        "What the model says of each token of its vocabulary, before softmax.",
+        "logit, logits",
+        "The model’s score for a token of its vocabulary. Softmax turns the logits of the whole "
+        "vocabulary into probabilities.",
         "",
         "token d_vocab",
         INTERVENE,
@@ -185,17 +217,18 @@ TENSORS = (
 )
 
 KINDS = (
-    Term("self-attention", "Tokens look at tokens of the same text."),
-    Term("cross-attention", "A decoder’s tokens look at the encoder’s."),
+    Term("self-attention", "The tokens of a text look at tokens of the same text."),
+    Term("cross-attention", "The tokens of a decoder look at those of its encoder."),
     Term("causal", "Query i sees keys 0 to i only: the future is hidden, as in GPT."),
     Term(
         "MHA, GQA, MQA",
-        "Each query head with keys and values of its own; groups of query heads "
-        "that share them; all of them sharing one.",
+        "In MHA each query head has keys and values of its own; in GQA a group of query heads "
+        "shares them; in MQA all query heads do.",
         where=_lab("What attention costs", "cost"),
     ),
     Term(
-        "attention sink", "A token, often the first, where heads rest when they have nothing to do."
+        "attention sink",
+        "A token, often the first, that gets the weight of heads with nothing else to look at.",
     ),
     Term(
         "syntactic head",
@@ -213,6 +246,13 @@ KINDS = (
 )
 
 STUDIES = (
+    Term(
+        "circuit",
+        "Parts of several layers that do one thing together: what one head writes into the "
+        "residual stream, another reads. The best known is a head that looks at the token before "
+        "and, in a later layer, an induction head that reads what it wrote.",
+        where=_lab("How heads learn", "how-heads-learn"),
+    ),
     Term(
         "ablation",
         "A head’s z is set to zero, its mean, or uniform attention, and the "
@@ -234,7 +274,7 @@ STUDIES = (
     ),
     Term(
         "gradient_importance",
-        "How steeply the loss answers to a head’s gate.",
+        "How steeply the loss changes when a head’s gate is turned a little.",
         r"|\partial \mathcal{L} / \partial \xi|",
         where=(Place("Intervene", "intervene", (("method", "gradient"),)),),
     ),
@@ -246,8 +286,8 @@ STUDIES = (
     ),
     Term(
         "confidence interval",
-        "A range around a mean over texts, made so that it holds the true "
-        "mean in 95 of 100 repetitions of the study.",
+        "A range around the mean over some texts, made so that it contains the true mean in 95 of "
+        "100 repetitions of the study.",
     ),
     Term("nats", "Unit of entropy with the natural logarithm: 1 nat is 1.44 bits."),
 )
@@ -258,46 +298,4 @@ GROUPS: tuple[tuple[str, tuple[Term, ...]], ...] = (
     ("From tokens to outputs", TENSORS),
     ("Kinds of attention", KINDS),
     ("Studies", STUDIES),
-)
-
-# What is often believed, what is the case, and the lab that measures it.
-MISCONCEPTIONS = (
-    (
-        "The weights of a head explain the prediction.",
-        "They say where it looks. What it does is seen when it is switched off.",
-        "statements",
-    ),
-    (
-        "Without W_Q and W_K a token attends to itself.",
-        "Only where no other token’s vector reaches further in its direction; often one does.",
-        "own-reflection",
-    ),
-    (
-        "A pattern of rank n needs d_k = n.",
-        "The rank of the scores counts, not that of the weights: two dimensions make every token "
-        "look at itself, as nearly as you like.",
-        "any-pattern",
-    ),
-    (
-        "Scores are divided by √d_k to save time.",
-        "They are divided to keep their variance at 1, so that softmax lets gradients through.",
-        "soft-lookup",
-    ),
-    (
-        "Attention is more general than convolution, so it is no convolution.",
-        "k × k heads with the right positions are one, to the last digits; they only pay more.",
-        "convolution",
-    ),
-    (
-        "A head that leads from “it” to the noun has understood what is meant.",
-        "One line on one sentence shows nothing: count over many, beside a step that is always "
-        "the same and beside heads with random weights.",
-        "what-heads-learn",
-    ),
-    (
-        "Heads cost more the more of them there are.",
-        "With d_head = d_model / n_heads the multiplications stay the same; only the "
-        "patterns grow.",
-        "cost",
-    ),
 )

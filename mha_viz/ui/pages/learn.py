@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui.learn import frame
+from mha_viz.ui.learn import block_map, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.contents import LABS, Lab
 from mha_viz.ui.session import memory
@@ -23,13 +23,21 @@ def index() -> None:
         "elsewhere in the app. Each has an address of its own that opens it as you left it."
     )
     pages = st.session_state.pages
-    for number, lab in enumerate(LABS, 1):
-        with st.container(border=True, gap="xxsmall"):
-            st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
-            st.caption(lab.about)
+    drawn, listed = st.columns((2, 3), gap="large")
+    with drawn:
+        st.markdown("**The map.** Each block leads to the page that is about it.")
+        block_map.draw()
+    with listed:
+        for number, lab in enumerate(LABS, 1):
+            with st.container(border=True, gap="xxsmall"):
+                st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
+                st.caption(f"{lab.about} {frame.plan(lab)}")
+    with st.container(border=True, gap="xxsmall"):
+        st.page_link(pages["teach"], label="**For teachers**")
+        st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["glossary"], label="**Glossary**")
-        st.caption("Terms, symbols, shapes and quantities; and what is often believed of heads.")
+        st.caption("Terms, symbols, shapes and quantities; and what is often believed about heads.")
 
 
 def page(lab: Lab) -> Callable[[], None]:
@@ -37,7 +45,7 @@ def page(lab: Lab) -> Callable[[], None]:
 
     def draw() -> None:
         look.page_style()
-        frame.sidebar()
+        frame.sidebar(lab)
         choices = Choices(lab)
         frame.begin(lab)
         problems = st.container()

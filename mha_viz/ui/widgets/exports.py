@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -17,11 +17,12 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
+from mha_viz.ui.session import own_address, state, views
 from mha_viz.ui.session import scene as scenes
-from mha_viz.ui.session import state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import folded, words
+from mha_viz.ui.widgets.hand_out import hand_out
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE
 from mha_viz.web.standalone import grid_html
@@ -113,13 +114,12 @@ def _link() -> None:
     view = state.current()
     if max(len(view.text), len(view.pair)) > views.MAX_URL_TEXT:
         st.markdown("This text is too long for a link; the link opens on everything else.")
-    st.code(link(view), language=None, wrap_lines=True)
+    hand_out(link(view), key="view")
 
 
 def link(view: View) -> str:
-    """The address that opens on this view."""
-    parts = urlsplit(st.context.url or "http://127.0.0.1:8501/")
-    return f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(views.to_params(view))}"
+    """The address that opens on this view, for others, too, where they can reach this app."""
+    return f"{own_address.reached().url}?{urlencode(views.to_params(view))}"
 
 
 def file_name(scene: Scene) -> str:

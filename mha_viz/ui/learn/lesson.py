@@ -1,0 +1,75 @@
+"""For teachers: a route of 45 minutes, a class to open, and the link to hand out.
+
+Knows streamlit; must not import torch: the first lines are there first.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+from mha_viz.ui.learn import classroom, frame
+from mha_viz.ui.learn.contents import LABS
+from mha_viz.ui.learn.lesson_plan import STOPS, Stop
+from mha_viz.ui.session import own_address
+from mha_viz.ui.widgets import look
+from mha_viz.ui.widgets.hand_out import hand_out
+from mha_viz.ui.widgets.messages import plain, stop_on_error
+
+_TITLES = {lab.address: f"{number}. {lab.title}" for number, lab in enumerate(LABS, 1)}
+
+
+def draw() -> None:
+    """The page: the class, its link, and the stops of the lesson with questions and solutions."""
+    look.page_style()
+    frame.sidebar()
+    st.title("For teachers", anchor=False)
+    st.markdown(
+        "A lesson of 45 minutes on multi-head attention, for pupils who can multiply matrices. "
+        "Each stop has a question to ask before anything is shown, what is often answered, and "
+        "the solution."
+    )
+    with stop_on_error():
+        _class()
+        st.subheader("The route", anchor=False)
+        for number, stop in enumerate(STOPS, 1):
+            _stop(number, stop)
+
+
+def _class() -> None:
+    """Open a class or end it, and the link that leads into it."""
+    st.subheader("Your class", anchor=False)
+    if not classroom.leads():
+        st.markdown(
+            "Open a class, and each lab counts what pupils predict before they see the answer. "
+            "You see bars, nobody sees names. The votes are in this server’s memory only, until "
+            "you end the class or the server stops."
+        )
+        st.button("Open a class", type="primary", key="class-open", on_click=classroom.begin)
+        first: dict[str, str] = {}
+    else:
+        st.markdown(f"The class **{classroom.code()}** is open. Its pupils start at this link:")
+        st.button("End the class", key="class-end", on_click=classroom.end)
+        first = {classroom.PARAM: classroom.code() or ""}
+    hand_out(link(STOPS[0].page, first), key="lesson")
+
+
+def link(page: str, params: dict[str, str]) -> str:
+    """The address of a page of this app, as pupils open it."""
+    base = own_address.reached().url.rpartition("/")[0]
+    return f"{base}/{page}" + (f"?{urlencode(params)}" if params else "")
+
+
+def _stop(number: int, stop: Stop) -> None:
+    pages = st.session_state.get("pages", {})
+    title = _TITLES.get(stop.page, "Intervene")
+    with st.container(border=True):
+        if stop.page in pages:
+            st.page_link(pages[stop.page], label=f"**{title}**")
+        st.caption(f"Stop {number}, {stop.minutes} minutes")
+        st.markdown(plain(stop.do))
+        st.markdown(f"**Ask:** {plain(stop.ask)}")
+        with st.expander("What is often answered, and the solution"):
+            st.markdown(f"**Often answered:** {plain(stop.often)}")
+            st.markdown(f"**Solution:** {plain(stop.solution)}")

@@ -1,0 +1,49 @@
+"""A link to hand out: to be copied, and as a QR code for phones, made on this machine."""
+
+from __future__ import annotations
+
+import io
+
+import streamlit as st
+
+from mha_viz.errors import ArgumentError
+from mha_viz.ui.session import own_address
+
+_SIDE = 320  # pixels of the code: to be read from the middle of a room
+
+
+def hand_out(link: str, *, key: str) -> None:
+    """The link, a warning where others cannot open it, and its QR code on request.
+
+    Args:
+        link: that others are to open.
+        key: unique in the app.
+    """
+    st.code(link, language=None, wrap_lines=True)
+    problem = own_address.reached().problem
+    if problem:
+        st.markdown(f":material/warning: **Only you can open this link.** {problem}")
+    if st.toggle("QR code", key=f"{key}-qr"):  # no popover: it may stand in one
+        st.image(qr_svg(link), width=_SIDE)
+
+
+def qr_svg(link: str) -> str:
+    """A QR code as SVG, black on white with the margin that the standard asks for.
+
+    A camera needs that margin in the dark theme, too.
+
+    Raises:
+        ArgumentError: the link is longer than a QR code can hold.
+    """
+    import segno
+
+    try:
+        code = segno.make_qr(link, error="m", boost_error=False)
+    except segno.DataOverflowError as error:
+        raise ArgumentError(
+            f"A QR code holds about 2,300 characters, and this link has {len(link):,}: copy the "
+            "link instead, or choose a shorter text."
+        ) from error
+    drawing = io.BytesIO()
+    code.save(drawing, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False)
+    return drawing.getvalue().decode("utf-8")

@@ -1,0 +1,133 @@
+"""A class's votes are counted once each, anonymous, bounded, and gone when it is over."""
+
+import math
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.ui.learn import classroom
+from mha_viz.ui.learn.contents import BY_KEY
+from mha_viz.ui.learn.lesson_plan import STOPS
+from mha_viz.ui.session import class_answers
+from mha_viz.ui.session.class_answers import Classes, classes
+from tests.ui.compare_app import check
+from tests.ui.test_glossary import app
+
+QUESTION = "soft-lookup-predict-temperature"
+
+
+def test_the_last_answer_of_a_page_counts_and_others_beside_it():
+    found = Classes()
+    code, other = found.open(), found.open()
+    for page, option in (("a", 0), ("b", 2), ("a", 2), ("c", 1)):
+        found.vote(code, "why", page, option)
+    assert found.counts(code, "why", 3) == (0, 1, 2)
+    assert found.counts(other, "why", 3) == found.counts(code, "how", 3) == (0, 0, 0)
+    found.close(code)
+    assert code not in found and found.counts(code, "why", 3) == (0, 0, 0)
+    found.vote(code, "why", "a", 0)
+    assert code not in found
+
+
+def test_memory_is_bounded(monkeypatch):
+    for name in ("MAX_CLASSES", "MAX_QUESTIONS", "MAX_PUPILS"):
+        monkeypatch.setattr(class_answers, name, 3)
+    found = Classes()
+    used, unused = found.open(), found.open()
+    for number in range(9):
+        for page in "abcdef":
+            found.vote(used, number, page, 0)
+    assert [found.counts(used, number, 1)[0] for number in range(5)] == [3, 3, 3, 0, 0]
+    found.open(), found.open()
+    assert used in found and unused not in found
+
+
+def _question() -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.ui.learn import frame
+    from mha_viz.ui.learn.choices import Choices
+    from mha_viz.ui.learn.contents import BY_KEY
+
+    frame.sidebar()
+    frame.predict(
+        Choices(BY_KEY["soft-lookup"]), "temperature", "What?", ["one", "two"], 1, "So it is."
+    )
+
+
+def pupil(code: str) -> AppTest:
+    page = AppTest.from_function(_question, default_timeout=60)
+    page.query_params[classroom.PARAM] = code
+    return page.run()
+
+
+def said(page: AppTest) -> str:
+    assert not page.exception
+    return " ".join(part.value for part in page.markdown)
+
+
+def counted(code: str) -> tuple[int, ...]:
+    return classes().counts(code, (QUESTION, ("one", "two")), 2)
+
+
+def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
+    code = classes().open()
+    first, second = pupil(code), pupil(code)
+    first.radio[0].set_value("one").run()
+    assert counted(code) == (1, 0) and "Your class" not in said(first)
+    first.button[0].click().run()
+    assert "Your class:** 1 answer so far" in said(first)
+    first.radio[0].set_value("two").run()  # the answer has been seen
+    assert counted(code)[0] == 1 and sum(counted(code)) <= 2
+    second.radio[0].set_value("two").run()
+    assert code in second.sidebar.caption[0].value
+    classes().close(code)
+    assert "is over" in second.run().sidebar.caption[0].value
+
+
+def test_a_page_in_no_class_counts_nothing():
+    page = pupil("zzzzz")
+    page.radio[0].set_value("one").run()
+    page.button[0].click().run()
+    assert "Your class" not in said(page) and "zzzzz" not in classes()
+
+
+def _lesson() -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.ui.learn import lesson
+
+    lesson.draw()
+
+
+def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
+    page = AppTest.from_function(_lesson, default_timeout=60).run()
+    text = check(page)
+    for stop in STOPS:
+        assert f"{stop.minutes} minutes" in text
+    assert "class=" not in page.code[0].value
+    page.button(key="class-open").click().run()
+    link = page.code[0].value
+    code = link.rpartition("class=")[2]
+    assert "/lab-soft-lookup?" in link and code in classes()
+    assert "Only you can open this link" in said(page)
+    page.button(key="class-end").click().run()
+    assert code not in classes() and "class=" not in page.code[0].value
+
+
+def test_the_route_is_a_lesson_of_pages_that_are_there():
+    pages = app().session_state.pages
+    assert [stop.page for stop in STOPS] == [
+        "lab-soft-lookup",
+        "lab-two-places",
+        "lab-step-by-step",
+        "intervene",
+        "lab-find-the-head",
+    ]
+    assert {stop.page for stop in STOPS} <= pages.keys() and "teach" in pages
+    assert sum(stop.minutes for stop in STOPS) == 45
+    assert BY_KEY["find-the-head"].address == STOPS[-1].page
+
+
+def test_the_solutions_are_right():
+    shares = [math.exp(score) / (2 + 2) for score in (math.log(2), 0.0, 0.0)]
+    assert shares == pytest.approx([1 / 2, 1 / 4, 1 / 4])
+    assert sum(1 / row for row in (2, 3, 4, 5)) / 4 == pytest.approx(0.32, abs=0.005)
