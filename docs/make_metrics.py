@@ -12,12 +12,14 @@ from mha_viz.core.output_file import write_file
 
 PATH = Path(__file__).with_name("metrics.md")
 
-# What a metric asks of a text before it means something; "causal" and "rows" ask for nothing.
+# What a metric asks of a text before it means something; "causal", "allowed" and "rows" ask for
+# nothing.
 NEEDS = {
     "self": "self-attention",
     "neighbours": "self-attention on two tokens or more",
     "special": "to be told which tokens are special",
     "ids": "a token that occurs twice",
+    "repeats": "a token that occurs again where it may be seen",
     "period": "a text said twice",
     "outputs": "what heads write (z and W_O)",
 }
@@ -141,8 +143,9 @@ ours.
 
 $A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key token $k$ (the one
 looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the number of tokens;
-positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see. $t_k$ is the
-token at position $k$, and $R$ the positions whose token occurs more than once. $p$ is the number of
+positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
+its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
+may see their own token at another place; special tokens are none of them. $p$ is the number of
 tokens in one copy of a text said twice. Logarithms are natural, so entropies are in nats.
 
 $z_i$ is what head $i$ makes of the values, for each query a row of $d_{head}$ numbers; $\\bar z_i$

@@ -65,9 +65,8 @@ class Report:
         columns |= dict(_twins(record))
         for key, baseline in self.baselines.items():
             for name in ("uniform", "offset", "random"):
-                value = getattr(baseline, name)
-                if value is not None and key in self.scores:
-                    columns[f"{key}_{name}"] = [value] * len(places)
+                if getattr(baseline, name) is not None and key in self.scores:
+                    columns[f"{key}_{name}"] = [getattr(baseline.at(i), name) for i, _ in places]
         table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
         return table

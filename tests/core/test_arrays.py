@@ -17,7 +17,7 @@ PATTERN = random_pattern()
 Z = torch.randn(LAYERS, HEADS, N, 5)
 W_O = list(torch.randn(LAYERS, HEADS, 5, 11))
 WEIGHTS = list(torch.randn(LAYERS, HEADS, 13, 5))
-EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "ids": {"ids": torch.arange(N) % 3}}
+EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "repeats": {"ids": torch.arange(N) % 3}}
 PERIOD = {"period": 3}
 GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and W_O
     "diversity": (WEIGHTS[0],),
