@@ -129,11 +129,20 @@ architecture with random weights ("random"), which
 ## Labels
 
 A head gets a label only where its score reaches a threshold and beats a baseline: it lies above
-what uniform attention and the best head with random weights reach. Three are different. "Broad" has
-to beat the fixed offset, since uniform attention is what it is named after. "Local" and
-"Long-range" are multiples of the distance that uniform attention has, and are left out on texts so
-short that this is less than 3 tokens. A head may have several labels or none. The thresholds are
-ours.
+what uniform attention and the best head with random weights reach. A head may have several labels
+or none. The thresholds are ours.
+
+On few rows chance scores a good deal. For the labels whose threshold is a share of the weight, the
+threshold is therefore raised to what heads that pick one key at random in each row reach in less
+than 1 case of 200 (Hoeffding 1963, theorem 1; of repeated tokens, rows are different tokens). Where
+even a score of 1 is not beyond that, the text is too short to tell, and the card and the notes of
+`head_report` say so.
+
+Three are different. "Broad" is what nearly every head is before it is trained: it is given only
+where random weights are known and no head of theirs is broad. "Local" and "Long-range" are
+multiples of the distance that uniform attention has, or that random head which is nearest to the
+label, where that is harder; on texts so short that uniform attention looks less than 3 tokens away
+they are left out.
 
 | Label | Metric | Threshold | Meaning |
 |---|---|---|---|

@@ -101,14 +101,24 @@ def record_of(
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=causal,
-        allowed=_allowed(left, row, pattern, causal, is_cross=part == "cross"),
+        allowed=allowed_by(left, row, pattern, causal, is_cross=part == "cross"),
         notes=model.notes + cut_notes(model.name, source, target) + notes,
     )
 
 
-def _allowed(left: Run, row: int, pattern: Tensor, causal: bool, is_cross: bool) -> Tensor | None:
-    """What each layer let this text's queries see; None where that is what `causal` says."""
-    n, m = pattern.shape[2:]
+def allowed_by(
+    left: Run, row: int, pattern: Sequence[Tensor] | Tensor, causal: bool, is_cross: bool = False
+) -> Tensor | None:
+    """What each layer let a text's queries see; None where that is what `causal` says.
+
+    Args:
+        left: what the batch left in one part.
+        row: of the text in the batch.
+        pattern: its weights, each layer's (head, query, key).
+        causal: queries see keys up to their own position.
+        is_cross: queries and keys are different texts.
+    """
+    n, m = pattern[0].shape[1:]
     ordinary = torch.ones(n, m, dtype=torch.bool)
     ordinary = ordinary.tril() if causal else ordinary
     if left.allowed:

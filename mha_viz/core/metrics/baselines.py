@@ -10,10 +10,12 @@ from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
+from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.table import METRICS, head_table
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a score in float32
+_ROWS = {"previous_token": -1, "next_token": -1}  # a row less than there are has that neighbour
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Baseline:
         offset: a head that always looks at the token before (the first one at itself).
         random: mean over the heads of the same architecture with random weights.
         random_low, random_high: the smallest and the largest of those heads.
+        n_rows: how many rows of weights the score is a mean of; of repeated tokens, how many
+            different ones, since a head looks from equal tokens alike.
         by_layer: where layers see different keys (a sliding window in some of them), the baseline
             of each; its random heads are those of layers in which uniform attention scores alike.
     """
@@ -35,6 +39,7 @@ class Baseline:
     random: float | None = None
     random_low: float | None = None
     random_high: float | None = None
+    n_rows: float | None = None
     by_layer: tuple["Baseline", ...] = ()
 
     def at(self, layer: int) -> "Baseline":
@@ -136,7 +141,11 @@ def baselines(
         if seen is not None:
             weights = weights.expand(len(seen), -1, -1, -1)
         for key, values in head_table(weights, **given, **outputs).items():
-            scores.setdefault(key, {})[name] = values
+            rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
+            scores.setdefault(key, {"rows": rows})[name] = values
+    if "duplicate_token" in scores:
+        counts = repeated_tokens(pattern, **given)
+        scores["duplicate_token"]["rows"] = counts
     for key, values in (random or {}).items():
         scores.setdefault(key, {})["random"] = values
     found = {key: _baseline(key, values) for key, values in scores.items()}
@@ -175,7 +184,9 @@ def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:
     """The means of what is defined, and the range of the random heads."""
     known = {name: values[values.isfinite()] for name, values in scores.items()}
     mean = {name: float(values.mean()) for name, values in known.items() if values.numel()}
-    found = Baseline(mean.get("uniform"), mean.get("offset"), mean.get("random"))
+    found = Baseline(
+        mean.get("uniform"), mean.get("offset"), mean.get("random"), n_rows=mean.get("rows")
+    )
     if "random" not in mean:
         return found
     low, high = known["random"].aminmax()

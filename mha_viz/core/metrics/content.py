@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given
+from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import (
     Allowed,
     Pattern,
@@ -134,3 +134,25 @@ def occurs_again(
     if is_special is not None:
         again[check_per_key("is_special", is_special, pattern)] = False
     return again & allowed_keys(pattern, causal, allowed)
+
+
+def repeated_tokens(
+    pattern: Pattern,
+    *,
+    ids: Given[Int[Array, "key"]],
+    causal: bool = False,
+    allowed: Allowed | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
+) -> Float[Tensor, "#layer 1"]:
+    """How many different tokens may see themselves at another place; as `duplicate_token`.
+
+    Args:
+        pattern: (layer, head, query, key); its shape alone is looked at.
+        ids: integers (key,), the token ids.
+        causal: whether the future was hidden.
+        allowed: what more was hidden.
+        is_special: bool (key,), which tokens do not count.
+    """
+    (pattern, _), ids = check_pattern(pattern), as_tensor("ids", ids)
+    rows = occurs_again(pattern, ids, causal, allowed, is_special).any(-1)
+    return torch.tensor([[float(len(ids[layer].unique()))] for layer in rows])

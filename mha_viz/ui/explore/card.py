@@ -76,6 +76,8 @@ def labels(report: Report) -> None:
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(plain(one.why))
+    if short := report.too_short(view.layer):
+        st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
 def _in_words(report: Report, place: tuple[int, int]) -> None:
