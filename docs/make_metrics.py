@@ -12,12 +12,14 @@ from mha_viz.core.output_file import write_file
 
 PATH = Path(__file__).with_name("metrics.md")
 
-# What a metric asks of a text before it means something; "causal" and "rows" ask for nothing.
+# What a metric asks of a text before it means something; "causal", "allowed" and "rows" ask for
+# nothing.
 NEEDS = {
     "self": "self-attention",
     "neighbours": "self-attention on two tokens or more",
     "special": "to be told which tokens are special",
     "ids": "a token that occurs twice",
+    "repeats": "a token that occurs again where it may be seen",
     "period": "a text said twice",
     "outputs": "what heads write (z and W_O)",
 }
@@ -127,11 +129,20 @@ architecture with random weights ("random"), which
 ## Labels
 
 A head gets a label only where its score reaches a threshold and beats a baseline: it lies above
-what uniform attention and the best head with random weights reach. Three are different. "Broad" has
-to beat the fixed offset, since uniform attention is what it is named after. "Local" and
-"Long-range" are multiples of the distance that uniform attention has, and are left out on texts so
-short that this is less than 3 tokens. A head may have several labels or none. The thresholds are
-ours.
+what uniform attention and the best head with random weights reach. A head may have several labels
+or none. The thresholds are ours.
+
+On few rows chance scores a good deal. For the labels whose threshold is a share of the weight, the
+threshold is therefore raised to what heads that pick one key at random in each row reach in less
+than 1 case of 200 (Hoeffding 1963, theorem 1; of repeated tokens, rows are different tokens). Where
+even a score of 1 is not beyond that, the text is too short to tell, and the card and the notes of
+`head_report` say so.
+
+Three are different. "Broad" is what nearly every head is before it is trained: it is given only
+where random weights are known and no head of theirs is broad. "Local" and "Long-range" are
+multiples of the distance that uniform attention has, or that random head which is nearest to the
+label, where that is harder; on texts so short that uniform attention looks less than 3 tokens away
+they are left out.
 
 | Label | Metric | Threshold | Meaning |
 |---|---|---|---|
@@ -141,8 +152,9 @@ ours.
 
 $A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key token $k$ (the one
 looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the number of tokens;
-positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see. $t_k$ is the
-token at position $k$, and $R$ the positions whose token occurs more than once. $p$ is the number of
+positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
+its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
+may see their own token at another place; special tokens are none of them. $p$ is the number of
 tokens in one copy of a text said twice. Logarithms are natural, so entropies are in nats.
 
 $z_i$ is what head $i$ makes of the values, for each query a row of $d_{head}$ numbers; $\\bar z_i$

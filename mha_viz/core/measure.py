@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
+from mha_viz.core.metrics.baselines import allowed_words
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.token import Token
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a likeness in float32
@@ -31,7 +31,14 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
         metric key -> (layer, head), in the order of `METRICS`.
     """
     return _without_places(
-        record, head_table(record.pattern, **_about(record), z=record.z, W_O=record.W_O)
+        record,
+        head_table(
+            record.pattern,
+            **_about(record),
+            allowed=_allowed(record),
+            z=record.z,
+            W_O=record.W_O,
+        ),
     )
 
 
@@ -47,11 +54,11 @@ def text_baselines(
     Returns:
         metric key -> Baseline.
     """
-    parts = (_parts(record.tokens), _parts(record.key_tokens)) if record.merged else None
     found = baselines(
         record.pattern,
         **_about(record),
-        parts=parts,
+        allowed=record.allowed,
+        parts=_parts(record) if record.merged else None,
         value=record.value,
         W_O=record.W_O,
         random=random,
@@ -104,8 +111,19 @@ def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 hea
     return apart.masked_fill(apart < _ROUNDING, 0.0)
 
 
-def _parts(axis: tuple[Token, ...]) -> Tensor:
-    return torch.tensor([token.parts for token in axis])
+def _parts(record: AttentionRecord) -> tuple[Tensor, Tensor]:
+    """How many tokens each place of either axis was, before words were merged."""
+    queries, keys = (
+        torch.tensor([token.parts for token in axis]) for axis in (record.tokens, record.key_tokens)
+    )
+    return queries, keys
+
+
+def _allowed(record: AttentionRecord) -> Tensor | None:
+    """What each layer lets a query see, of words where they were merged."""
+    if record.allowed is None or not record.merged:
+        return record.allowed
+    return allowed_words(record.allowed, *_parts(record))
 
 
 def _about(record: AttentionRecord) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.core import display, record_file, views
@@ -43,6 +43,9 @@ class AttentionRecord:
         merged: sub-words were merged to words.
         removed: float32 (layer, head, query), the share of each row's mass that `without_special`
             or `without_first` took away; None where nothing was removed.
+        allowed: bool (layer, query, key), which keys each layer lets a query see; None where all
+            of them or, if `causal`, all up to its own, as it is without a sliding window.
+            Merged words keep it of the tokens that they were made of.
         notes: what the user needs to know (a truncated text, weights newly initialised).
 
     Raises:
@@ -66,6 +69,7 @@ class AttentionRecord:
     causal: bool = False
     merged: bool = False
     removed: Float[Tensor, "layer head query"] | None = None
+    allowed: Bool[Tensor, "layer query_token key_token"] | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

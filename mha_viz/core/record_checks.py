@@ -65,6 +65,7 @@ def check_record(record: AttentionRecord) -> None:
             f"tokens and {len(record.key_tokens)} key tokens."
         )
     _check_kept(record)
+    _check_allowed(record)
     if record.W_O and len(record.W_O) != layers:
         raise RecordError(f"W_O must have {layers} layers, got {len(record.W_O)}.")
     if record.scale and len(record.scale) != layers:
@@ -97,3 +98,16 @@ def _check_kept(record: AttentionRecord) -> None:
             )
     if record.removed is not None and not ((record.removed >= 0) & (record.removed <= 1)).all():
         raise RecordError("removed must hold shares of a row's mass, in [0, 1].")
+
+
+def _check_allowed(record: AttentionRecord) -> None:
+    """What each layer lets a query see is told of every token, those of merged words as well."""
+    if record.allowed is None:
+        return
+    axes = (sum(token.parts for token in axis) for axis in (record.tokens, record.key_tokens))
+    expected = (record.n_layers, *axes)
+    if record.allowed.dtype != torch.bool or tuple(record.allowed.shape) != expected:
+        raise RecordError(
+            f"allowed must be bool (layer, query, key) of shape {expected}, got "
+            f"{record.allowed.dtype} of shape {tuple(record.allowed.shape)}."
+        )

@@ -19,10 +19,16 @@ from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
 MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
-TENSORS = ("pattern", "z", "query", "key", "value", "removed")
+TENSORS = ("pattern", "z", "query", "key", "value", "removed", "allowed")
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
-_KINDS = {torch.float64: "F64", torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
+_KINDS = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.bool: "BOOL",
+}
 
 
 def write(path: str | Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
@@ -32,7 +38,7 @@ def write(path: str | Path, tensors: Mapping[str, Tensor], description: Mapping[
 
     Args:
         path: the file's name; folders that are missing are made.
-        tensors: floating point, by name.
+        tensors: floating point or bool, by name.
         description: plain JSON values.
 
     Raises:

@@ -80,11 +80,25 @@ def without(
         key=_at(record.key, columns),
         value=_at(record.value, columns),
         removed=gone,
+        allowed=_still_allowed(record, no_query, no_key),
     )
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
     return None if kept is None else kept[:, :, places]
+
+
+def _still_allowed(
+    record: AttentionRecord, no_query: list[bool], no_key: list[bool]
+) -> Tensor | None:
+    """What each layer lets a query see, without what goes; of a word go all its tokens."""
+    if record.allowed is None:
+        return None
+    rows, columns = (
+        [not out for token, out in zip(axis, gone, strict=True) for _ in range(token.parts)]
+        for axis, gone in ((record.tokens, no_query), (record.key_tokens, no_key))
+    )
+    return record.allowed[:, rows][:, :, columns]
 
 
 def _what_is_left(

@@ -14,6 +14,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from mha_viz.core.attention import attention
+from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
 
 IMPLEMENTATION = "mha_viz"
@@ -80,6 +81,8 @@ class Probe:
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
+    allowed: list[Tensor | None] = field(default_factory=list)
+    _masks: dict[tuple[int, ...], tuple[Any, Tensor | None]] = field(default_factory=dict)
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
         """The memory for this layer's pattern, where its size is known beforehand."""
@@ -102,6 +105,19 @@ class Probe:
             return layer, None, None
         gates = self.edits.gates
         return layer, None if gates is None else gates[..., layer, :], self.edits.change
+
+    def look_at(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
+        """Note what a layer lets its queries see.
+
+        Args:
+            bias: what is added to the layer's scores.
+            made_of: the mask and the position bias that it was made of. Most layers are given the
+                same ones, which are then looked at once.
+        """
+        key = tuple(map(id, made_of))
+        if key not in self._masks:  # it holds them, too: once they are gone, their ids are reused
+            self._masks[key] = made_of, visible_to_any_head(bias)
+        self.allowed.append(self._masks[key][1])
 
     def take(self, module: nn.Module, scale: float, **tensors: Tensor | None) -> None:
         """Keep one layer's tensors, each (batch, head, ...)."""
@@ -168,6 +184,7 @@ def _attend(
                 f"{type(module).__name__} changes its attention by {name!r}, which our attention "
                 "function does not know."
             )
+    made_of = attention_mask, position_bias
     if attention_mask is not None:
         attention_mask = attention_mask[..., : key.shape[-2]]  # a cache may be longer than used
     bias = attention_mask if position_bias is None else _sum(position_bias, attention_mask)
@@ -190,6 +207,7 @@ def _attend(
         z, pattern = change(layer, z, pattern, value, bias)
         z = z if gates is None else z * gates.to(z.dtype)[..., None, None]
     if probe is not None:
+        probe.look_at(bias, *made_of)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
 

@@ -17,6 +17,7 @@ from mha_viz.core.attention import z as mix
 from mha_viz.core.checks import Number
 from mha_viz.core.names import HOWS
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.masks import visible
 from mha_viz.errors import ArgumentError
 
 
@@ -159,7 +160,7 @@ class Change:
             return new.expand(shape[0], *new.shape).contiguous()
         flat = z.new_zeros(shape[0], len(heads), *shape[2:])
         if bias is not None:
-            flat = flat.masked_fill_(~_visible(bias).expand(shape)[:, heads], -torch.inf)
+            flat = flat.masked_fill_(~visible(bias).expand(shape)[:, heads], -torch.inf)
         return softmax(flat)
 
 
@@ -183,14 +184,9 @@ def _pairs(heads: Any) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def _visible(bias: Tensor) -> Tensor:
-    """Which keys a query may see, by what was added to its scores."""
-    return bias if bias.dtype == torch.bool else bias > torch.finfo(bias.dtype).min / 2
-
-
 def _real_positions(z: Tensor, bias: Tensor | None) -> Tensor:
     """(batch, position): not padding, which no query may see as a key."""
     everything = torch.ones(z.shape[0], z.shape[2], dtype=torch.bool, device=z.device)
     if bias is None or bias.shape[-1] != z.shape[2]:
         return everything
-    return everything & _visible(bias).any(-2).any(1)
+    return everything & visible(bias).any(-2).any(1)

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
+from torch import Tensor
+
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.masks import inside_window, unless_ordinary
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import OnLayer, Run, check_own, run
 from mha_viz.text.encoding import Texts, attending, cut_notes
@@ -79,8 +83,10 @@ def record_of(
         repeat_heads(float32(kept[name], row, m), heads) if name in kept else None
         for name in ("key", "value")
     )
+    pattern = float32(kept["pattern"], row, n, m)
+    causal = model.causal if part == "self" else part == "decoder"
     return AttentionRecord(
-        pattern=float32(kept["pattern"], row, n, m),
+        pattern=pattern,
         tokens=queries.tokens,
         key_tokens=keys.tokens,
         z=float32(kept["z"], row, n) if "z" in kept else None,
@@ -94,6 +100,33 @@ def record_of(
         part=part,
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
-        causal=model.causal if part == "self" else part == "decoder",
+        causal=causal,
+        allowed=allowed_by(left, row, pattern, causal, is_cross=part == "cross"),
         notes=model.notes + cut_notes(model.name, source, target) + notes,
     )
+
+
+def allowed_by(
+    left: Run, row: int, pattern: Sequence[Tensor] | Tensor, causal: bool, is_cross: bool = False
+) -> Tensor | None:
+    """What each layer let a text's queries see; None where that is what `causal` says.
+
+    Args:
+        left: what the batch left in one part.
+        row: of the text in the batch.
+        pattern: its weights, each layer's (head, query, key).
+        causal: queries see keys up to their own position.
+        is_cross: queries and keys are different texts.
+    """
+    n, m = pattern[0].shape[1:]
+    ordinary = torch.ones(n, m, dtype=torch.bool)
+    ordinary = ordinary.tril() if causal else ordinary
+    if left.allowed:
+        layers = [
+            None if seen is None else seen[row if len(seen) > 1 else 0, :n, :m].cpu()
+            for seen in left.allowed
+        ]
+        return unless_ordinary(layers, ordinary)
+    if is_cross:
+        return None
+    return unless_ordinary([inside_window(layer, ordinary) for layer in pattern], ordinary)

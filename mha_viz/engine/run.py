@@ -24,12 +24,17 @@ PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others ha
 
 @dataclass
 class Run:
-    """What one forward pass left of one stack of layers; tensors are (batch, head, ...)."""
+    """What one forward pass left of one stack of layers; tensors are (batch, head, ...).
+
+    `allowed` is which keys each layer let a query see, (batch or 1, query, key), None for all; it
+    is empty where the family computed its attention itself.
+    """
 
     kept: dict[str, Layers]
     hidden: Tensor | None  # None where the run ended when everything was kept
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
+    allowed: list[Tensor | None] = field(default_factory=list)
 
     @property
     def pattern(self) -> Layers:
@@ -173,6 +178,7 @@ def _two_stacks(
             both.hidden,
             both.scale[offset::2],
             both.modules[offset::2],
+            both.allowed[offset::2],
         )
         for offset in (0, 1)
     )
@@ -211,7 +217,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
             f"{network.config.model_type} called our attention function for {len(probe.modules)} "
             f"of its {probe.n_layers} layers only"
         )
-    return Run(probe.kept, hidden, probe.scale, probe.modules)
+    return Run(probe.kept, hidden, probe.scale, probe.modules, probe.allowed)
 
 
 def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:

@@ -45,14 +45,16 @@ class Task:
     def rule(self) -> str:
         """What a head must reach to count."""
         if self.label:
-            label = LABELS[self.label]
-            beaten = (
-                "a head with a fixed offset has"
-                if self.key == "broad"
-                else ("heads have that learned nothing")
+            label, title = LABELS[self.label], METRICS[self.metric].title
+            if self.key == "broad":
+                return (
+                    f"It counts if “{title}” is at least {label.threshold:g} of what uniform "
+                    "attention has, and no head with random weights reaches that."
+                )
+            return (
+                f"It counts if “{title}” is at least {label.threshold:g} (on a short text, more) "
+                "and more than heads have that learned nothing."
             )
-            title = METRICS[self.metric].title
-            return f"It counts if “{title}” is at least {label.threshold:g} and more than {beaten}."
         if self.needs == "pairs":
             return "Likeness is measured by the Hellinger distance: 0 is the same picture."
         sign = "less" if not self.highest else "more"

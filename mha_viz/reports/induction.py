@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mha_viz.core.metrics import induction
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
-from mha_viz.engine.attention_function import Layers
 from mha_viz.engine.model import MAX_PATTERN_BYTES, AttentionModel
-from mha_viz.engine.recording import run_texts
+from mha_viz.engine.recording import allowed_by, run_texts
+from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
 from mha_viz.text.cleaning import visible
@@ -33,8 +33,8 @@ class InductionScores:
         low, high: (layer, head), its 95 % t-interval over the texts, cut to [0, 1].
         n_seeds: how many random texts.
         period: tokens in one copy.
-        uniform, offset: what uniform attention, and a head that always looks at the token before,
-            score on such texts.
+        uniform, offset: what uniform attention (of the layers' mean, where layers see different
+            keys), and a head that always looks at the token before, score on such texts.
     """
 
     mean: Float[Tensor, "layer head"]
@@ -100,16 +100,17 @@ def induction_scores(
     texts = [
         _instead(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
     ]
+    left = _run(model, part, texts)
     # The metric takes any two axes before query and key: here texts take the place of layers.
     scores = [
-        induction(layer.float().cpu(), period=period, start=own.start)
-        for layer in _patterns(model, part, texts)
+        induction(layer.float().cpu(), period=period, start=own.start) for layer in left.pattern
     ]
     causal = part == "decoder" or model.causal
+    allowed = allowed_by(left, 0, [layer[0] for layer in left.pattern], causal)
     untaught = (
-        float(induction(weights, period=period, start=own.start))
+        float(induction(weights, period=period, start=own.start).mean())
         for weights in (
-            uniform_pattern(length, length, causal=causal),
+            uniform_pattern(length, length, causal=causal, allowed=allowed),
             offset_pattern(length, length, -1),
         )
     )
@@ -199,14 +200,14 @@ def _said_twice(vocabulary: list[int], period: int, seed: int) -> list[int]:
 # -- the run and its numbers ---------------------------------------------------------------------
 
 
-def _patterns(model: AttentionModel, part: str, texts: list[Encoded]) -> Layers:
-    """Each layer's weights on all texts, which are of one length: (text, head, query, key)."""
+def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
+    """All texts, which are of one length, in one pass: (text, head, query, key) of each layer."""
     sources, targets = texts, None
     if part == "encoder":
         targets = [decoder_text(model.reader, None)] * len(texts)
     elif part == "decoder":
         sources, targets = [_nothing(model)] * len(texts), texts
-    return run_texts(model, sources, targets, ("pattern",))[part].pattern
+    return run_texts(model, sources, targets, ("pattern",))[part]
 
 
 def _nothing(model: AttentionModel) -> Encoded:

@@ -10,7 +10,7 @@ import pandas as pd
 from torch import Tensor
 
 from mha_viz.core.measure import distances, measure, text_baselines
-from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, head_labels
+from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
@@ -47,6 +47,12 @@ class Report:
         layers, heads = next(iter(self.scores.values())).shape
         return f"Report({layers} layers × {heads} heads, {len(self.scores)} metrics)"
 
+    def too_short(self, layer: int) -> tuple[Label, ...]:
+        """The labels that this text is too short to give to a head of that layer."""
+        return tuple(
+            label for label in too_short(self.baselines, layer) if label.metric in self.scores
+        )
+
     def table(self, record: AttentionRecord) -> pd.DataFrame:
         """A row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads
@@ -65,9 +71,8 @@ class Report:
         columns |= dict(_twins(record))
         for key, baseline in self.baselines.items():
             for name in ("uniform", "offset", "random"):
-                value = getattr(baseline, name)
-                if value is not None and key in self.scores:
-                    columns[f"{key}_{name}"] = [value] * len(places)
+                if getattr(baseline, name) is not None and key in self.scores:
+                    columns[f"{key}_{name}"] = [getattr(baseline.at(i), name) for i, _ in places]
         table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
         return table
@@ -115,8 +120,9 @@ def report(
             found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
         )
     scores = {key: scores[key] for key in METRICS if key in scores}
-    notes = [*record.notes, *_missing(record), *notes]
-    return Report(scores, found, head_labels(scores, found), induction, tuple(notes))
+    made = Report(scores, found, head_labels(scores, found), induction)
+    notes = [*record.notes, *_missing(record), *_too_short(made, record.n_layers), *notes]
+    return replace(made, notes=tuple(notes))
 
 
 def head_report(record: AttentionRecord, model: AttentionModel | None = None) -> pd.DataFrame:
@@ -178,6 +184,15 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
         )
     if record.n_layers * record.n_heads == 1:
         yield "There is one head only: it has no twin."
+
+
+def _too_short(made: Report, n_layers: int) -> Iterator[str]:
+    """Which labels no head could have earned on this text, in some layer at least."""
+    of_layers = [made.too_short(layer) for layer in range(n_layers)]
+    titles = list(dict.fromkeys(label.title for labels in of_layers for label in labels))
+    if titles:
+        some = " in some layers" * (len(set(of_layers)) > 1)
+        yield f"The text is too short to tell{some}: {', '.join(titles)}."
 
 
 def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:

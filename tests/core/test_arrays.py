@@ -17,7 +17,7 @@ PATTERN = random_pattern()
 Z = torch.randn(LAYERS, HEADS, N, 5)
 W_O = list(torch.randn(LAYERS, HEADS, 5, 11))
 WEIGHTS = list(torch.randn(LAYERS, HEADS, 13, 5))
-EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "ids": {"ids": torch.arange(N) % 3}}
+EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "repeats": {"ids": torch.arange(N) % 3}}
 PERIOD = {"period": 3}
 GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and W_O
     "diversity": (WEIGHTS[0],),
@@ -116,3 +116,34 @@ def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> N
         entropy(make().pattern.long().numpy())
     with pytest.raises(ShapeError, match=r"\(3, 7, 7\)"):
         entropy(PATTERN[0].numpy())
+
+
+@pytest.mark.parametrize("key", METRICS)
+def test_what_is_not_known_comes_out_as_not_known(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One head of NaN: it has no number, nor has what it is part of; other heads keep theirs."""
+    metric, want = METRICS[key], call(key, lambda given: given)
+    if key == "subspace_overlap":
+        pytest.skip("its decomposition refuses NaN with an error")
+    pattern, z, weights = PATTERN.clone(), Z.clone(), [layer.clone() for layer in WEIGHTS]
+    pattern[1, 2] = z[1, 2] = weights[1][2] = torch.nan
+    given = {
+        "diversity": (weights[1],),
+        "attention_flow": (pattern, 2),
+        "value_weighted": (pattern, z, W_O),
+        "product_cosine": (weights, weights[::-1]),
+        "product_overlap": (weights, weights[::-1]),
+    }
+    for name, value in (("PATTERN", pattern), ("Z", z), ("WEIGHTS", weights), ("GIVEN", given)):
+        monkeypatch.setitem(globals(), name, value)
+    got = call(key, lambda given: given)
+    if metric.of == "head":
+        assert got[1, 2].isnan()
+        torch.testing.assert_close(got[0], want[0])
+    elif metric.of == "layer" and got.ndim:
+        assert got[1].isnan().all() and got[0].isfinite().all()
+    elif metric.of in ("pair", "parameters"):
+        assert got[-1].isnan().all() and got[:, -1].isnan().all()
+    else:
+        assert got.isnan().any() and not (got == 0).all()

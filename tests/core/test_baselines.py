@@ -8,8 +8,9 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.measure import measure, text_baselines
-from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels
+from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels, too_short
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
+from mha_viz.core.metrics.chance import RARE, beyond_chance
 from mha_viz.errors import ArgumentError
 
 LAYERS, HEADS, N, KEYS, D_HEAD, D_MODEL = 2, 3, 11, 13, 5, 7
@@ -106,14 +107,60 @@ def test_without_any_baseline_there_is_no_label_but_for_induction() -> None:
     assert labels(scores_of(induction=0.9), induction=Baseline(random_high=0.95)) == []
 
 
-def test_broad_is_measured_against_a_fixed_offset() -> None:
-    given = {"normalized_entropy": Baseline(uniform=1.0, offset=0.0, random_high=0.99)}
-    assert labels(scores_of(normalized_entropy=0.9), **given) == ["broad"]
-    assert labels(scores_of(normalized_entropy=0.8), **given) == []
+def test_broad_is_a_finding_only_where_no_untrained_head_is() -> None:
+    def broad(score: float, **numbers: float) -> bool:
+        given = {"normalized_entropy": Baseline(**numbers)}
+        return labels(scores_of(normalized_entropy=score), **given) == ["broad"]
+
+    assert broad(0.9, uniform=1.0, random_high=0.6) and not broad(0.8, uniform=1.0, random_high=0.6)
+    assert not broad(0.999, uniform=1.0, random_high=0.99)
+    assert not broad(0.999, uniform=1.0)
+    # six tokens, of which the first sees itself alone: uniform attention itself has no more
+    assert broad(0.8, uniform=5 / 6, random_high=0.5)
+
+
+def test_few_rows_need_a_higher_score_and_fewer_are_too_few() -> None:
+    def given(n_rows: float) -> dict[str, Baseline]:
+        return {"self_token": Baseline(uniform=0.2, n_rows=float(n_rows))}
+
+    def threshold(n_rows: float) -> float | None:
+        found = head_labels(scores_of(self_token=1.0), given(n_rows))[1][2]
+        return found[0].threshold if found else None
+
+    assert [threshold(n) for n in (1, 3)] == [None, None]
+    assert threshold(4) > threshold(8) > threshold(12) > threshold(40) == 0.5
+    assert labels(scores_of(self_token=threshold(8) - 0.01), **given(8)) == []
+    assert [label.key for label in too_short(given(3), 0)] == ["self"]
+    assert too_short(given(8), 0) == ()
+
+
+@pytest.mark.parametrize(("n", "causal"), [(4, False), (7, False), (7, True), (16, True)])
+def test_what_lies_beyond_chance_by_drawing_it(n: int, causal: bool) -> None:
+    """Heads that pick a key at random in each row, against the bound on how much they score."""
+    chances = uniform_pattern(n, n, causal=causal)[0, 0]
+    drawn = torch.multinomial(
+        chances, 20_000, replacement=True, generator=torch.Generator().manual_seed(3)
+    )
+    for hits in (drawn == torch.arange(n)[:, None], drawn == 0):  # itself, the first
+        scores = hits.double().mean(0)
+        least = beyond_chance(n, float(scores.mean()))
+        if least is None:
+            assert (scores == 1).double().mean() > RARE / 20
+        else:
+            assert (scores >= least).double().mean() <= RARE
+
+
+def test_a_label_of_distance_beats_the_untrained_copy_by_as_much() -> None:
+    def found(score: float, **random: float) -> list[str]:
+        return labels(scores_of(distance=score), distance=Baseline(uniform=8.0, **random))
+
+    assert found(3.9) == found(3.9, random_low=7.9, random_high=8.1) == ["local"]
+    assert found(3.9, random_low=4.0) == [] and found(1.9, random_low=4.0) == ["local"]
+    assert found(10.1, random_high=8.1) == [] and found(10.2, random_high=8.1) == ["long_range"]
 
 
 def test_near_and_far_are_multiples_of_what_uniform_attention_gives() -> None:
-    given = {"distance": Baseline(uniform=8.0)}
+    given = {"distance": Baseline(uniform=8.0, random_low=8.0, random_high=8.0)}
     scores = {"distance": torch.tensor([[4.0, 4.1, 9.9], [10.0, 8.0, 1.0]])}
     found = [[[f.label.key for f in head] for head in row] for row in head_labels(scores, given)]
     assert found == [[["local"], [], []], [["long_range"], [], ["local"]]]

@@ -42,6 +42,31 @@ BY_HAND = {
 }
 
 
+def test_a_separator_is_no_word_that_occurs_again() -> None:
+    ids, special = torch.tensor([5, 9, 5]), torch.tensor([True, False, True])
+    with pytest.raises(ArgumentError, match="occurs twice"):
+        content.duplicate_token(THREE, ids=ids, is_special=special)
+    assert "duplicate_token" in metrics.head_table(THREE, ids=ids)
+    assert "duplicate_token" not in metrics.head_table(THREE, ids=ids, is_special=special)
+    four = torch.tensor([5, 9, 9, 5])
+    pattern = torch.full((1, 1, 4, 4), 0.25)
+    pattern[..., 0, 3] = 1.0  # [SEP] to [SEP]
+    got = content.duplicate_token(pattern, ids=four, is_special=four == 5)
+    close(got, 0.25)
+    assert content.duplicate_token(pattern, ids=four) > 0.25
+
+
+def test_a_repetition_outside_the_window_is_none() -> None:
+    pattern, ids = random_pattern(), torch.tensor([1, 2, 3, 1, 1, 4, 5])
+    causal = torch.ones(N, N, dtype=torch.bool).tril()
+    allowed = torch.stack([causal.triu(-1), causal.triu(-3)])
+    got = content.duplicate_token(pattern, ids=ids, allowed=allowed)
+    close(got[0], pattern[0, :, 4, 3])
+    close(got[1], (pattern[1, :, 3, 0] + pattern[1, :, 4, 3]) / 2)
+    nearer = torch.stack([causal.triu(), causal.triu(-3)])
+    assert content.duplicate_token(pattern, ids=ids, allowed=nearer)[0].isnan().all()
+
+
 def test_a_hidden_future_holds_no_duplicates() -> None:
     got = content.duplicate_token(THREE, ids=torch.tensor([5, 9, 5]), causal=True)
     close(got, 0.2)  # the first 5 has no other one that it may see

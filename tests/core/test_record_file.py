@@ -50,6 +50,14 @@ def test_cross_attention_and_small_records_come_back(tmp_path):
     assert cross.key_labels == AttentionRecord.load(tmp_path / "a").key_labels
 
 
+def test_what_queries_may_see_comes_back(tmp_path):
+    causal = torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
+    record = make(allowed=torch.stack([causal, causal.triu(-1)]), causal=True)
+    back = AttentionRecord.load(record.save(tmp_path / "r.safetensors"))
+    assert back == record and torch.equal(back.allowed, record.allowed)
+    assert AttentionRecord.load(record.merge_words().save(tmp_path / "w.safetensors")).merged
+
+
 def test_the_file_is_safetensors_with_a_readable_header(tmp_path):
     path = make().save(tmp_path / "r.safetensors")
     with safe_open(path, framework="np") as file:
@@ -170,6 +178,8 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
         dict(scale=[1.0] * (LAYERS + 1)),
         dict(tensors={"z": torch.zeros(LAYERS, HEADS, TOKENS, D_HEAD, dtype=torch.int64)}),
         dict(tensors={"removed": torch.full((LAYERS, HEADS, TOKENS), 7.0)}),
+        dict(tensors={"allowed": torch.ones(LAYERS, TOKENS, TOKENS)}),
+        dict(tensors={"allowed": torch.ones(LAYERS, TOKENS, 2, dtype=torch.bool)}),
     ],
     ids=lambda changes: str(changes)[:60],
 )

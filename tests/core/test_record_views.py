@@ -7,8 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mha_viz.core.measure import measure, text_baselines
+from mha_viz.core.metrics.baselines import uniform_pattern
 from mha_viz.core.record import AttentionRecord, Token
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, RecordError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 
 
@@ -219,3 +221,49 @@ def test_whatever_is_merged_or_removed_rows_stay_whole(words, seed, renormalize)
             gone > 1 - 1e-5, kept.pattern.sum(-1), torch.ones(()) if renormalize else 1 - gone
         )
         assert torch.allclose(kept.pattern.sum(-1), left, atol=1e-5)
+
+
+# -- what a query may see ------------------------------------------------------------------------
+
+
+def windowed(n: int, width: int) -> torch.Tensor:
+    """A token sees itself and those before it, `width` in all; in a second layer, all before."""
+    causal = torch.ones(n, n, dtype=torch.bool).tril()
+    return torch.stack([causal.triu(1 - width), causal])
+
+
+def test_what_a_query_may_see_goes_through_every_view():
+    tokens = tokens_of(None, 0, 0, 1, 2)
+    allowed = windowed(5, 2)
+    record = make(tokens=tokens, allowed=allowed, causal=True)
+    assert torch.equal(record.without_first().allowed, allowed[:, 1:, 1:])
+    words = record.merge_words()
+    assert torch.equal(words.allowed, allowed)  # of the tokens, which baselines are made of
+    rest = words.without_first()
+    assert [token.parts for token in rest.tokens] == [2, 1, 1]
+    assert torch.equal(rest.allowed, allowed[:, 1:, 1:])
+    assert record != dataclasses.replace(record, allowed=None)
+
+
+def test_words_behind_a_window_score_what_their_uniform_tokens_do():
+    allowed = windowed(6, 2)
+    pattern = uniform_pattern(6, 6, allowed=allowed).expand(-1, HEADS, -1, -1).clone()
+    kept = dict.fromkeys(("z", "query", "key", "value"))
+    tokens = tokens_of(None, 0, 0, 0, 1, 2)
+    record = make(pattern=pattern, tokens=tokens, allowed=allowed, causal=True, W_O=(), **kept)
+    for seen in (record, record.merge_words(), record.without_special()):
+        found = text_baselines(seen)
+        for key, scores in measure(seen).items():
+            for layer, heads in enumerate(scores):
+                assert close(heads, found[key].at(layer).uniform), key
+    # in layer 0 a word sees itself and the word before, of which its first token sees one part
+    entropies = measure(record.merge_words())["normalized_entropy"]
+    assert not close(entropies[0], entropies[1])
+
+
+@pytest.mark.parametrize("shape", [(1, TOKENS, TOKENS), (LAYERS, TOKENS, TOKENS + 1)])
+def test_what_a_query_may_see_fits_the_record(shape, as_users_have_it):
+    with pytest.raises(RecordError, match=r"allowed must be bool .* \(2, 5, 5\), got torch.bool"):
+        make(allowed=torch.ones(shape, dtype=torch.bool))
+    with pytest.raises(RecordError, match=r"\(2, 5, 5\), got torch.float32"):
+        make(allowed=torch.ones(LAYERS, TOKENS, TOKENS))

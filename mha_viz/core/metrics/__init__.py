@@ -2,7 +2,7 @@
 
 from mha_viz.core.metrics.baselines import Baseline, baselines
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
-from mha_viz.core.metrics.labels import LABELS, EarnedLabel, Label, head_labels
+from mha_viz.core.metrics.labels import LABELS, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.metrics.metric import Metric
 from mha_viz.core.metrics.position import induction
 from mha_viz.core.metrics.table import METRICS, RENAMED, head_table
@@ -21,5 +21,6 @@ __all__ = [
     "head_labels",
     "head_table",
     "induction",
+    "too_short",
     "value_weighted",
 ]

@@ -1,7 +1,7 @@
 """What a head that does nothing clever would score on the same text: the ruler beside a number."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -9,9 +9,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor
-from mha_viz.core.metrics.checks import OutputMatrices, Pattern
-from mha_viz.core.metrics.table import head_table
+from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
+from mha_viz.core.metrics.content import repeated_tokens
+from mha_viz.core.metrics.table import METRICS, head_table
 from mha_viz.errors import ArgumentError
+
+_ROUNDING = 1e-6  # of a score in float32
+_ROWS = {"previous_token": -1, "next_token": -1}  # a row less than there are has that neighbour
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Baseline:
         offset: a head that always looks at the token before (the first one at itself).
         random: mean over the heads of the same architecture with random weights.
         random_low, random_high: the smallest and the largest of those heads.
+        n_rows: how many rows of weights the score is a mean of; of repeated tokens, how many
+            different ones, since a head looks from equal tokens alike.
+        by_layer: where layers see different keys (a sliding window in some of them), the baseline
+            of each; its random heads are those of layers in which uniform attention scores alike.
     """
 
     uniform: float | None = None
@@ -31,25 +39,36 @@ class Baseline:
     random: float | None = None
     random_low: float | None = None
     random_high: float | None = None
+    n_rows: float | None = None
+    by_layer: tuple["Baseline", ...] = ()
+
+    def at(self, layer: int) -> "Baseline":
+        """What a head of this layer is compared with, counted from 0."""
+        return self.by_layer[layer] if self.by_layer else self
 
 
 def uniform_pattern(
-    n_query: int, n_key: int, *, causal: bool = False
-) -> Float[Tensor, "1 1 query key"]:
+    n_query: int, n_key: int, *, causal: bool = False, allowed: Allowed | None = None
+) -> Float[Tensor, "#layer 1 query key"]:
     """Attention that gives the same weight to each key that a row may see: A = 1 / m_q.
 
     Args:
         n_query: queries, at least 1.
         n_key: keys, at least 1.
         causal: query q sees keys 0 to q only.
+        allowed: bool (query, key) or (layer, query, key), True = may attend; takes the place of
+            `causal`. A row that may see nothing is zeros.
+
+    Raises:
+        ShapeError, DTypeError: if `allowed` does not fit.
 
     >>> uniform_pattern(2, 2, causal=True)[0, 0]
     tensor([[1.0000, 0.0000],
             [0.5000, 0.5000]])
     """
-    seen = torch.ones(n_query, n_key)
-    seen = seen.tril() if causal else seen
-    return (seen / seen.sum(-1, keepdim=True))[None, None]
+    layers = 1 if allowed is None or allowed.ndim < 3 else len(allowed)
+    seen = allowed_keys(torch.empty(layers, 1, n_query, n_key), causal, allowed).float()
+    return (seen / seen.sum(-1, keepdim=True).clamp_min(1.0))[:, None]
 
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
@@ -78,6 +97,7 @@ def baselines(
     ids: Given[Int[Array, "key"]] | None = None,
     is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
+    allowed: Allowed | None = None,
     parts: tuple[Int[Tensor, "query"], Int[Tensor, "key"]] | None = None,
     value: Given[Float[Array, "layer head key d_value"]] | None = None,
     W_O: OutputMatrices = (),
@@ -90,6 +110,8 @@ def baselines(
         ids: integers (key,), token ids.
         is_special: bool (key,).
         causal: whether the future was hidden.
+        allowed: bool (layer, query, key), True = may attend, where more was hidden than that; of
+            tokens, even where words were merged.
         parts: integers (query,) and (key,), how many tokens each place was before words were
             merged; all are still heads of tokens, seen as the pattern is: after merging.
         value: (layer, head, key, d_value), what is read from each key.
@@ -101,28 +123,74 @@ def baselines(
         metric key -> Baseline.
     """
     n_query, n_key = pattern.shape[-2:] if parts is None else (int(n.sum()) for n in parts)
+    seen = None if allowed is None else as_tensor("allowed", allowed)
+    seen = seen if seen is None or parts is None else allowed_words(seen, *parts)
     given: dict[str, Any] = {"ids": ids, "is_special": is_special, "causal": causal}
+    given["allowed"] = seen
     made = {
-        "uniform": uniform_pattern(n_query, n_key, causal=causal),
+        "uniform": uniform_pattern(n_query, n_key, causal=causal, allowed=allowed),
         "offset": offset_pattern(n_query, n_key, -1),
     }
-    found: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, Tensor]] = {}
     for name, weights in made.items():
         weights = weights if parts is None else _by_words(weights, *parts)
         outputs: dict[str, Any] = {}
         if value is not None and len(W_O):
             wide = as_tensor("value", value).float()
             outputs = {"z": weights.to(wide) @ wide, "W_O": W_O}
+        if seen is not None:
+            weights = weights.expand(len(seen), -1, -1, -1)
         for key, values in head_table(weights, **given, **outputs).items():
-            found.setdefault(key, {})[name] = float(values.mean())
+            rows = torch.full_like(values, _ROWS.get(key, 0) + pattern.shape[-2])
+            scores.setdefault(key, {"rows": rows})[name] = values
+    if "duplicate_token" in scores:
+        counts = repeated_tokens(pattern, **given)
+        scores["duplicate_token"]["rows"] = counts
     for key, values in (random or {}).items():
-        defined = values[values.isfinite()]
-        if defined.numel():
-            low, high = defined.aminmax()
-            found.setdefault(key, {}).update(
-                random=float(defined.mean()), random_low=float(low), random_high=float(high)
-            )
-    return {key: Baseline(**numbers) for key, numbers in found.items()}
+        scores.setdefault(key, {})["random"] = values
+    found = {key: _baseline(key, values) for key, values in scores.items()}
+    return {key: baseline for key, baseline in found.items() if baseline != Baseline()}
+
+
+def allowed_words(
+    allowed: Bool[Tensor, "layer token_query token_key"],
+    queries: Int[Tensor, "query"],
+    keys: Int[Tensor, "key"],
+) -> Bool[Tensor, "layer query key"]:
+    """Which words a word may see: those of which any of its tokens may see any.
+
+    Args:
+        allowed: of tokens.
+        queries: how many tokens each word of the query axis was.
+        keys: likewise of the key axis.
+    """
+    return _by_words(allowed.float(), queries, keys) > 0
+
+
+def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
+    """What heads score under each way; for each layer, too, where layers see different keys."""
+    whole = _over_heads(scores)
+    if "uniform" not in scores or "outputs" in METRICS[key].needs:  # those differ by their values
+        return whole
+    levels = scores["uniform"].mean(-1)
+    alike = (levels[:, None] - levels).abs() <= _ROUNDING  # NaN is like nothing
+    if alike.all():
+        return whole
+    of_layers = [{name: values[rows] for name, values in scores.items()} for rows in alike]
+    return replace(whole, by_layer=tuple(map(_over_heads, of_layers)))
+
+
+def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:
+    """The means of what is defined, and the range of the random heads."""
+    known = {name: values[values.isfinite()] for name, values in scores.items()}
+    mean = {name: float(values.mean()) for name, values in known.items() if values.numel()}
+    found = Baseline(
+        mean.get("uniform"), mean.get("offset"), mean.get("random"), n_rows=mean.get("rows")
+    )
+    if "random" not in mean:
+        return found
+    low, high = known["random"].aminmax()
+    return replace(found, random_low=float(low), random_high=float(high))
 
 
 def _by_words(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:

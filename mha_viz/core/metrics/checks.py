@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor
@@ -15,6 +15,7 @@ from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 Pattern = Given[Float[Array, "layer head query key"]]
 HeadVectors = Given[Float[Array, "layer head query d_head"]]
+Allowed = Given[Bool[Array, "#layer query key"] | Bool[Array, "query key"]]
 OutputMatrices = Given[Sequence[Float[Array, "head d_head d_model"]]]  # one for each layer
 
 
@@ -116,3 +117,39 @@ def check_per_key(
         got = tuple(entries.shape)
         raise ShapeError(f"{name} must be ({n_key},), one entry per key, got {got}")
     return entries
+
+
+def allowed_keys(
+    pattern: Tensor, causal: bool = False, allowed: Allowed | None = None
+) -> Bool[Tensor, "#layer query key"]:
+    """Which keys each query may see, True = may attend.
+
+    Args:
+        pattern: (layer, head, query, key), checked already.
+        causal: query q may see keys 0 to q only, counted from the first of both, as attention does.
+        allowed: bool (query, key), or (layer, query, key) where layers differ; takes the place of
+            `causal`.
+
+    Returns:
+        (1, query, key) where all layers see the same, else (layer, query, key).
+
+    Raises:
+        ShapeError, DTypeError: if `allowed` does not fit the pattern.
+
+    >>> allowed_keys(torch.ones(1, 1, 2, 2), causal=True)[0].int().tolist()
+    [[1, 0], [1, 1]]
+    """
+    layers, _, n_query, n_key = pattern.shape
+    if allowed is None:
+        every = torch.ones(1, n_query, n_key, dtype=torch.bool, device=pattern.device)
+        return every.tril() if causal else every
+    allowed = as_tensor("allowed", allowed)
+    if allowed.dtype != torch.bool:
+        raise DTypeError(f"allowed must be bool (True = may attend), got {allowed.dtype}")
+    of_layers = allowed if allowed.ndim == 3 else allowed[None]
+    if of_layers.shape not in {(1, n_query, n_key), (layers, n_query, n_key)}:
+        raise ShapeError(
+            f"allowed must be {(n_query, n_key)}, or {(layers, n_query, n_key)} where layers "
+            f"differ, got {tuple(allowed.shape)}"
+        )
+    return of_layers

@@ -4,9 +4,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given
+from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import (
+    Allowed,
     Pattern,
+    allowed_keys,
     check_pattern,
     check_per_key,
     check_self_attention,
@@ -70,7 +72,12 @@ def separator_token(
 
 
 def duplicate_token(
-    pattern: Pattern, *, ids: Given[Int[Array, "key"]], causal: bool = False
+    pattern: Pattern,
+    *,
+    ids: Given[Int[Array, "key"]],
+    causal: bool = False,
+    allowed: Allowed | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
 ) -> Float[Tensor, "layer head"]:
     """Mean mass on the same token elsewhere: over the rows q that may see such a token.
 
@@ -79,13 +86,18 @@ def duplicate_token(
         ids: integers (key,), the token ids.
         causal: whether the future was hidden: a row whose token occurs again only later has
             nothing to look at, and does not count.
+        allowed: bool (query, key) or (layer, query, key), True = may attend; takes the place of
+            `causal`.
+        is_special: bool (key,); a separator that stands in a text twice is no word that occurs
+            again.
 
     Returns:
-        (layer, head), probability in [0, 1].
+        (layer, head), probability in [0, 1]; NaN in a layer none of whose rows may see such a
+        token.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or `ids` do not fit it.
-        ArgumentError: for cross-attention, or if no token occurs twice.
+        ShapeError, DTypeError: if it is no pattern, or what else is given does not fit it.
+        ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
 
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
     ones as well where a row may see them.
@@ -98,10 +110,49 @@ def duplicate_token(
     ids = check_per_key("ids", ids, pattern)
     if ids.is_floating_point() or ids.dtype == torch.bool:
         raise DTypeError(f"ids must be integers, got {ids.dtype}")
+    again = occurs_again(pattern, ids, causal, allowed, is_special)
+    rows = again.any(-1).sum(-1)
+    if not rows.any():
+        raise ArgumentError(
+            "expected a token that occurs twice and may be seen, got none (special tokens do not "
+            "count)"
+        )
+    of_layers = zip(pattern, again.expand(len(pattern), -1, -1), strict=True)
+    found = [layer[:, places].sum(-1, dtype=wide) for layer, places in of_layers]
+    return torch.stack(found) / rows[:, None]  # 0 of 0 rows is NaN
+
+
+def occurs_again(
+    pattern: Tensor,
+    ids: Tensor,
+    causal: bool,
+    allowed: Allowed | None,
+    is_special: Array | None,
+) -> Bool[Tensor, "#layer query key"]:
+    """Where a query may see its own token at another place; arguments as in `duplicate_token`."""
     again = (ids[:, None] == ids).fill_diagonal_(False)
-    again = again.tril() if causal else again
-    rows = again.any(-1).sum()
-    if not rows:
-        raise ArgumentError("expected a token that occurs twice, got all different ones")
-    query, key = again.nonzero(as_tuple=True)
-    return pattern[..., query, key].sum(-1, dtype=wide) / rows
+    if is_special is not None:
+        again[check_per_key("is_special", is_special, pattern)] = False
+    return again & allowed_keys(pattern, causal, allowed)
+
+
+def repeated_tokens(
+    pattern: Pattern,
+    *,
+    ids: Given[Int[Array, "key"]],
+    causal: bool = False,
+    allowed: Allowed | None = None,
+    is_special: Given[Bool[Array, "key"]] | None = None,
+) -> Float[Tensor, "#layer 1"]:
+    """How many different tokens may see themselves at another place; as `duplicate_token`.
+
+    Args:
+        pattern: (layer, head, query, key); its shape alone is looked at.
+        ids: integers (key,), the token ids.
+        causal: whether the future was hidden.
+        allowed: what more was hidden.
+        is_special: bool (key,), which tokens do not count.
+    """
+    (pattern, _), ids = check_pattern(pattern), as_tensor("ids", ids)
+    rows = occurs_again(pattern, ids, causal, allowed, is_special).any(-1)
+    return torch.tensor([[float(len(ids[layer].unique()))] for layer in rows])

@@ -100,6 +100,8 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
             f"attention flow takes at most {most} tokens in {n_layers} layers, got {n}: shorten "
             "the text, merge its tokens to words, or take attention_rollout"
         )
+    if mixing.isnan().any():
+        return mixing.new_full((n,), torch.nan)
     network, source = _network(mixing), n_layers * n + query % n
     flows = [maximum_flow(network, source, key, method="dinic").flow_value for key in range(n)]
     return torch.tensor(flows, dtype=torch.float64).div(FLOW_UNIT).clamp(max=1.0).to(mixing)

@@ -63,4 +63,5 @@ def _given_up(rows: Tensor, share: float) -> Tensor:
     held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum_(-1)
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
     rest = (1 - share + 1e-5) * held[..., -1:]
-    return torch.searchsorted(held, rest, right=True).squeeze(-1).to(rows.device)
+    count = torch.searchsorted(held, rest, right=True).squeeze(-1).to(held)
+    return torch.where(held[..., -1].isnan(), torch.nan, count).to(rows.device)

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics.baselines import Baseline
+from mha_viz.core.metrics.chance import beyond_chance
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Label:
         title: its name on screen.
         metric: key of the metric that decides.
         threshold: what the score must reach, in the metric's unit or, where `relative`, as a
-            multiple of the uniform baseline.
+            multiple of the baseline: see `head_labels`.
         at_least: the score must be no smaller; else no larger.
         relative: see `threshold`.
         unless: labels that a head must not have as well.
@@ -111,7 +112,8 @@ _ALL = (
         "Broad",
         "normalized_entropy",
         0.85,
-        meaning="Spreads its weight over nearly all tokens it may see.",
+        relative=True,
+        meaning="Spreads its weight over nearly all tokens it may see, as no head does untrained.",
     ),
     Label(
         "local",
@@ -143,10 +145,12 @@ def head_labels(
     """The labels of every head: result[layer][head]; a head may have none.
 
     A score of "at least" must reach its threshold and lie above the baseline: the larger of
-    uniform attention and of the best random head. "Broad" is measured against a fixed offset
-    instead, since uniform attention is what it is named after. "Local" and "long-range" are
-    multiples of what uniform attention gives on this text, and are left out on texts so short
-    that it looks less than 3 tokens away.
+    uniform attention and of the best random head. On short texts the threshold of a share of the
+    weight is higher: what heads that pick their keys at random hardly ever reach. "Local" and
+    "long-range" are multiples of that baseline: of the distance of uniform attention, or of the
+    random head that is nearest to the label where that is harder. "Broad" is what nearly every head
+    is before training: it is given only where random weights are known and none of their heads is
+    broad. No label is given that `too_short` names.
 
     Args:
         scores: metric key -> (layer, head).
@@ -158,35 +162,74 @@ def head_labels(
     layers, heads = next(iter(scores.values())).shape
     found: list[list[dict[str, EarnedLabel]]] = [[{} for _ in range(heads)] for _ in range(layers)]
     for label in LABELS.values():
-        if label.metric not in scores:
-            continue
-        beaten = _to_beat(label, baselines.get(label.metric, Baseline()))
-        if beaten is None:
-            continue
-        name, baseline, threshold = beaten
-        for layer, row in enumerate(scores[label.metric].tolist()):
-            for head, score in enumerate(row):
-                held = found[layer][head]
+        whole = baselines.get(label.metric, Baseline())
+        for layer, row in enumerate(
+            scores[label.metric].tolist() if label.metric in scores else ()
+        ):
+            beaten = _to_beat(label, whole.at(layer))
+            if beaten is None:
+                continue
+            name, least, threshold = beaten
+            for held, score in zip(found[layer], row, strict=True):
                 enough = score >= threshold if label.at_least else score <= threshold
-                better = score > baseline if label.at_least else score < baseline
+                better = score > least if label.at_least else score < least
                 if enough and better and not held.keys() & set(label.unless):
-                    held[label.key] = EarnedLabel(label, score, threshold, name, baseline)
+                    held[label.key] = EarnedLabel(label, score, threshold, name, least)
     return [[tuple(held.values()) for held in row] for row in found]
+
+
+def too_short(baselines: Mapping[str, Baseline], layer: int) -> tuple[Label, ...]:
+    """The labels that this text is too short to give: chance alone might earn them.
+
+    Of weights: so few rows that even a score of 1 may be chance (`chance.beyond_chance`). Of
+    distances: uniform attention looks less than 3 tokens away.
+
+    Args:
+        baselines: metric key -> Baseline, from `baselines`.
+        layer: of the head, counted from 0; its window decides as well.
+
+    Returns:
+        Labels in the order of `LABELS`.
+    """
+    return tuple(
+        label
+        for label in LABELS.values()
+        if label.metric in baselines and _too_short(label, baselines[label.metric].at(layer))
+    )
+
+
+def _too_short(label: Label, baseline: Baseline) -> bool:
+    if label.relative:
+        least = _MIN_DISTANCE if label.metric == "distance" else 0.0
+        return baseline.uniform is not None and baseline.uniform < least
+    return _beyond_chance(baseline) is None
+
+
+def _beyond_chance(baseline: Baseline) -> float | None:
+    """See `chance.beyond_chance`; 0 where it is not known how many rows there were."""
+    if baseline.uniform is None or baseline.n_rows is None:
+        return 0.0
+    return beyond_chance(baseline.n_rows, baseline.uniform)
 
 
 def _to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
     """(name of the baseline, its value, the threshold); None where there is nothing to compare."""
+    if _too_short(label, baseline):
+        return None
     uniform = baseline.uniform
-    if label.relative:
-        if uniform is None or uniform < _MIN_DISTANCE:
-            return None
-        return "uniform attention", uniform, label.threshold * uniform
     if label.key == "broad":
-        return "a fixed offset", baseline.offset or 0.0, label.threshold
-    known = {"uniform attention": uniform, "best random head": baseline.random_high}
+        best = baseline.random_high
+        if uniform is None or best is None or best >= label.threshold * uniform:
+            return None
+        return "best random head", best, label.threshold * uniform
+    best = baseline.random_high if label.at_least else baseline.random_low
+    known = {"uniform attention": uniform, "best random head": best}
     sure = {name: value for name, value in known.items() if value is not None}
     if not sure:
         # Without a repeated text, induction has no uniform baseline: only a random model gives one.
         return ("no baseline", 0.0, label.threshold) if label.key == "induction" else None
-    name = max(sure, key=sure.__getitem__)
-    return name, sure[name], label.threshold
+    name = (max if label.at_least else min)(sure, key=sure.__getitem__)
+    hardest = sure[name]
+    if label.relative:
+        return name, hardest, label.threshold * hardest
+    return name, hardest, max(label.threshold, _beyond_chance(baseline) or 0.0)

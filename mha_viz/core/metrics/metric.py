@@ -7,7 +7,17 @@ from typing import Any, Literal
 from mha_viz.errors import ArgumentError
 
 Need = Literal[
-    "self", "neighbours", "special", "ids", "causal", "period", "rows", "outputs", "compact"
+    "self",
+    "neighbours",
+    "special",
+    "ids",
+    "repeats",
+    "causal",
+    "allowed",
+    "period",
+    "rows",
+    "outputs",
+    "compact",
 ]
 Of = Literal["head", "pair", "parameters", "layer", "flow"]
 
@@ -33,7 +43,9 @@ class Metric:
             "parameters" alone; a "layer" -> (layer,); the "flow" through all layers.
         needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
-            future is hidden, "period" a text repeated twice; "rows": takes its row entropies;
+            future is hidden, "allowed" that and what else hides keys, "repeats" both and a token
+            that may see itself again, "period" a text repeated twice; "rows": takes its row
+            entropies;
             "outputs": computed from what heads write, z and W_O (pairs: z; flow: values as well);
             "compact": takes their `compact_outputs`.
 

@@ -235,13 +235,14 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
     tensor(2.0000, dtype=torch.float64)
     """
-    squares = torch.linalg.eigvalsh(gram)
+    known = gram.isfinite().flatten(-2).all(-1)
+    squares = torch.linalg.eigvalsh(gram.where(known[..., None, None], 0.0))  # refuses NaN
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()
     total = singular.sum(-1, keepdim=True)
     rank = torch.special.entr(singular / total).sum(-1).exp()
-    return torch.where(total[..., 0] > 0, rank, 0.0)
+    return torch.where(total[..., 0] > 0, rank, 0.0).where(known, torch.nan)
 
 
 def _place(tensor: Tensor) -> tuple[object, ...]:

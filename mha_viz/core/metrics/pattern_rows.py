@@ -26,7 +26,7 @@ ROWS = (
         formula=r"\frac{1}{n}\sum_q \frac{-\sum_k A_{qk} \ln A_{qk}}{\ln m_q}",
         source="Shannon 1948, section 7",
         function=spread.normalized_entropy,
-        needs=frozenset({"causal", "rows"}),
+        needs=frozenset({"allowed", "rows"}),
     ),
     Metric(
         key="mutual_information",
@@ -155,7 +155,7 @@ ROWS = (
         formula=r"\frac{1}{|R|}\sum_{q \in R}\ \sum_{k \ne q,\ t_k = t_q} A_{qk}",
         source="Wang et al. 2022",
         function=content.duplicate_token,
-        needs=frozenset({"self", "ids", "causal"}),
+        needs=frozenset({"self", "repeats"}),
     ),
     Metric(
         key="induction",

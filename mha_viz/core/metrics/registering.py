@@ -15,7 +15,7 @@ from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import ArgumentError, ShapeError
 
 _Measure = TypeVar("_Measure", bound=Callable[..., Any])
-_ALLOWED = ("special", "ids", "causal", "period", "self", "neighbours", "outputs")
+_ALLOWED = ("special", "ids", "causal", "allowed", "period", "self", "neighbours", "outputs")
 
 
 def register_metric(
@@ -41,8 +41,9 @@ def register_metric(
         unit: such as "nats" or "tokens"; "" for a plain number.
         limits: its lowest and highest value; None where the highest grows with the text.
         needs: what else it is called with, by keyword: "special" (is_special), "ids", "causal",
-            "period"; or what must be there: "self" (self-attention), "neighbours" (of two tokens
-            or more), "outputs" (called with z and W_O in place of the pattern).
+            "allowed" (causal and, or None, allowed: bool (layer, query, key)), "period"; or what
+            must be there: "self" (self-attention), "neighbours" (of two tokens or more), "outputs"
+            (called with z and W_O in place of the pattern).
 
     Returns:
         The function, so that this serves as a decorator.

@@ -2,12 +2,12 @@
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor
-from mha_viz.core.metrics.checks import Pattern, check_pattern
-from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+from mha_viz.core.metrics.checks import Allowed, Pattern, allowed_keys, check_pattern
+from mha_viz.errors import ArgumentError
 
 Rows = Given[Float[Array, "layer head query"]]  # what `row_entropy` gives
 LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; no sum can tell the difference
@@ -60,7 +60,7 @@ def normalized_entropy(
     pattern: Pattern,
     *,
     causal: bool = False,
-    allowed: Given[Bool[Array, "query key"]] | None = None,
+    allowed: Allowed | None = None,
     rows: Rows | None = None,
 ) -> Float[Tensor, "layer head"]:
     """Mean entropy of the rows, each as a share of the most it could be: ln(keys the row may see).
@@ -68,7 +68,8 @@ def normalized_entropy(
     Args:
         pattern: (layer, head, query, key).
         causal: query q may see keys 0 to q only.
-        allowed: bool (query, key), True = may attend; takes the place of `causal`.
+        allowed: bool (query, key), or (layer, query, key) where layers differ, True = may attend;
+            takes the place of `causal`.
         rows: its `row_entropy`, if it has been computed already.
 
     Returns:
@@ -85,16 +86,17 @@ def normalized_entropy(
     """
     pattern, _ = check_pattern(pattern)
     rows = _rows(pattern, rows)
-    in_sight = _keys_in_sight(pattern, causal, allowed).to(rows)
+    in_sight = allowed_keys(pattern, causal, allowed).sum(-1).to(rows)[:, None]
     most = in_sight.log()
-    share = torch.where(most > 0, rows / most, 0.0)
-    if share.max() > 1.01:  # beyond what rounding in half precision does
+    share = torch.where(most > 0, rows / most, 0.0 * rows)  # NaN stays NaN
+    if (share > 1.01).any():  # beyond what rounding in half precision does
         mass = pattern.sum(-1, dtype=rows.dtype)
         # a row from which mass was taken away may have more: its mass is no longer 1
         if (rows > 1.01 * mass * (in_sight / mass).log()).any():
             raise ArgumentError(
                 "the pattern attends to keys that `causal` or `allowed` says it may not see: "
-                f"expected at most 1 of the possible entropy in each row, got {share.max():.3f}"
+                "expected at most 1 of the possible entropy in each row, got "
+                f"{share.nan_to_num().max():.3f}"
             )
     return share.clamp(max=1.0).mean(-1)
 
@@ -133,7 +135,7 @@ def mutual_information(
         mean = mean / mass[..., None]
     # concavity makes it non-negative; rounding may not
     found = (torch.special.entr(mean).sum(-1) - rows.mean(-1)).clamp(min=0.0)
-    return torch.where(mass > 0, found, 0.0)
+    return torch.where(mass == 0, 0.0, found)
 
 
 def _rows(pattern: Pattern, rows: Rows | None) -> Tensor:
@@ -148,18 +150,3 @@ def _entropies(rows: Tensor) -> Tensor:
     logarithms = weights + LEAST
     np.log(logarithms, out=logarithms)
     return torch.from_numpy(-np.vecdot(weights, logarithms))
-
-
-def _keys_in_sight(pattern: Tensor, causal: bool, allowed: Array | None) -> Tensor:
-    """How many keys each query may see: (query,)."""
-    n_query, n_key = pattern.shape[-2:]
-    if allowed is None:
-        # counted from the first query and the first key, as attention does
-        every = torch.full((n_query,), n_key)
-        return every.minimum(torch.arange(1, n_query + 1)) if causal else every
-    allowed = as_tensor("allowed", allowed)
-    if allowed.dtype != torch.bool:
-        raise DTypeError(f"allowed must be bool (True = may attend), got {allowed.dtype}")
-    if allowed.shape != (n_query, n_key):
-        raise ShapeError(f"allowed must be {(n_query, n_key)}, got {tuple(allowed.shape)}")
-    return allowed.sum(-1)

@@ -1,5 +1,7 @@
 """The one table that names every quantity, and one call for all that apply to a text."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -14,12 +16,14 @@ from mha_viz.core.metrics import (
     pattern_rows,
 )
 from mha_viz.core.metrics.checks import (
+    Allowed,
     HeadVectors,
     OutputMatrices,
     Pattern,
     check_pattern,
     check_per_key,
 )
+from mha_viz.core.metrics.content import occurs_again
 from mha_viz.core.metrics.metric import RENAMED as RENAMED
 from mha_viz.core.metrics.metric import MetricTable, Need
 from mha_viz.core.metrics.outputs import check_outputs, compact_outputs
@@ -38,6 +42,7 @@ def head_table(
     ids: Given[Int[Array, "key"]] | None = None,
     is_special: Given[Bool[Array, "key"]] | None = None,
     causal: bool = False,
+    allowed: Allowed | None = None,
     period: int | None = None,
     z: HeadVectors | None = None,
     W_O: OutputMatrices = (),
@@ -53,6 +58,8 @@ def head_table(
         ids: integers (key,), token ids.
         is_special: bool (key,).
         causal: whether the future was hidden.
+        allowed: bool (query, key) or (layer, query, key), True = may attend, where more was hidden
+            than that; takes the place of `causal`.
         period: tokens in one copy, if the text is two copies of a sequence, one after the other.
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
@@ -74,6 +81,7 @@ def head_table(
     # what is there, and what a metric that needs it is called with
     given: dict[Need, dict[str, object]] = {
         "causal": {"causal": causal},
+        "allowed": {"causal": causal, "allowed": allowed},
         "rows": {"rows": row_entropy(pattern)},  # three metrics are made of these
     }
     if n_query == n_key:
@@ -81,7 +89,11 @@ def head_table(
     if is_special is not None:
         given["special"] = {"is_special": check_per_key("is_special", is_special, pattern)}
     if ids is not None and len(check_per_key("ids", ids, pattern).unique()) < n_key:
-        given["ids"] = {"ids": as_tensor("ids", ids)}
+        ids = as_tensor("ids", ids)
+        given["ids"] = {"ids": ids}
+        sight: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
+        if n_query == n_key and occurs_again(pattern, ids, **sight).any():
+            given["repeats"] = {"ids": ids, **sight}
     if period is not None:
         given["period"] = {"period": period}
     if z is not None and len(W_O):

@@ -35,7 +35,10 @@ def card(scene: Scene) -> None:
         {key: words.unit_of(key) for key in report.scores},
         place,
         dark=look.dark(),
-        baselines={key: words.baseline_values(report.baselines.get(key)) for key in report.scores},
+        baselines={
+            key: words.baseline_values(report.baselines.get(key), view.layer)
+            for key in report.scores
+        },
     )
     st.plotly_chart(
         figure,
@@ -73,6 +76,8 @@ def labels(report: Report) -> None:
     for one in found:
         st.markdown(f":material/label: **{one.label.title}.** {one.label.meaning}")
         st.caption(plain(one.why))
+    if short := report.too_short(view.layer):
+        st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
 def _in_words(report: Report, place: tuple[int, int]) -> None:
@@ -105,7 +110,7 @@ def _numbers(
         mine = values[place]
         rank = int((known > mine).sum()) + 1 if bool(mine.isfinite()) else None
         unit = words.unit_of(key)
-        baseline = words.baseline_values(report.baselines.get(key))
+        baseline = words.baseline_values(report.baselines.get(key), place[0])
         rows.append(
             {
                 "Metric": METRICS[key].title + (f" ({unit})" if unit else ""),

@@ -275,8 +275,7 @@ def _truth(scene: Scene, board: Board) -> str:
         text += f" {len(board.passing)} of {len(board.values)} heads count."
         baseline = reporting.report(scene, state.current()).baselines.get(board.task.metric)
         known = words.baseline_values(baseline)
-        if board.task.key != "broad":  # the others are not measured against a fixed offset
-            known.pop(words.BASELINE_NAMES["offset"], None)
+        known.pop(words.BASELINE_NAMES["offset"], None)  # no label is measured against that
         if known:
             each = ", ".join(f"{name} {format_number(value)}" for name, value in known.items())
             text += f" Heads that have learned nothing: {each}."

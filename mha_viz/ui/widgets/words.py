@@ -99,10 +99,11 @@ def source(record: AttentionRecord, *more: str) -> str:
     return " · ".join((f"{record.model}{part}", text + pair, *more))
 
 
-def baseline_values(baseline: Baseline | None) -> dict[str, float]:
-    """A baseline's numbers by the names they have on screen."""
+def baseline_values(baseline: Baseline | None, layer: int | None = None) -> dict[str, float]:
+    """A baseline's numbers by the names they have on screen; of one layer, or of all."""
     if baseline is None:
         return {}
+    baseline = baseline if layer is None else baseline.at(layer)
     values = {name: getattr(baseline, key) for key, name in BASELINE_NAMES.items()}
     return {name: value for name, value in values.items() if value is not None}
 

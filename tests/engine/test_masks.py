@@ -1,0 +1,88 @@
+"""What a run let its queries see, and that whatever is measured against it agrees."""
+
+import functools
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core.measure import measure, text_baselines
+from mha_viz.core.metrics import METRICS
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.masks import inside_window
+from tests.engine.test_families import CAUSAL, FALLBACK, LONG, PAIRED, SHORT, SINGLE, build
+
+OWN = sorted(SINGLE.keys() - FALLBACK)
+WINDOWED = {"modernbert": (1,), "mistral": (0, 1, 2), "gemma2": (0, 2), "gpt_neo": (1, 3)}
+TEXT = f"{LONG} and {SHORT}"
+OF_WEIGHTS = {key for key, m in METRICS.items() if m.of == "head" and "outputs" not in m.needs}
+
+
+model = functools.cache(lambda name: build({**SINGLE, **PAIRED}[name], name))
+
+
+def uniform(model: mv.AttentionModel, part: str, text_pair: str | None = None):
+    """The text's record with every head of a part made uniform by the library itself."""
+    plain = model.trace(TEXT, text_pair, part=part)
+    heads = [(i, j) for i in range(plain.n_layers) for j in range(plain.n_heads)]
+    return model.trace(
+        TEXT, text_pair, part=part, intervention=Intervention(heads, "uniform", part=part)
+    )
+
+
+def assert_it_scores_its_baseline(record: mv.AttentionRecord) -> None:
+    scores, found = measure(record), text_baselines(record)
+    assert len(OF_WEIGHTS & scores.keys()) >= 6
+    for key in OF_WEIGHTS & scores.keys():
+        for layer, heads in enumerate(scores[key].tolist()):
+            expected = found[key].at(layer).uniform
+            expected = float("nan") if expected is None else expected
+            assert heads == pytest.approx([expected] * len(heads), abs=1e-5, nan_ok=True), key
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_uniform_heads_score_the_uniform_baseline(name: str) -> None:
+    record = uniform(model(name), "self")
+    for seen in (record, record.merge_words(), record.without_first()):
+        assert_it_scores_its_baseline(seen)
+
+
+@pytest.mark.parametrize("name", PAIRED)
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_uniform_heads_of_two_stacks_score_the_uniform_baseline(name: str, part: str) -> None:
+    assert_it_scores_its_baseline(uniform(model(name), part, TEXT))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_record_tells_of_windows_and_of_nothing_else(name: str) -> None:
+    record = model(name).trace(TEXT)
+    if name not in WINDOWED:
+        assert record.allowed is None
+        return
+    n = len(record.tokens)
+    ordinary = torch.ones(n, n, dtype=torch.bool)
+    ordinary = ordinary.tril() if name in CAUSAL else ordinary
+    for layer, seen in enumerate(record.allowed):
+        assert torch.equal(seen, (record.pattern[layer] > 0).any(0))
+        assert torch.equal(seen, ordinary) == (layer not in WINDOWED[name])
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_in_a_padded_batch_they_see_what_they_see_alone(name: str) -> None:
+    both = model(name).trace_batch([TEXT, LONG])
+    for together, text in zip(both, (TEXT, LONG), strict=True):
+        assert torch.equal(together.allowed, model(name).trace(text).allowed)
+
+
+def test_untrained_heads_behind_a_window_are_neither_local_nor_broken() -> None:
+    report = mv.head_report(model("gemma2").trace(TEXT))
+    assert not report.labels.str.contains("Local").any()
+    windowed, full = (report[report.layer == layer].iloc[0] for layer in (0, 1))
+    assert windowed.distance_uniform == pytest.approx(1.7, abs=0.2) and full.distance_uniform > 3
+
+
+def test_a_window_is_told_from_weights_that_round_to_zero() -> None:
+    ordinary = torch.ones(5, 5, dtype=torch.bool).tril()
+    weights = torch.rand(2, 5, 5).tril() * torch.ones(5, 5).triu(-2)
+    weights[:, 3, 2] = 0.0  # not a whole diagonal
+    assert torch.equal(inside_window(weights, ordinary), ordinary.triu(-2))
