@@ -1,14 +1,18 @@
 """The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.core.measure import distances
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.compare import diversity
 from mha_viz.ui.session import views
 from mha_viz.web.theme import format_weight
@@ -77,7 +81,7 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     shown = table(app, "Head", "L3 H7").set_index("Head")
     assert list(shown.index) == list(shown.columns) == NAMES
     np.testing.assert_allclose(shown, expected, atol=1e-5)
-    apart = expected if measure in ("hellinger", "jensen_shannon") else 1 - np.abs(expected)
+    apart = distances(record, measure).numpy()
     np.fill_diagonal(apart, np.inf)
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
     np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
@@ -106,13 +110,15 @@ def test_alike_shows_all_pairs(model, record):
     assert odd.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
 
 
-def test_pairs_that_do_not_differ_are_said_to_be_alike():
-    app = compare(model="tiny-gpt2", text="cat", section="alike")
-    text = check(app)
-    assert len(mv.load("tiny-gpt2").trace("cat").tokens) == 2
-    assert "By the CKA of outputs all pairs are alike" in app.info[0].value
-    assert "a CKA is always 1" in app.info[0].value
-    assert "rank correlation not defined" in text and "do different things" not in text
+def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
+    text = "one head, many times"
+    record = mv.load("tiny-gpt2").trace(text)
+    alike = replace(record, z=record.z[:1, :1].expand_as(record.z).contiguous())
+    monkeypatch.setattr(AttentionModel, "trace", lambda *given, **named: alike)
+    app = compare(model="tiny-gpt2", text=text, section="alike", outputs="redundancy")
+    shown = check(app)
+    assert "By the redundancy R of outputs all pairs are alike" in app.info[0].value
+    assert "rank correlation not defined" in shown and "do different things" not in shown
     low, high = figures(app)[0]["layout"]["yaxis"]["range"]
     assert high - low >= 0.01
     assert "annotations" not in figures(app)[0]["layout"]

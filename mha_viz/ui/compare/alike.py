@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.session import reporting, state, views
@@ -35,7 +36,7 @@ def draw(scene: Scene) -> None:
         level = is_level(table["Do alike"].to_numpy())
         _scatter(scene, table, outputs, level)
         if level:
-            st.info(_all_alike(scene, table, outputs))
+            st.info(_all_alike(table, outputs))
         else:
             _odd(scene, table)
     else:
@@ -116,19 +117,16 @@ def _odd(scene: Scene, table: pd.DataFrame) -> None:
                 st.markdown("No pair of heads on this text.")
 
 
-def _all_alike(scene: Scene, table: pd.DataFrame, outputs: str) -> str:
-    why = (
-        ": with two tokens there is one difference only, so that a CKA is always 1"
-        if outputs == "cka" and len(scene.record.tokens) == 2
-        else ""
-    )
+def _all_alike(table: pd.DataFrame, outputs: str) -> str:
     return (
         f"By the {views.OUTPUTS[outputs]} all pairs are alike on this text "
-        f"({table['Do alike'].mean():.4g} each){why}. No pair stands out; try a longer text."
+        f"({table['Do alike'].mean():.4g} each). No pair stands out; try a longer text."
     )
 
 
 def _why_not(scene: Scene, outputs: str) -> str:
+    if outputs == "cka" and len(scene.record.tokens) < LEAST_TOKENS:
+        return words.TOO_SHORT_FOR_CKA
     reason = (
         "what heads write does not vary over one token. Type a longer text"
         if len(scene.record.tokens) < 2

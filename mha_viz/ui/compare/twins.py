@@ -7,8 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 
+from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
@@ -24,7 +27,9 @@ NOT_TO_CONCLUDE = {
     "jensen_shannon": "Two heads with the same weights may carry quite different values.",
     "correlation": "It compares coordinates that each head has chosen for itself; CKA does not.",
     "redundancy": "It compares coordinates that each head has chosen for itself; CKA does not.",
+    "redundancy_textbook": "A head beside itself need not have 1: read it beside the diagonal.",
     "cka": "Alike on this text is not alike on all: heads may differ where nothing here asks.",
+    "cka_biased": "On a short text any two heads get a high number: the one without bias does not.",
 }
 
 
@@ -78,7 +83,7 @@ def draw(scene: Scene) -> None:
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     """None where the measure is not defined for any two heads."""
     matrix = reporting.likeness(scene, measure)
-    apart = np.clip(1 - np.abs(matrix) if measure in LIKENESS else matrix, 0.0, None)
+    apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
         return None
     clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
@@ -113,7 +118,7 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
         title=metric.title,
         unit=words.unit_of(view.measure),
         limits=_span(view.measure),
-        diverging=view.measure == "correlation",
+        diverging=_span(view.measure)[0] < 0,
         clusters=view.clusters,
         selected=view.chosen,
         pair=chosen_places(scene),
@@ -211,6 +216,8 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
 def _why_not(scene: Scene, measure: str) -> str:
     if scene.head_count < 2:
         return words.ONE_HEAD
+    if len(scene.record.tokens) < LEAST_TOKENS and measure == "cka":
+        return words.TOO_SHORT_FOR_CKA
     if len(scene.record.tokens) < 2 and measure in LIKENESS:
         return (
             f"{METRICS[measure].title} is not defined on a text of one token: what heads write "
@@ -220,6 +227,6 @@ def _why_not(scene: Scene, measure: str) -> str:
 
 
 def _span(measure: str) -> tuple[float, float]:
-    if measure == "correlation":
+    if measure in ("correlation", "cka"):
         return (-1.0, 1.0)
     return (0.0, float(np.log(2)) if measure == "jensen_shannon" else 1.0)
