@@ -10,7 +10,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 import mha_viz as mv
-from mha_viz.ui.widgets.controls import SECTION_NAMES
+from mha_viz.ui.session.views import SECTIONS
 from tests.browser.compare_page import (
     click_cell,
     click_dot,
@@ -31,8 +31,8 @@ LINK = f"/compare?text={TEXT}&section="
     "look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"]
 )
 def test_every_section_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
-    page = open_page(LINK + list(SECTION_NAMES)[-1], **look)
-    for section, name in SECTION_NAMES.items():
+    page = open_page(LINK + list(SECTIONS)[-1], **look)
+    for section, name in SECTIONS.items():
         page.get_by_role("radio", name=name, exact=True).click()
         wait_idle(page)
         plot(page)
@@ -284,7 +284,7 @@ def test_hostile_text_stays_text(open_page):
     box.press("Enter")
     page.wait_for_url(re.compile("script"))
     typed = page.url
-    for section in SECTION_NAMES:
+    for section in SECTIONS:
         page.goto(
             f"{typed}&section={section}&text_b={'b ' + hostile if section == 'sides' else ''}"
         )
