@@ -67,6 +67,12 @@ REFERENCES = {
     "[arXiv:1810.10183](https://arxiv.org/abs/1810.10183)",
     "Lin 1991": "J. Lin. *Divergence Measures Based on the Shannon Entropy.* IEEE Transactions on "
     "Information Theory 37(1), 145–151.",
+    "Murphy et al. 2024": "A. Murphy, J. Zylberberg, A. Fyshe. *Correcting Biased Centered Kernel "
+    "Alignment Measures in Biological and Artificial Neural Networks.* "
+    "[arXiv:2405.01012](https://arxiv.org/abs/2405.01012)",
+    "Nguyen et al. 2021": "T. Nguyen, M. Raghu, S. Kornblith. *Do Wide and Deep Networks Learn the "
+    "Same Things? Uncovering How Neural Network Representations Vary with Width and Depth.* ICLR "
+    "2021. [arXiv:2010.15327](https://arxiv.org/abs/2010.15327)",
     "Olsson et al. 2022": "C. Olsson, N. Elhage, N. Nanda and others. *In-context Learning and "
     "Induction Heads.* Transformer Circuits Thread. "
     "[arXiv:2209.11895](https://arxiv.org/abs/2209.11895)",
@@ -74,6 +80,8 @@ REFERENCES = {
     "Dimensionality.* EUSIPCO 2007.",
     "Shannon 1948": "C. E. Shannon. *A Mathematical Theory of Communication.* Bell System "
     "Technical Journal 27, 379–423 and 623–656.",
+    "Song et al. 2012": "L. Song, A. Smola, A. Gretton, J. Bedo, K. Borgwardt. *Feature Selection "
+    "via Dependence Maximization.* Journal of Machine Learning Research 13, 1393–1434.",
     "Vig and Belinkov 2019": "J. Vig, Y. Belinkov. *Analyzing the Structure of Attention in a "
     "Transformer Language Model.* BlackboxNLP 2019. "
     "[arXiv:1906.04284](https://arxiv.org/abs/1906.04284)",
@@ -154,11 +162,14 @@ $A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key to
 looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the number of tokens;
 positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
 its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
-may see their own token at another place; special tokens are none of them. $p$ is the number of
-tokens in one copy of a text said twice. Logarithms are natural, so entropies are in nats.
+may see their own token at another place (where the future is hidden, at an earlier one); special
+tokens are none of them. $p$ is the number of tokens in one copy of a text said twice. Logarithms are
+natural, so entropies are in nats.
 
 $z_i$ is what head $i$ makes of the values, for each query a row of $d_{head}$ numbers; $\\bar z_i$
-is the same with the mean row taken off. $h_i = z_i W_{O,i}$ is the head's part of the layer's
+is the same with the mean row taken off. $U_i$ and $V_i$ have orthonormal columns, as many as the
+rank $r$: they span what a matrix of weights reads or writes, and those of a product $A_i B_i^\\top$
+what its columns and rows span. $h_i = z_i W_{O,i}$ is the head's part of the layer's
 output, $A^i$ its pattern, and $n_h$ the number of heads of a layer. Where only one head is meant,
 $i$ is left out. $\\bar A_\\ell$ is the mean pattern of the heads of layer $\\ell$.
 

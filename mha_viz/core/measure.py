@@ -67,20 +67,22 @@ def text_baselines(
 
 
 def head_similarity(
-    record: AttentionRecord, measure: str = "hellinger"
+    record: AttentionRecord, measure: str = "hellinger", *, normalize: bool = True
 ) -> Float[Tensor, "head2 head2"]:
     """How far apart, or how alike, any two heads of a record are; heads in order of layer.
 
     Args:
         record: any record; measures of what heads write need its z.
         measure: "hellinger" or "jensen_shannon" (distances between patterns: 0 is the same),
-            "correlation", "redundancy" or "cka" (likeness of outputs: 1 is the same).
+            "correlation", "redundancy", "redundancy_textbook", "cka" or "cka_biased" (likeness of
+            outputs: 1 is the same).
+        normalize: of "redundancy" only: False is the textbook's own, "redundancy_textbook".
 
     Returns:
         float (layer * head, layer * head); NaN where a measure is not defined.
 
     Raises:
-        ArgumentError: an unknown measure.
+        ArgumentError: an unknown measure; `normalize` for another one than "redundancy".
         NotKeptError: the record holds no z.
 
     >>> import mha_viz as mv
@@ -91,24 +93,41 @@ def head_similarity(
     if measure not in PAIR_MEASURES:
         known = ", ".join(PAIR_MEASURES)
         raise ArgumentError(f"measure must be one of {known}, got {measure!r}.")
+    if not normalize:
+        if measure != "redundancy":
+            raise ArgumentError(f'normalize=False is for "redundancy" only, got {measure!r}.')
+        measure = "redundancy_textbook"
     return METRICS[measure].function(record.kept(PAIR_MEASURES[measure]))
 
 
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
-    """`head_similarity` as a distance: a likeness s becomes 1 - |s|, so that 0 is the same.
-
-    A head whose output is the negative of another's (correlation -1) is its twin as well. A
-    likeness that misses 1 by no more than rounding counts as 1: rounding must not order heads.
+    """`head_similarity` as a distance, so that 0 is the same; see `as_distances`.
 
     Args:
         record: as for `head_similarity`.
         measure: as for `head_similarity`.
     """
-    matrix = head_similarity(record, measure)
+    return as_distances(head_similarity(record, measure), measure)
+
+
+def as_distances(
+    matrix: Float[Tensor, "head2 head2"], measure: str
+) -> Float[Tensor, "head2 head2"]:
+    """What `head_similarity` gives as a distance: a likeness s becomes 1 - s, at most 1.
+
+    A head is at no distance from itself. One whose output is the negative of another's
+    (correlation -1) is its twin as well; a negative CKA is none at all. A likeness that misses 1 by
+    no more than rounding counts as 1: rounding must not order heads.
+
+    Args:
+        matrix: of `head_similarity`.
+        measure: the one that it was made with.
+    """
     if measure not in LIKENESS:
         return matrix
-    apart = 1 - matrix.abs()
-    return apart.masked_fill(apart < _ROUNDING, 0.0)
+    apart = 1 - (matrix.abs() if measure == "correlation" else matrix.clamp(min=0.0))
+    itself = torch.eye(len(apart), dtype=torch.bool, device=apart.device) & ~apart.isnan()
+    return apart.masked_fill(itself | (apart < _ROUNDING), 0.0)
 
 
 def _parts(record: AttentionRecord) -> tuple[Tensor, Tensor]:

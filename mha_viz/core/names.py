@@ -25,6 +25,10 @@ PAIR_MEASURES = {  # measure between two heads -> what of the record it is made 
     "jensen_shannon": "pattern",
     "correlation": "z",
     "redundancy": "z",
+    "redundancy_textbook": "z",
     "cka": "z",
+    "cka_biased": "z",
 }
-LIKENESS = ("correlation", "redundancy", "cka")  # 1 is the same; the others are distances
+LIKENESS = tuple(  # higher is more alike; the others are distances
+    measure for measure, made_of in PAIR_MEASURES.items() if made_of == "z"
+)

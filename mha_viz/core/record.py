@@ -199,7 +199,7 @@ class AttentionRecord:
         Returns:
             A number for each measure by its key: "hellinger" and "jensen_shannon" (distances of
             the weights, 0 is the same) and, where z was kept, "correlation", "redundancy", "cka"
-            (likeness of what the heads write, 1 is the same); NaN is "not defined".
+            and more (likeness of what the heads write, 1 is the same); NaN is "not defined".
 
         Raises:
             ArgumentError: no such head.

@@ -181,7 +181,7 @@ def _orders(
 def mean_similarity(
     model: AttentionModel, texts: Sequence[str], on_progress: OnProgress | None = None
 ) -> Float[Tensor, "head2 head2"]:
-    """CKA of any two heads' outputs, in [0, 1], the mean over texts; NaN where it has none.
+    """CKA of any two heads' outputs, in [-1, 1], the mean over texts; NaN where it has none.
 
     Args:
         model: any model that our attention runs in.
@@ -208,7 +208,7 @@ def redundancy_order(similarity: Float[Tensor, "head2 head2"]) -> list[int]:
     is nearer (the later one of two equals). So a head never goes for a twin that went before it.
 
     Args:
-        similarity: symmetric, 0 or more, higher is more alike; NaN: not known, the last to count.
+        similarity: symmetric, from -1, higher is more alike; NaN: not known, the last to count.
 
     >>> redundancy_order(torch.tensor([[1, 0.9, 0.8], [0.9, 1, 0.2], [0.8, 0.2, 1]]))
     [0, 2, 1]

@@ -14,6 +14,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.cells import BAR, colour_bar, colours_of
 from mha_viz.plots.frame import (
+    Limits,
     as_numbers,
     axis_title,
     check_names,
@@ -52,6 +53,7 @@ def pair_scatter(
     colour: Num[NDArray | Tensor, " pair"] | None = None,  # type: ignore[type-arg]
     colour_title: str = "",
     corners: tuple[str, str, str, str] | None = CORNERS,
+    chance: Sequence[tuple[Limits | None, Limits | None]] = (),
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -73,6 +75,8 @@ def pair_scatter(
         colour_title: what the third measure is.
         corners: what the four corners mean: low x and low y, high x and low y, low x and high y,
             both high. The default is for two similarities.
+        chance: bands (low, high) of x and of y in which pairs lie by chance, or None: the first
+            two are shaded, others drawn as dotted lines.
         selected: a pair [i, j] to mark, in either order.
         dark: colours for a dark page.
 
@@ -125,6 +129,12 @@ def pair_scatter(
     layout = dict(
         xaxis=_axis(across[known], x_title) | dict(anchor="free", position=0),
         yaxis=_axis(down[known], y_title) | dict(domain=_BETWEEN if corners else (0, 1)),
+        shapes=[
+            _band(axis, limits, i == 0, dark)
+            for i, bands in enumerate(chance)
+            for axis, limits in zip("xy", bands, strict=True)
+            if limits is not None
+        ],
         annotations=[_corner(i, meaning, dark) for i, meaning in enumerate(corners or ())],
     )
     above = BAR if shade is not None else 0
@@ -195,6 +205,19 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64], x_title: str, y
     level = [title for values, title in ((x, x_title), (y, y_title)) if is_level(values)]
     found = rank_correlation(x, y, "pairs", level=bool(level))
     return found + "".join(f" All pairs are the same in “{title}”." for title in level)
+
+
+def _band(axis: str, limits: Limits, shaded: bool, dark: bool) -> dict[str, Any]:
+    """A stripe over the whole height or width, under the dots."""
+    other = "y" if axis == "x" else "x"
+    look = (
+        dict(fillcolor=theme.muted(dark), opacity=0.16, line=dict(width=0))
+        if shaded
+        else dict(line=dict(width=1, dash="dot", color=theme.muted(dark)))
+    )
+    low, high = limits
+    ends = {f"{axis}0": low, f"{axis}1": high, f"{other}0": 0, f"{other}1": 1}
+    return dict(type="rect", layer="below", **{f"{other}ref": f"{other} domain"}, **ends, **look)
 
 
 def _corner(i: int, meaning: str, dark: bool) -> dict[str, Any]:

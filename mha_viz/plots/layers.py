@@ -15,6 +15,7 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import (
     DASHES,
     SYMBOLS,
+    Limits,
     as_numbers,
     check_head,
     chosen_marker,
@@ -137,6 +138,7 @@ def layer_lines(
     title: str,
     unit: str,
     *,
+    band: Limits | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """One line per series over the layers; colour, dash and marker tell them apart.
@@ -148,6 +150,7 @@ def layer_lines(
         series: numbers per layer, by name; all of one length.
         title: what the numbers are.
         unit: what they are counted in.
+        band: (low, high), shaded over all layers: what chance gives.
         dark: colours for a dark page.
 
     Raises:
@@ -180,7 +183,22 @@ def layer_lines(
         )
     missing = sum(int(np.isnan(values).sum()) for values in lines.values())
     note = missing_note(missing, layers * len(lines), "points")
-    together = dict(hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}")))
+    together: dict[str, Any] = dict(
+        hovermode="x unified", xaxis=dict(unifiedhovertitle=dict(text="layer %{x}"))
+    )
+    if band is not None:
+        ground = dict(fillcolor=theme.muted(dark), opacity=0.25, line=dict(width=0), layer="below")
+        together["shapes"] = [
+            dict(
+                type="rect",
+                xref="paper",
+                x0=0,
+                x1=1,
+                y0=float(band[0]),
+                y1=float(band[1]),
+                **ground,
+            )
+        ]
     return _over_layers(traces, title, unit, note, layers, dark).update_layout(together)
 
 

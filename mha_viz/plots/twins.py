@@ -38,6 +38,7 @@ def similarity_matrix(
     clusters: int | None = None,
     selected: tuple[int, int] | None = None,
     pair: tuple[int, int] | None = None,
+    chance: float | None = None,
     dark: bool = False,
 ) -> go.Figure:
     """All heads by all heads as coloured cells, in the order of `clustering`.
@@ -59,6 +60,8 @@ def similarity_matrix(
         limits: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
+        chance: the distance that chance gives, a dashed line across the tree: heads that are
+            joined above it are no more alike than that.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
         dark: colours for a dark page.
 
@@ -81,6 +84,8 @@ def similarity_matrix(
         traces.append(cells.boxes(_blocks(clustering, clusters)) | edges)
     if tree:
         traces.append(_dendrogram(clustering, unit, dark))
+        if chance is not None:
+            traces.append(_chance_line(chance, size, dark))
     if selected is not None:
         place = order.index(_index(selected, n_heads, size))
         traces.append(_chosen(place, size, dark))
@@ -233,6 +238,18 @@ def _chosen_cell(row: int, column: int, cell: float, dark: bool) -> dict[str, An
             color=[colour for colour, _ in colours],
             line=dict(width=[width for _, width in colours]),
         ),
+    )
+
+
+def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
+    return dict(
+        x=np.linspace(-0.5, size - 0.5, 2 * size + 1),
+        y=np.full(2 * size + 1, height),
+        mode="lines",
+        xaxis="x",
+        yaxis="y3",
+        line=dict(width=1.5, dash="dash", color=theme.accent(dark)),
+        hovertemplate="heads come as near by chance: <b>%{y:.4~g}</b><extra></extra>",
     )
 
 

@@ -37,7 +37,7 @@ def parameter_similarity(
         name: "W_Q", "W_K", "W_V", "W_O", or the products a head acts by: "W_QK" = W_Q W_K^T,
             which makes the scores, and "W_OV" = W_V W_O, which makes the output.
         measure: "cosine" <W_i, W_j> / (||W_i|| ||W_j||), in [-1, 1], or "subspace_overlap"
-            ||U_i^T U_j||_F^2 / d_head, in [0, 1]; see `product_overlap` for that of products.
+            ||U_i^T U_j||_F^2 / rank, in [0, 1]; see `product_overlap` for that of products.
         part: which stack of an encoder-decoder; the first one if not given.
 
     Returns:

@@ -33,6 +33,20 @@ def redundancy(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def cka(a: np.ndarray, b: np.ndarray) -> float:
+    """Debiased: Song et al. 2012's estimator of HSIC, its three sums written out."""
+    n = len(a)
+
+    def hsic(x: np.ndarray, y: np.ndarray) -> float:
+        k, m = x @ x.T, y @ y.T
+        np.fill_diagonal(k, 0.0)
+        np.fill_diagonal(m, 0.0)
+        sums = k.sum() * m.sum() / ((n - 1) * (n - 2))
+        return float((k * m).sum() + sums - 2 / (n - 2) * (k @ m).sum()) / (n * (n - 3))
+
+    return hsic(a, b) / math.sqrt(hsic(a, a) * hsic(b, b))
+
+
+def cka_biased(a: np.ndarray, b: np.ndarray) -> float:
     n = len(a)
     centring = np.eye(n) - np.ones((n, n)) / n
 

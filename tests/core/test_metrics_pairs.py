@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from mha_viz.core.metrics import pairs
+from mha_viz.core.metrics import output_pairs, pairs
 from mha_viz.core.metrics.pair_rows import ROWS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.pairs_by_definition import (
     cka,
+    cka_biased,
     correlation,
     hellinger,
     jensen_shannon,
@@ -24,7 +25,12 @@ from tests.core.pairs_by_definition import (
 LAYERS, HEADS, N, KEYS, D_HEAD = 3, 5, 11, 7, 13
 ALL = LAYERS * HEADS
 OF_PATTERN = (pairs.hellinger, pairs.jensen_shannon)
-OF_Z = (pairs.correlation, pairs.redundancy, pairs.cka)
+OF_Z = (
+    output_pairs.correlation,
+    output_pairs.redundancy,
+    output_pairs.cka,
+    output_pairs.cka_biased,
+)
 
 
 def random_pattern(query: int = N, key: int = KEYS, seed: int = 13) -> Tensor:
@@ -59,13 +65,15 @@ def test_outputs_worked_out_by_hand() -> None:
     z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 0.0]]]])
     # entries 1 0 0 1 beside 2 0 0 0: covariance 1/4, sigmas 1/2 and sqrt(3)/2
     rho = 1 / math.sqrt(3)
-    close(pairs.correlation(z), [[1, rho], [rho, 1]])
+    close(output_pairs.correlation(z), [[1, rho], [rho, 1]])
     # z_1 z_2^T has the one entry 2; norms sqrt 2 and 2; R_11 = sqrt(2) / 2, R_22 = 1
     textbook = 1 / math.sqrt(2)
-    close(pairs.redundancy(z, normalize=False), [[textbook, textbook], [textbook, 1]])
+    close(output_pairs.redundancy(z, normalize=False), [[textbook, textbook], [textbook, 1]])
     scaled = textbook / math.sqrt(textbook)
-    close(pairs.redundancy(z), [[1, scaled], [scaled, 1]])
-    close(pairs.cka(z), 1.0)  # centred, both hold the one contrast between the two tokens
+    close(output_pairs.redundancy(z), [[1, scaled], [scaled, 1]])
+    close(
+        output_pairs.cka_biased(z), 1.0
+    )  # centred, both hold the one contrast between the two tokens
 
 
 @pytest.mark.parametrize(("query", "key"), [(11, 7), (1, 13), (5, 1), (17, 17)])
@@ -80,18 +88,45 @@ def test_pattern_distances_against_loops_and_scipy(query: int, key: int) -> None
 @pytest.mark.parametrize(("query", "d_head"), [(11, 13), (13, 3), (2, 5)])
 def test_likenesses_against_loops_and_numpy(query: int, d_head: int) -> None:
     z = random_z(query, d_head)
-    close(pairs.correlation(z), looped(z, correlation), atol=2e-6)
+    close(output_pairs.correlation(z), looped(z, correlation), atol=2e-6)
     textbook = looped(z, redundancy)
-    close(pairs.redundancy(z, normalize=False), textbook, atol=2e-6)
+    close(output_pairs.redundancy(z, normalize=False), textbook, atol=2e-6)
     own = textbook.diagonal()
-    close(pairs.redundancy(z), textbook / (own[:, None] * own).sqrt(), atol=2e-6)
-    close(pairs.cka(z), looped(z, cka), atol=2e-6)
+    close(output_pairs.redundancy(z), textbook / (own[:, None] * own).sqrt(), atol=2e-6)
+    close(output_pairs.cka_biased(z), looped(z, cka_biased), atol=2e-6)
 
 
 def test_larger_patterns_keep_their_accuracy() -> None:
     pattern = (torch.randn(1, 3, 131, 257) * 3).softmax(-1)
     close(pairs.jensen_shannon(pattern), looped(pattern, jensen_shannon), atol=1e-6)
     close(pairs.hellinger(pattern), looped(pattern, hellinger), atol=1e-6)
+
+
+@pytest.mark.parametrize(("query", "d_head"), [(11, 13), (13, 3), (4, 7), (5, 1), (31, 257)])
+def test_cka_against_the_unbiased_estimator_written_out(query: int, d_head: int) -> None:
+    z = random_z(query, d_head)
+    close(output_pairs.cka(z), looped(z, cka), atol=2e-5)
+    close(output_pairs.cka(z.double()), looped(z, cka), atol=1e-9)
+
+
+def test_independent_heads_have_no_cka_and_a_large_biased_one() -> None:
+    z = torch.randn(1, 64, 16, 32, generator=torch.Generator().manual_seed(0))
+    apart = ~torch.eye(64, dtype=torch.bool)
+    assert abs(output_pairs.cka(z)[apart].mean()) < 0.01
+    assert float(output_pairs.cka_biased(z)[apart].mean()) == pytest.approx(0.67, abs=0.02)
+
+
+@pytest.mark.parametrize("query", [1, 2, 3])
+def test_cka_needs_four_tokens(query: int) -> None:
+    assert output_pairs.cka(random_z(query)).isnan().all()
+    assert output_pairs.cka(random_z(output_pairs.LEAST_TOKENS)).isfinite().all()
+
+
+def test_a_head_whose_tokens_are_all_equally_unlike_has_no_cka() -> None:
+    z = random_z(7, 7)
+    z[0, 1] = torch.eye(7)  # what is left of K off its diagonal is one number
+    got = output_pairs.cka(z)
+    assert got[1].isnan().all() and got[0, 2:].isfinite().all()
 
 
 @pytest.mark.parametrize("function", OF_Z)
@@ -148,6 +183,7 @@ def test_blocks_do_not_change_the_result(
     for size in (1, 22, 33, 10**6):
         monkeypatch.setattr(pairs, "BLOCK", size)
         monkeypatch.setattr(pairs, "SMALL_BLOCK", size)
+        monkeypatch.setattr(output_pairs, "BLOCK", size)
         close(function(given), whole, atol=1e-5)
         close(function(given) ** 2, whole**2, atol=1e-6)
 
@@ -248,7 +284,7 @@ def test_a_constant_head_has_no_likeness_that_is_defined(
     matrix, at = function(z), HEADS + 2
     others = [i for i in range(ALL) if i != at]
     assert matrix[others][:, others].isfinite().all()
-    if function is pairs.redundancy and value != 0:  # which is not centred
+    if function is output_pairs.redundancy and value != 0:  # which is not centred
         assert matrix.isfinite().all()
     else:
         assert matrix[at].isnan().all() and matrix[:, at].isnan().all()
@@ -257,13 +293,15 @@ def test_a_constant_head_has_no_likeness_that_is_defined(
 def test_a_head_that_is_the_same_for_every_query_has_no_cka_but_a_correlation() -> None:
     z = random_z()
     z[0, 1] = torch.randn(D_HEAD)
-    assert pairs.cka(z)[1].isnan().all() and pairs.correlation(z)[1].isfinite().all()
-    assert pairs.cka(random_z(1)).isnan().all()  # one query
-    assert pairs.correlation(random_z(1)).isfinite().all()
-    close(pairs.redundancy(random_z(1)).diagonal(), 1.0)
+    assert output_pairs.cka(z)[1].isnan().all() and output_pairs.correlation(z)[1].isfinite().all()
+    assert output_pairs.cka_biased(random_z(1)).isnan().all()  # one query
+    assert output_pairs.correlation(random_z(1)).isfinite().all()
+    close(output_pairs.redundancy(random_z(1)).diagonal(), 1.0)
 
 
-@pytest.mark.parametrize("function", [pairs.correlation, pairs.cka])
+@pytest.mark.parametrize(
+    "function", [output_pairs.correlation, output_pairs.cka, output_pairs.cka_biased]
+)
 def test_a_head_that_differs_by_rounding_alone_has_no_likeness(
     function: Callable[..., Tensor],
 ) -> None:
@@ -293,10 +331,12 @@ def test_the_same_weights_are_no_distance_apart(seed: int, at: tuple[tuple[int, 
 def test_orthogonal_heads() -> None:
     z = torch.zeros(1, 2, N, 6)
     z[0, 0, :, :3], z[0, 1, :, 3:] = torch.randn(N, 3), torch.randn(N, 3)
-    assert pairs.redundancy(z)[0, 1] == pairs.redundancy(z, normalize=False)[0, 1] == 0
+    assert (
+        output_pairs.redundancy(z)[0, 1] == output_pairs.redundancy(z, normalize=False)[0, 1] == 0
+    )
     z[0, :, :, :] = 0.0
     z[0, 0, :2, 0], z[0, 1, 2:4, 0] = torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0])
-    assert pairs.cka(z)[0, 1] == pairs.correlation(z)[0, 1] == 0
+    assert output_pairs.cka_biased(z)[0, 1] == output_pairs.correlation(z)[0, 1] == 0
 
 
 def test_turning_a_head_changes_all_but_cka() -> None:
@@ -304,8 +344,9 @@ def test_turning_a_head_changes_all_but_cka() -> None:
     turn = torch.linalg.qr(torch.randn(D_HEAD, D_HEAD)).Q
     z[1, 3] = 7 * z[0, 2] @ turn
     at = (2, HEADS + 3)
-    close(pairs.cka(z)[at], 1.0, atol=1e-5)
-    assert pairs.redundancy(z)[at] < 0.9 and abs(pairs.correlation(z)[at]) < 0.9
+    close(output_pairs.cka(z)[at], 1.0, atol=1e-5)
+    close(output_pairs.cka_biased(z)[at], 1.0, atol=1e-5)
+    assert output_pairs.redundancy(z)[at] < 0.9 and abs(output_pairs.correlation(z)[at]) < 0.9
 
 
 @pytest.mark.parametrize("function", OF_Z)
@@ -317,7 +358,7 @@ def test_likeness_does_not_depend_on_scale(function: Callable[..., Tensor], scal
 def test_a_head_of_rank_one_is_as_redundant_as_the_textbook_says() -> None:
     z = random_z()
     z[0, 0] = torch.randn(N, 1) * torch.randn(D_HEAD)
-    own = pairs.redundancy(z, normalize=False).diagonal()
+    own = output_pairs.redundancy(z, normalize=False).diagonal()
     close(own[0], 1.0)
     assert (own[1:] < 0.99).all() and (own[1:] > 1 / math.sqrt(D_HEAD)).all()
 
@@ -330,8 +371,9 @@ def test_what_a_device_does_is_what_the_processor_does() -> None:
 
 def test_the_rows_name_their_functions() -> None:
     for row in ROWS:
-        assert row.key == row.function.__name__ and row.function is getattr(pairs, row.key)
-        assert row.of == "pair" and row.needs == ({"outputs"} if row.function in OF_Z else set())
+        of_z = row.function not in OF_PATTERN
+        assert row.function is getattr(output_pairs if of_z else pairs, row.key)
+        assert row.of == "pair" and row.needs == ({"outputs"} if of_z else set())
         assert row.direction.startswith("higher means") and row.meaning.endswith(".")
 
 

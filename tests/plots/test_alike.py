@@ -135,3 +135,13 @@ def test_text_stays_text_and_themes_differ() -> None:
         draw(selected=(0, 1)).data, draw(selected=(0, 1), dark=True).data, strict=True
     ):
         assert light.marker.color != dark.marker.color
+
+
+def test_bands_of_chance_lie_under_the_dots() -> None:
+    layout = draw(chance=[((0.2, 0.4), (0.1, 0.3)), ((0.5, 0.6), None)]).layout
+    across, down, dotted = layout.shapes
+    assert (across.x0, across.x1, across.yref) == (0.2, 0.4, "y domain")
+    assert (down.y0, down.y1, down.xref) == (0.1, 0.3, "x domain")
+    assert across.fillcolor and down.fillcolor and dotted.line.dash == "dot"
+    assert {shape.layer for shape in layout.shapes} == {"below"}
+    assert not draw().layout.shapes

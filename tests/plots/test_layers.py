@@ -80,6 +80,11 @@ def test_lines_keep_gaps_and_differ_in_more_than_colour() -> None:
         layer_lines({"a": np.ones(3), "b": np.ones(5)}, "diversity", "share")
 
 
+def test_a_band_is_shaded_over_all_layers() -> None:
+    (shape,) = layer_lines({"a": np.ones(3)}, "a", "b", band=(-0.5, 0.25)).layout.shapes
+    assert (shape.y0, shape.y1, shape.xref, shape.layer) == (-0.5, 0.25, "paper", "below")
+
+
 def test_text_stays_text_and_themes_differ() -> None:
     one = by_layer(VALUES, HOSTILE, HOSTILE, baselines={HOSTILE: 1.0}, selected=(0, 1))
     two = layer_lines({HOSTILE: np.ones(3)}, HOSTILE, HOSTILE)

@@ -118,6 +118,16 @@ def test_the_tree_stands_over_its_columns() -> None:
     assert [v for v in lines.x[:6] if v is not None] == [4.5, 4.5, 9.5, 9.5]
 
 
+def test_a_dashed_line_across_the_tree_says_what_chance_gives() -> None:
+    lines = []
+    for by in ("cluster", "layer"):
+        figure = similarity_matrix(APART, NAMES, head_order(APART, by), n_heads=5, chance=3.5)
+        lines += [trace for trace in figure.data if "by chance" in (trace.hovertemplate or "")]
+    assert len(lines) == 1 and lines[0].yaxis == "y3"  # where there is a tree
+    assert lines[0].line.dash == "dash" and set(lines[0].y) == {3.5}
+    assert (lines[0].x[0], lines[0].x[-1]) == (-0.5, 14.5)
+
+
 def test_signed_numbers_are_symmetric_and_ranges_are_kept() -> None:
     signed = np.where(APART > 15, -0.25, 0.75)
     found = head_order(APART)

@@ -92,6 +92,17 @@ def test_likenesses_are_the_metrics_own(record, name) -> None:
     assert torch.all(apart >= 0) and apart.diagonal().abs().max() < 1e-3
 
 
+def test_redundancy_as_textbooks_have_it(record) -> None:
+    z = record.z.double().flatten(0, 1)
+    size = z.flatten(1).norm(dim=-1)
+    want = torch.stack([(z @ one.mT).flatten(1).norm(dim=-1) for one in z]) / size[:, None] / size
+    got = mv.head_similarity(record, "redundancy", normalize=False)
+    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    assert torch.equal(got, mv.head_similarity(record, "redundancy_textbook"))
+    with pytest.raises(ArgumentError, match="redundancy"):
+        mv.head_similarity(record, "cka", normalize=False)
+
+
 def test_an_unknown_measure_is_refused(record) -> None:
     with pytest.raises(ArgumentError, match=r"hellinger.*'l2'"):
         mv.head_similarity(record, "l2")

@@ -1,14 +1,20 @@
 """The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
 
+import base64
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.core.chance import permuted_band
+from mha_viz.core.measure import distances
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
-from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.core.names import MATRICES, PAIR_MEASURES, PRODUCTS
+from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.compare import diversity
 from mha_viz.ui.session import views
 from mha_viz.web.theme import format_weight
@@ -77,9 +83,13 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     shown = table(app, "Head", "L3 H7").set_index("Head")
     assert list(shown.index) == list(shown.columns) == NAMES
     np.testing.assert_allclose(shown, expected, atol=1e-5)
-    apart = expected if measure in ("hellinger", "jensen_shannon") else 1 - np.abs(expected)
+    apart = distances(record, measure).numpy()
     np.fill_diagonal(apart, np.inf)
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
+    edge = permuted_band(record, measure).edge(measure)
+    alike = apart[np.triu_indices(32, 1)] < edge
+    assert f"More alike than chance: {alike.sum()} of 496 pairs" in said(app)
+    assert list(nearest["Beyond chance"] == "yes") == list(nearest["Distance"] < edge)
     np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
         assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
@@ -92,27 +102,35 @@ def test_twins_shows_the_similarity(model, record, measure, order):
 
 def test_alike_shows_all_pairs(model, record):
     app = compare("alike", model=model.name, text=TEXT, section="alike", space="W_OV")
-    shown = table(app, "Look alike", "Do alike", "|cos| W_OV")
+    shown = table(app, "Look alike", "Do alike", "Overlap W_OV")
     i, j = np.triu_indices(32, 1)
     assert len(shown) == len(i)
     for column, expected in {
         "Look alike": 1 - mv.head_similarity(record, "hellinger").numpy(),
         "Do alike": mv.head_similarity(record, "cka").numpy(),
-        "|cos| W_OV": np.abs(mv.parameter_similarity(model, "W_OV").numpy()),
+        "Overlap W_OV": mv.parameter_similarity(model, "W_OV", "subspace_overlap").numpy(),
     }.items():
         np.testing.assert_allclose(shown[column], expected[i, j], atol=1e-5)
-    odd = app.dataframe[1].value
-    gap = shown["Look alike"] - shown["Do alike"]
-    assert odd.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
+    looks, does = (permuted_band(record, measure) for measure in ("hellinger", "cka"))
+    look, do = shown["Look alike"] > 1 - looks.low, shown["Do alike"] > does.high
+    assert f"More alike than chance: {look.sum()} of 496 pairs" in said(app)
+    assert f"More alike than chance: {do.sum()} of 496 pairs" in said(app)
+    gap = (shown["Look alike"] - shown["Do alike"])[look & ~do]
+    assert app.dataframe[1].value.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
+    shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
+    assert shaded[0]["x0"] == pytest.approx(1 - looks.high)
+    assert shaded[1]["y1"] == pytest.approx(does.high)
 
 
-def test_pairs_that_do_not_differ_are_said_to_be_alike():
-    app = compare(model="tiny-gpt2", text="cat", section="alike")
-    text = check(app)
-    assert len(mv.load("tiny-gpt2").trace("cat").tokens) == 2
-    assert "By the CKA of outputs all pairs are alike" in app.info[0].value
-    assert "a CKA is always 1" in app.info[0].value
-    assert "rank correlation not defined" in text and "do different things" not in text
+def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
+    text = "one head, many times"
+    record = mv.load("tiny-gpt2").trace(text)
+    alike = replace(record, z=record.z[:1, :1].expand_as(record.z).contiguous())
+    monkeypatch.setattr(AttentionModel, "trace", lambda *given, **named: alike)
+    app = compare(model="tiny-gpt2", text=text, section="alike", outputs="redundancy")
+    shown = check(app)
+    assert "By the redundancy R of outputs all pairs are alike" in app.info[0].value
+    assert "rank correlation not defined" in shown and "do different things" not in shown
     low, high = figures(app)[0]["layout"]["yaxis"]["range"]
     assert high - low >= 0.01
     assert "annotations" not in figures(app)[0]["layout"]
@@ -138,7 +156,11 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         assert float(between[METRICS[measure].title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     for space in views.SPACES:
         expected = float(mv.parameter_similarity(model, space)[a, b])
-        assert float(between[f"cos of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
+        own = "" if space in PRODUCTS else " (in each head’s own basis)"
+        title = f"cos of {space}{own}"
+        assert float(between[title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
+        expected = float(mv.parameter_similarity(model, space, "subspace_overlap")[a, b])
+        assert float(between[f"overlap of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     difference = table(app, "query").set_index("query")
     change = (record.head(1, 6) - record.head(3, 1)).numpy()
     np.testing.assert_allclose(difference, change, atol=1e-6)
@@ -266,6 +288,14 @@ def test_chance_is_what_random_matrices_give():
     heads /= np.linalg.norm(heads, axis=1, keepdims=True)
     cosines = np.abs(heads @ heads.T)[np.triu_indices(40, 1)]
     assert level == pytest.approx(1 - cosines.mean(), abs=5e-4)
+    layout, lines = figures(app)[0]["layout"], figures(app)[0]["data"]
+    band = layout["shapes"][0]
+    assert band["y0"] == pytest.approx(-band["y1"]) and 0 < band["y1"] < 0.004
+    shown = table(app, "Layer", "W_Q", "W_O")
+    drawn = np.frombuffer(base64.b64decode(lines[0]["y"]["bdata"]), lines[0]["y"]["dtype"])
+    np.testing.assert_allclose(drawn, shown["W_Q"] - level, atol=1e-6)
+    inside = sum(int((shown[matrix] - level >= band["y0"]).sum()) for matrix in MATRICES)
+    assert f"same shape: {inside} of 16" in said(app)
 
 
 @pytest.mark.parametrize("upto", [None, 1])

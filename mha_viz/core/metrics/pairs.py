@@ -1,7 +1,7 @@
-"""How alike two heads are in what they did on one text, for all pairs of heads.
+"""How far apart the patterns of two heads are on one text, for all pairs of heads.
 
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
-Distances are 0 on the diagonal, likenesses 1. If a row of a pattern sums to less than 1 (to 0, for
+They are 0 on the diagonal. If a row of a pattern sums to less than 1 (to 0, for
 a query that may see nothing), the rest counts as weight on one more key, "nowhere": two rows of
 zeros are alike, a row of zeros and a full one have nothing in common.
 """
@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.metrics.checks import HeadVectors, Pattern, check_pattern, check_z
-from mha_viz.core.metrics.outputs import rounding
+from mha_viz.core.metrics.checks import Pattern, check_pattern
 from mha_viz.core.metrics.spread import LEAST
 
 BLOCK = 2**14  # weights of each head that one matrix product takes: no second pattern is held
@@ -52,7 +51,7 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     if near.any():
         within = near[:, None] & near
         squared[within] = _squared_hellinger(pattern, near, torch.float64).flatten()
-    return _finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
+    return finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
 def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
@@ -88,143 +87,20 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
     divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
-    return _finished(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
-
-
-def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """Correlation of two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
-
-    The entries are z's (query, d_head) numbers in a row, less their mean. The k-th coordinate of
-    one head's z has nothing to do with another's k-th: this compares them as they stand. `cka`
-    does not depend on the coordinates.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [-1, 1]; NaN (not defined) where a head's z is constant,
-        up to `rounding`.
-
-    Raises:
-        ShapeError, DTypeError: if it is no z.
-
-    Source: Pearson's correlation coefficient.
-
-    >>> correlation(torch.tensor([[[[1.0], [2.0]], [[5.0], [3.0]]]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
-    """
-    deviations = _centred(z, (1, 2)).flatten(1)
-    return _finished(_cosines(deviations @ deviations.mT).clamp(-1.0, 1.0), 1.0, deviations.dtype)
-
-
-def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
-    """How much two heads' z lie in the same directions: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
-
-    From d_head x d_head Gram matrices: ||z_i z_j^T||_F^2 = <z_i^T z_i, z_j^T z_j>, which for a
-    head beside itself is 1 only if its z has rank one. So the default divides by
-    sqrt(R_ii R_jj): two heads with the same z get 1. Like `correlation` it compares the
-    coordinates of z as they stand.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        normalize: divide by sqrt(R_ii R_jj); False gives the textbook's number.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 0 for z in orthogonal directions; NaN (not
-        defined) where a head's z is all zero. Normalized, the diagonal is 1.
-
-    Raises:
-        ShapeError, DTypeError: if it is no z.
-
-    Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
-    cosine of two second-moment matrices.
-
-    >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
-    >>> redundancy(z), redundancy(z, normalize=False).diagonal()
-    (tensor([[1.0000, 0.8409],
-             [0.8409, 1.0000]]), tensor([0.7071, 1.0000]))
-    """
-    heads = _scaled(z)
-    moments = heads.mT @ heads
-    products = moments.flatten(1) @ moments.flatten(1).mT
-    if normalize:
-        squared = _cosines(products)
-    else:
-        size = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
-        squared = products / (size[:, None] * size)
-    likeness = squared.clamp(0.0, 1.0).sqrt()
-    return _finished(likeness, 1.0 if normalize else None, heads.dtype)
-
-
-def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """Linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||), K = z z^T, z less its mean.
-
-    K is (query, query): which tokens a head treats alike. Turning or scaling a head's z as a
-    whole changes nothing, so heads may be compared that share no coordinates.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-
-    Returns:
-        (layer * head, layer * head) in [0, 1]: 1 for the same z up to rotation and scale; NaN
-        (not defined) where a head's z is the same for every query, up to `rounding`, so for one
-        query.
-
-    Raises:
-        ShapeError, DTypeError: if it is no z.
-
-    Source: Kornblith et al. 2019, equation 1 with a linear kernel.
-
-    >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 3.0], [3.0, 0.0]]]])
-    >>> cka(z)
-    tensor([[1., 1.],
-            [1., 1.]])
-    """
-    heads = _centred(z, (1,))
-    blocks = heads.split(max(1, BLOCK // heads.shape[1]), dim=1)
-    products = _products((block @ heads.mT).flatten(1) for block in blocks)
-    return _finished(_cosines(products).clamp(0.0, 1.0), 1.0, heads.dtype)
+    return finished(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 
 def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
     """Of some heads, (heads, heads)."""
     parts = (_flat(_rows(pattern, span))[heads] for span in _spans(pattern, BLOCK))
-    affinity = _products(part.to(wide).sqrt() for part in parts)
+    affinity = products(part.to(wide).sqrt() for part in parts)
     nowhere = _nowhere(pattern)[heads]
     if nowhere.any():
-        affinity = affinity + _products([nowhere.to(wide).sqrt()])
+        affinity = affinity + products([nowhere.to(wide).sqrt()])
     # half the squared distance of the roots: the same as 1 - affinity where rows sum to 1, and
     # still 0 for the same rows where they do so only up to rounding
     own = affinity.diagonal()
     return ((own[:, None] + own) / 2 - affinity) / pattern.shape[-2]
-
-
-def _scaled(z: HeadVectors) -> Tensor:
-    """(layer * head, query, d_head), a head's largest entry 1; zeros stay.
-
-    No likeness depends on a head's scale, but a power of what is very large or very small would
-    leave what floats can hold.
-    """
-    kept, wide = check_z(z)
-    heads = kept.detach().to(wide).flatten(0, 1)
-    largest = heads.abs().amax((1, 2), keepdim=True)
-    return heads / torch.where(largest > 0, largest, 1.0)
-
-
-def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
-    """`_scaled` less its mean over some axes; NaN for a head of which only rounding is left."""
-    heads = _scaled(z)
-    centred = heads - heads.mean(over, keepdim=True)
-    whole, left = (part.flatten(1).norm(dim=-1) for part in (heads, centred))
-    centred[left <= rounding(z) * whole] = torch.nan
-    return centred
-
-
-def _cosines(products: Tensor) -> Tensor:
-    """Inner products over the norms that their diagonal gives."""
-    own = products.diagonal()
-    return products / (own[:, None] * own).sqrt()
 
 
 def _spans(pattern: Tensor, size: int) -> list[slice]:
@@ -250,8 +126,12 @@ def _nowhere(pattern: Tensor) -> Tensor:
     return torch.where(lacking > ROUNDING, lacking, 0.0)
 
 
-def _products(blocks: Iterable[Tensor]) -> Tensor:
-    """sum over blocks of block block^T, added up in float64."""
+def products(blocks: Iterable[Tensor]) -> Tensor:
+    """Sum over blocks of block block^T, added up in float64.
+
+    Args:
+        blocks: each (head, entries).
+    """
     start = torch.zeros((), dtype=torch.float64)
     return sum(((block @ block.mT).double() for block in blocks), start)
 
@@ -278,8 +158,14 @@ def _mixed_on_device(block: Tensor) -> Tensor:
     return sums
 
 
-def _finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
-    """Symmetric to the last bit, `own` on the diagonal where it is a number."""
+def finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
+    """Symmetric to the last bit, `own` on the diagonal where it is a number.
+
+    Args:
+        matrix: (head, head), float64.
+        own: what a head is beside itself; None where that is no constant.
+        dtype: of the result.
+    """
     matrix = matrix.triu() + matrix.triu(1).mT
     if own is not None:
         diagonal = matrix.diagonal()

@@ -36,7 +36,8 @@ ROWS = (
         direction="higher means reading or writing more of the same directions; random subspaces"
         " have d_head / d_model",
         meaning="How much of the space that one head reads or writes lies in that of another.",
-        formula=r"\frac{1}{d_\mathrm{head}} \lVert U_i^\top U_j \rVert_F^2",
+        formula=r"\frac{1}{\min(r_i, r_j)} \lVert U_i^\top U_j \rVert_F^2,"
+        r"\quad U_i \in \mathbb{R}^{d_\mathrm{model} \times r_i}",
         source="Bjorck and Golub 1973",
         function=parameters.subspace_overlap,
         of="parameters",
@@ -50,7 +51,7 @@ ROWS = (
         " have (d_head / d_model) squared",
         meaning="How much of the two spaces that a head's product of weights leads between lies in"
         " those of another head.",
-        formula=r"\frac{1}{d_\mathrm{head}^2}"
+        formula=r"\frac{1}{\min(r_i, r_j)^2}"
         r" \lVert U_i^\top U_j \rVert_F^2 \, \lVert V_i^\top V_j \rVert_F^2",
         source="after Bjorck and Golub 1973",
         function=parameters.product_overlap,

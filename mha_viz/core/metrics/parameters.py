@@ -79,10 +79,11 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
 
 
 def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
-    """How much of one head's subspace lies in another's: ||U_i^T U_j||_F^2 / d_head.
+    """How much of one head's subspace lies in another's: ||U_i^T U_j||_F^2 / min(r_i, r_j).
 
     U is an orthonormal basis of what a head's d_head columns span in R^d_model: what it reads (W_Q,
-    W_K, W_V) or writes (W_O^T). The value is the mean squared cosine of the principal angles.
+    W_K, W_V) or writes (W_O^T); r is its rank, for most heads d_head. The value is the mean squared
+    cosine of the principal angles.
     Random subspaces have d_head / d_model on average: compare with that, not with 0.
 
     Args:

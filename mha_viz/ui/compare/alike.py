@@ -7,7 +7,10 @@ import pandas as pd
 import streamlit as st
 from numpy.typing import NDArray
 
+from mha_viz.core.chance import Band
+from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
+from mha_viz.ui.compare.chance import Chance, chance
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
@@ -33,11 +36,17 @@ def draw(scene: Scene) -> None:
     )
     if table["Do alike"].notna().any():
         level = is_level(table["Do alike"].to_numpy())
-        _scatter(scene, table, outputs, level)
+        looks, does = chance(scene, "hellinger"), chance(scene, outputs)
+        look_apart = 1 - table["Look alike"].to_numpy()
+        do_apart = 1 - table["Do alike"].clip(lower=0.0).to_numpy()
+        st.markdown(f"Look alike. {looks.in_words(look_apart)}")
+        st.markdown(f"Do alike. {does.in_words(do_apart)}")
+        reporting.offer_random(state.current())
+        _scatter(scene, table, outputs, level, [looks, does])
         if level:
-            st.info(_all_alike(scene, table, outputs))
+            st.info(_all_alike(table, outputs))
         else:
-            _odd(scene, table)
+            _odd(scene, table, looks.beyond(look_apart), does.beyond(do_apart))
     else:
         st.info(_why_not(scene, outputs))
     chosen_pair(scene)
@@ -56,16 +65,18 @@ def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
         }
     )
     matrix = reporting.parameter_likeness(state.current(), space)
-    return table if matrix is None else table.assign(**{f"|cos| {space}": np.abs(matrix[i, j])})
+    return table if matrix is None else table.assign(**{f"Overlap {space}": matrix[i, j]})
 
 
 def _indices(scene: Scene) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(scene.head_count, 1)
 
 
-def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> None:
+def _scatter(
+    scene: Scene, table: pd.DataFrame, outputs: str, level: bool, by_chance: list[Chance]
+) -> None:
     space = state.current().space
-    weights = table.get(f"|cos| {space}")
+    weights = table.get(f"Overlap {space}")
     figure = pair_scatter(
         table["Look alike"].to_numpy(),
         table["Do alike"].to_numpy(),
@@ -74,8 +85,9 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> No
         x_title="look alike: 1 − Hellinger distance",
         y_title=f"do alike: {views.OUTPUTS[outputs]}",
         colour=None if weights is None else weights.to_numpy(),
-        colour_title="" if weights is None else f"|cos| of {space}",
+        colour_title="" if weights is None else f"overlap of subspaces of {space}",
         corners=None if level else CORNERS,
+        chance=_bands(*by_chance),
         n_heads=scene.record.n_heads,
         selected=_selected(scene),
         dark=look.dark(),
@@ -89,8 +101,19 @@ def _scatter(scene: Scene, table: pd.DataFrame, outputs: str, level: bool) -> No
         caption=words.settings(scene, views.OUTPUTS[outputs]),
         how_to_read="Each dot is a pair of heads. Bottom right: they look at the same tokens and "
         "write different things. Top left: they write the same and look elsewhere. Click one to "
-        "see both. One text is a small sample of what two heads may share.",
+        "see both. Shaded: where 95 % of pairs lie by chance, with permuted tokens; dotted: with "
+        "random weights. Colour is the overlap of subspaces: unlike the cosine of weights it does "
+        "not depend on the basis that each head has inside. One text is a small sample of what "
+        "two heads may share.",
     )
+
+
+def _bands(looks: Chance, does: Chance) -> list[tuple[Band | None, Band | None]]:
+    """Permuted and untrained, for the axes of the scatter: on x a distance is a likeness."""
+    turned = [
+        band and Band(1 - band.high, 1 - band.low) for band in (looks.permuted, looks.untrained)
+    ]
+    return list(zip(turned, (does.permuted, does.untrained), strict=True))
 
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
@@ -99,13 +122,13 @@ def _selected(scene: Scene) -> tuple[int, int] | None:
     return None if i == j else (min(i, j), max(i, j))
 
 
-def _odd(scene: Scene, table: pd.DataFrame) -> None:
-    """The pairs that stand out most, on either side."""
-    gap = (table["Look alike"] - table["Do alike"]).dropna()
+def _odd(scene: Scene, table: pd.DataFrame, look: NDArray[np.bool_], do: NDArray[np.bool_]) -> None:
+    """The pairs that stand out most, on either side; within the band of chance none is alike."""
+    gap = table["Look alike"] - table["Do alike"]
     pairs = np.stack(_indices(scene), axis=1)
     sides = (
-        ("Look alike, do different things", "odd_look", gap[gap > 0].nlargest(N_ODD).index),
-        ("Do alike, look at different tokens", "odd_do", gap[gap < 0].nsmallest(N_ODD).index),
+        ("Look alike, do different things", "odd_look", gap[look & ~do].nlargest(N_ODD).index),
+        ("Do alike, look at different tokens", "odd_do", gap[do & ~look].nsmallest(N_ODD).index),
     )
     for column, (title, key, rows) in zip(st.columns(2), sides, strict=True):
         with column:
@@ -116,19 +139,16 @@ def _odd(scene: Scene, table: pd.DataFrame) -> None:
                 st.markdown("No pair of heads on this text.")
 
 
-def _all_alike(scene: Scene, table: pd.DataFrame, outputs: str) -> str:
-    why = (
-        ": with two tokens there is one difference only, so that a CKA is always 1"
-        if outputs == "cka" and len(scene.record.tokens) == 2
-        else ""
-    )
+def _all_alike(table: pd.DataFrame, outputs: str) -> str:
     return (
         f"By the {views.OUTPUTS[outputs]} all pairs are alike on this text "
-        f"({table['Do alike'].mean():.4g} each){why}. No pair stands out; try a longer text."
+        f"({table['Do alike'].mean():.4g} each). No pair stands out; try a longer text."
     )
 
 
 def _why_not(scene: Scene, outputs: str) -> str:
+    if outputs == "cka" and len(scene.record.tokens) < LEAST_TOKENS:
+        return words.TOO_SHORT_FOR_CKA
     reason = (
         "what heads write does not vary over one token. Type a longer text"
         if len(scene.record.tokens) < 2

@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from mha_viz.core.chance import Band, diversity_band
 from mha_viz.core.metrics.layers import capacity, coverage, norm_statement, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
@@ -42,25 +43,38 @@ def _parameters(scene: Scene) -> None:
     if all(not np.isfinite(values).any() for values in lines.values()):
         st.info("One head a layer has no other to differ from: diversity is not defined.")
         return
+    mean, band = _chance(scene)
+    below = {matrix: values - mean for matrix, values in lines.items()}
+    within = sum(int((values >= band.low).sum()) for values in lines.values())
+    st.markdown(
+        "**As diverse as random matrices of the same shape: "
+        f"{within} of {sum(map(len, lines.values()))}** (each matrix in each layer). Random ones "
+        f"have a D of {mean:.4f} ± {band.high - mean:.2g}."
+    )
     _show(
         scene,
         "diversity",
-        lines | _chance(scene),
-        "Diversity D of heads",
+        below,
+        "Diversity D of heads, less that of random matrices",
         "",
         "D is the mean of 1 − |cos θ| over pairs of a layer’s heads: 1 is all at right angles. "
-        "Independent random matrices of this size are nearly so, too: a line at theirs says that "
-        "heads have no more in common than chance, a dip that they share weights. It does not "
-        "depend on the text.",
+        "Random matrices of this size are nearly so, which is why the distance from theirs is "
+        "drawn: 0 is their mean, shaded is where 95 % of them lie, and a line below it says that "
+        "heads share weights. cos θ depends on the coordinates that each head has chosen inside; "
+        "heads may share a subspace that it does not see: the overlap of subspaces in “Look alike, "
+        "do alike?” shows that. D does not depend on the text.",
+        band=(band.low - mean, band.high - mean),
+        table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
     )
 
 
-def _chance(scene: Scene) -> dict[str, np.ndarray]:
-    """D of independent Gaussian matrices: |cos| has the mean of |N(0, 1 / (d_model d_head))|."""
-    view = state.current()
-    model = memory.model(*view.checkpoint)
-    level = 1 - np.sqrt(2 / (np.pi * model.d_model * model.d_head))
-    return {"independent random matrices": np.full(scene.record.n_layers, level)}
+def _chance(scene: Scene) -> tuple[float, Band]:
+    """D of random matrices as large as this model's; the shapes are the same in every layer."""
+    model = memory.model(*state.current().checkpoint)
+    shape = (scene.record.n_heads, model.d_model, model.d_head)
+    return memory.cache().get(
+        ("diversity_band", *shape), lambda: diversity_band(*shape), lambda made: 100
+    )
 
 
 def _diversities(scene: Scene) -> dict[str, np.ndarray] | None:
@@ -132,14 +146,22 @@ def _head_ranks(scene: Scene) -> None:
 
 
 def _show(
-    scene: Scene, key: str, lines: dict[str, np.ndarray], title: str, unit: str, how_to_read: str
+    scene: Scene,
+    key: str,
+    lines: dict[str, np.ndarray],
+    title: str,
+    unit: str,
+    how_to_read: str,
+    band: tuple[float, float] | None = None,
+    table: dict[str, np.ndarray] | None = None,
 ) -> None:
-    table = pd.DataFrame(lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
+    """Lines over the layers; their numbers as a table, or those that they were made of."""
+    numbers = pd.DataFrame(table or lines, index=[f"L{i}" for i in range(scene.record.n_layers)])
     figures.show(
-        layer_lines(lines, title, unit, dark=look.dark()),
+        layer_lines(lines, title, unit, band=band, dark=look.dark()),
         key=key,
         name=title,
-        table=table.reset_index(names="Layer"),
+        table=numbers.reset_index(names="Layer"),
         caption=words.settings(scene, title),
         how_to_read=how_to_read,
     )

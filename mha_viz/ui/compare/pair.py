@@ -11,6 +11,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
@@ -25,6 +26,8 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
+OWN_BASIS = " (in each head’s own basis)"  # a number that changes when a head is turned inside
+_BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
 
 
 def one_head(scene: Scene, report: Report) -> None:
@@ -161,9 +164,11 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
     measured = scene.record.compare(a, b)
     rows = [(METRICS[str(key)].title, format_number(value)) for key, value in measured.items()]
     for space in views.SPACES:
-        matrix = reporting.parameter_likeness(state.current(), space)
-        if matrix is not None:
-            heads = scene.record.n_heads
-            i, j = (layer * heads + head for layer, head in (a, b))
-            rows.append((f"cos of {space}", format_number(matrix[i, j])))
+        for measure, title in _BY_WEIGHTS.items():
+            matrix = reporting.parameter_likeness(state.current(), space, measure)
+            if matrix is not None:
+                heads = scene.record.n_heads
+                i, j = (layer * heads + head for layer, head in (a, b))
+                own = measure == "cosine" and space not in PRODUCTS
+                rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
     return pd.DataFrame(rows, columns=["", "between them"])

@@ -7,12 +7,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 
+from mha_viz.core.measure import as_distances
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.twins import similarity_matrix
+from mha_viz.ui.compare.chance import Chance, chance
 from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
@@ -24,8 +28,13 @@ NOT_TO_CONCLUDE = {
     "jensen_shannon": "Two heads with the same weights may carry quite different values.",
     "correlation": "It compares coordinates that each head has chosen for itself; CKA does not.",
     "redundancy": "It compares coordinates that each head has chosen for itself; CKA does not.",
+    "redundancy_textbook": "A head beside itself need not have 1: read it beside the diagonal.",
     "cka": "Alike on this text is not alike on all: heads may differ where nothing here asks.",
+    "cka_biased": "On a short text any two heads get a high number: the one without bias does not.",
 }
+
+
+ON_THE_TREE = "What the tree joins above its dashed line is no more alike than chance. "
 
 
 class _Comparison(NamedTuple):
@@ -60,17 +69,21 @@ def draw(scene: Scene) -> None:
         if scene.head_count > 1:
             chosen_pair(scene)
         return
+    by_chance = chance(scene, view.measure)
+    each = found.apart[np.triu_indices(len(found.apart), 1)]
+    st.markdown(by_chance.in_words(each))
+    reporting.offer_random(view)
     groups = found.clustering.labels(view.clusters)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        _matrix(scene, found)
+        _matrix(scene, found, by_chance)
     with right:
         _map(scene, found, groups)
     nearest, clusters = st.tabs(["Nearest twins", "Clusters"])
     with nearest:
-        _twins(scene, found.nearest)
+        _twins(scene, found.nearest, by_chance)
     with clusters:
-        _clusters(scene, groups)
+        _clusters(scene, groups, by_chance.beyond(found.apart))
         _cover(scene, found.apart)
     chosen_pair(scene)
 
@@ -78,7 +91,7 @@ def draw(scene: Scene) -> None:
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
     """None where the measure is not defined for any two heads."""
     matrix = reporting.likeness(scene, measure)
-    apart = np.clip(1 - np.abs(matrix) if measure in LIKENESS else matrix, 0.0, None)
+    apart = as_distances(torch.from_numpy(matrix), measure).numpy()
     if not np.isfinite(apart[~np.eye(len(apart), dtype=bool)]).any():
         return None
     clustering = head_order(apart, by="cluster" if order == "cluster" else "layer")
@@ -102,7 +115,7 @@ def _controls(scene: Scene) -> None:
         )
 
 
-def _matrix(scene: Scene, found: _Comparison) -> None:
+def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
     view = state.current()
     metric, names = METRICS[view.measure], words.names(scene)
     figure = similarity_matrix(
@@ -113,10 +126,11 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
         title=metric.title,
         unit=words.unit_of(view.measure),
         limits=_span(view.measure),
-        diverging=view.measure == "correlation",
+        diverging=_span(view.measure)[0] < 0,
         clusters=view.clusters,
         selected=view.chosen,
         pair=chosen_places(scene),
+        chance=by_chance.permuted and by_chance.permuted.edge(view.measure),
         dark=look.dark(),
     )
     figures.show(
@@ -127,7 +141,7 @@ def _matrix(scene: Scene, found: _Comparison) -> None:
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
-        f"below. {NOT_TO_CONCLUDE[view.measure]}",
+        f"below. {ON_THE_TREE * (view.order == 'cluster')}{NOT_TO_CONCLUDE[view.measure]}",
     )
 
 
@@ -160,13 +174,19 @@ def _map(scene: Scene, found: _Comparison, groups: np.ndarray) -> None:
     )
 
 
-def _twins(scene: Scene, found: pd.DataFrame) -> None:
+def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
     known = found.dropna().sort_values("distance", kind="stable")
     heads = known.index.to_numpy()
     twins = (known.twin_layer * scene.record.n_heads + known.twin_head).to_numpy(int)
     names = np.array(words.names(scene))
+    distance = known.distance.to_numpy()
     table = pd.DataFrame(
-        {"Head": names[heads], "Nearest": names[twins], "Distance": known.distance.to_numpy()}
+        {
+            "Head": names[heads],
+            "Nearest": names[twins],
+            "Distance": distance,
+            "Beyond chance": np.where(by_chance.beyond(distance), "yes", "no"),
+        }
     )
     choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
     missing = len(found) - len(known)
@@ -177,18 +197,24 @@ def _twins(scene: Scene, found: pd.DataFrame) -> None:
     )
 
 
-def _clusters(scene: Scene, groups: np.ndarray) -> None:
+def _clusters(scene: Scene, groups: np.ndarray, beyond: np.ndarray) -> None:
     names = np.array(words.names(scene))
-    rows = [
-        (str(k + 1), int((groups == k).sum()), ", ".join(names[groups == k]))
-        for k in np.unique(groups[groups >= 0])
-    ]
-    found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Which"])
+    rows = []
+    for k in np.unique(groups[groups >= 0]):
+        held = groups == k
+        rows.append((str(k + 1), int(held.sum()), _alike(beyond, held), ", ".join(names[held])))
+    found = pd.DataFrame(rows, columns=["Cluster", "Heads", "Pairs beyond chance", "Which"])
     st.table(found.set_index("Cluster"), width="stretch")  # its cells wrap: all heads are named
     st.caption(
         "Average linkage, cut into as many groups as the slider says; fewer where heads are all "
         "the same."
     )
+
+
+def _alike(beyond: np.ndarray, inside: np.ndarray) -> str:
+    """How many pairs of a cluster are more alike than chance gives."""
+    pairs = beyond[np.ix_(inside, inside)][np.triu_indices(int(inside.sum()), 1)]
+    return f"{int(pairs.sum())} of {len(pairs)}"
 
 
 def _cover(scene: Scene, apart: np.ndarray) -> None:
@@ -211,6 +237,8 @@ def _cover(scene: Scene, apart: np.ndarray) -> None:
 def _why_not(scene: Scene, measure: str) -> str:
     if scene.head_count < 2:
         return words.ONE_HEAD
+    if len(scene.record.tokens) < LEAST_TOKENS and measure == "cka":
+        return words.TOO_SHORT_FOR_CKA
     if len(scene.record.tokens) < 2 and measure in LIKENESS:
         return (
             f"{METRICS[measure].title} is not defined on a text of one token: what heads write "
@@ -220,6 +248,6 @@ def _why_not(scene: Scene, measure: str) -> str:
 
 
 def _span(measure: str) -> tuple[float, float]:
-    if measure == "correlation":
+    if measure in ("correlation", "cka"):
         return (-1.0, 1.0)
     return (0.0, float(np.log(2)) if measure == "jensen_shannon" else 1.0)

@@ -113,13 +113,16 @@ def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:
     )
 
 
-def parameter_likeness(view: View, space: str) -> NDArray[np.float32] | None:
+def parameter_likeness(
+    view: View, space: str, measure: str = "subspace_overlap"
+) -> NDArray[np.float32] | None:
     """`parameter_similarity` of the view's model; None where it is unknown."""
     return of_parameters(
         view,
         "pairs",
         space,
-        make=lambda model: parameter_similarity(model, space, part=view.part).cpu().numpy(),
+        measure,
+        make=lambda model: parameter_similarity(model, space, measure, view.part).cpu().numpy(),
         size=lambda matrix: int(matrix.nbytes),
     )
 

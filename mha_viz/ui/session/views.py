@@ -39,7 +39,11 @@ PARTS = {
     "cross": "Cross attention",
 }
 ORDERS = {"layer": "By layer", "cluster": "By likeness"}
-OUTPUTS = {"cka": "CKA of outputs", "redundancy": "redundancy R of outputs"}
+OUTPUTS = {
+    "cka": "CKA of outputs",
+    "redundancy": "redundancy R of outputs",
+    "redundancy_textbook": "R as in textbooks",
+}
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
 

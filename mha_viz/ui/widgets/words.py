@@ -26,6 +26,10 @@ UNDEFINED = "not defined"  # what tables show for NaN
 CUT = "The text was cut"  # how a record's note on that begins
 INDUCTION = "Induction is of random texts said twice: it does not depend on the text typed."
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
+TOO_SHORT_FOR_CKA = (
+    "CKA is not defined on fewer than four tokens: nothing is left of it once what chance gives is "
+    "taken off. Type a longer text."
+)
 
 
 def names(scene: Scene) -> list[str]:
