@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import OnLayer, Run, check_own, run
-from mha_viz.text.encoding import Texts, attending, cut_notes
+from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -95,5 +95,5 @@ def record_of(
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=model.causal if part == "self" else part == "decoder",
-        notes=model.notes + cut_notes(model.name, source, target) + notes,
+        notes=model.notes + text_notes(model.name, source, target) + notes,
     )
