@@ -163,8 +163,8 @@ looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the
 positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
 its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
 may see their own token at another place (where the future is hidden, at an earlier one); special
-tokens are none of them. $p$ is the number of tokens in one copy of a text said twice. Logarithms are
-natural, so entropies are in nats.
+tokens are none of them. $p$ is the number of tokens in one copy of a text said twice. Logarithms
+are natural, so entropies are in nats.
 
 $z_i$ is what head $i$ makes of the values, for each query a row of $d_{head}$ numbers; $\\bar z_i$
 is the same with the mean row taken off. $U_i$ and $V_i$ have orthonormal columns, as many as the

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import visible_everywhere, visible_keys
 from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
 
@@ -35,7 +36,8 @@ def record_bundle(record: AttentionRecord) -> dict[str, str]:
     from mha_viz.web.standalone import fragment, grid_html
 
     line = caption(record)
-    picture = grid_image(record.pattern.cpu().numpy(), caption=line)
+    seen = visible_everywhere(record).cpu()
+    picture = grid_image(record.pattern.cpu().numpy(), caption=line, visible=seen)
     page = grid_html(record_payload(record))
     frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads", picture=picture)
     return {
@@ -67,13 +69,13 @@ def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:
     from mha_viz.plots.heatmap import head_heatmap
     from mha_viz.plots.static import head_image
 
-    weights = record.head(layer, head).cpu().numpy()
+    weights, seen = record.head(layer, head).cpu().numpy(), visible_keys(record, layer).cpu()
     place = layer % record.n_layers, head % record.n_heads
     name, line = head_name(*place), caption(record, place)
     labels = record.labels, record.key_labels
     return HeadFigure(
-        head_heatmap(weights, *labels, title=name),
-        picture=lambda: head_image(weights, *labels, title=name, caption=line),
+        head_heatmap(weights, *labels, title=name, visible=seen),
+        picture=lambda: head_image(weights, *labels, title=name, caption=line, visible=seen),
         alt=f"{name} of {line}",
     )
 

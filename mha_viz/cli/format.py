@@ -67,6 +67,7 @@ def described(record: AttentionRecord) -> dict[str, Any]:
 
 def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Format) -> str | bytes:
     """All heads, or a chosen one, as one of `PICTURES`."""
+    from mha_viz.core.visible import visible_everywhere, visible_keys
     from mha_viz.notebook import caption, record_payload
     from mha_viz.plots.heatmap import head_html
     from mha_viz.plots.static import grid_image, head_image
@@ -78,12 +79,14 @@ def picture(record: AttentionRecord, chosen: tuple[int, int] | None, kind: Forma
         title, pattern = record.model, record.pattern.numpy()
         if kind is Format.html:
             return grid_html(record_payload(record), title=title, caption=line)
-        return grid_image(pattern, file_format=kind.value, title=title, caption=line)
+        seen = visible_everywhere(record)
+        return grid_image(pattern, file_format=kind.value, title=title, caption=line, visible=seen)
     title, weights = head_name(*chosen), record.head(*chosen).numpy()
     head = (weights, record.labels, record.key_labels)
+    seen = visible_keys(record, chosen[0])
     if kind is Format.html:
-        return head_html(*head, title=title, caption=line)
-    return head_image(*head, file_format=kind.value, title=title, caption=line)
+        return head_html(*head, title=title, caption=line, visible=seen)
+    return head_image(*head, file_format=kind.value, title=title, caption=line, visible=seen)
 
 
 def pair_table(record: AttentionRecord, layer: int, head: int) -> str:

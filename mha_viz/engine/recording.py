@@ -12,7 +12,7 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.masks import inside_window, unless_ordinary
 from mha_viz.engine.projections import float32, repeat_heads
 from mha_viz.engine.run import OnLayer, Run, check_own, run
-from mha_viz.text.encoding import Texts, attending, cut_notes
+from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def record_of(
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=causal,
         allowed=allowed_by(left, row, pattern, causal, is_cross=part == "cross"),
-        notes=model.notes + cut_notes(model.name, source, target) + notes,
+        notes=model.notes + text_notes(model.name, source, target) + notes,
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.importance import t_interval
+from mha_viz.interventions.importance import HeadImportance, t_interval
 from mha_viz.prediction.loss import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
@@ -103,6 +103,7 @@ def robustness(
     tolerance: float = 0.01,
     seed: int = 0,
     masked_share: float = MASKED_SHARE,
+    importance: HeadImportance | None = None,
     on_progress: OnProgress | None = None,
 ) -> Robustness:
     """One random head off, many times: what happens to the loss, and do others make up for it?
@@ -122,10 +123,13 @@ def robustness(
             1 % in perplexity.
         seed: of the draws.
         masked_share: see `prediction_targets`.
+        importance: what `head_importance` found by ablation for this model, these texts and this
+            `masked_share`: single heads are then taken from it instead of being run again.
         on_progress: see `losses`.
 
     Raises:
-        ArgumentError: no draws, or a negative tolerance; and what `prediction_targets` raises.
+        ArgumentError: no draws, a negative tolerance, an importance of something else; and what
+            `prediction_targets` raises.
 
     Source: the idea of backup heads, Wang et al. 2023; the test is interaction of two factors.
 
@@ -145,21 +149,37 @@ def robustness(
     both = torch.combinations(torch.arange(total), 2)
     both = both[torch.randperm(len(both), generator=generator)[:n_draws].sort().values]
     alone = torch.cat([drawn, both.flatten()]).unique()
-    off = [[], *alone[:, None].tolist(), *both.tolist()]
-    found = losses(model, targets, off, on_progress)
+    singles = alone[:, None].tolist() if importance is None else []
+    found = losses(model, targets, [[], *singles, *both.tolist()], on_progress)
     change = found[1:] - found[0]
     by_head = torch.full((total, targets.n_texts), torch.nan, dtype=change.dtype)
-    by_head[alone] = change[: len(alone)]
+    if importance is None:
+        by_head[alone] = change[: len(alone)]
+    else:
+        by_head = _single_heads(importance, by_head.shape)
     return Robustness(
         loss=found[0],
         heads=_layer_head(drawn, model.n_heads),
         change=by_head[drawn],
         pairs=_layer_head(both, model.n_heads),
-        pair_change=change[len(alone) :],
+        pair_change=change[len(singles) :],
         apart=by_head[both].sum(1),
         tolerance=tolerance,
         notes=targets.notes,
     )
+
+
+def _single_heads(
+    importance: HeadImportance, shape: torch.Size
+) -> Float[Tensor, "every_head text"]:
+    """The change in loss with each head off, as measured before."""
+    change = importance.values.flatten(1).T
+    if importance.method != "ablation" or change.shape != shape:
+        raise ArgumentError(
+            f"importance must be by ablation, of {shape[0]} heads over {shape[1]} texts; got "
+            f"{importance.method} of {change.shape[0]} over {change.shape[1]}."
+        )
+    return change
 
 
 def _layer_head(numbers: Int[Tensor, "*which"], n_heads: int) -> Int[Tensor, "*which 2"]:

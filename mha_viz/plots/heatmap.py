@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.plots import cells
 from mha_viz.plots.frame import build_figure, over
-from mha_viz.plots.weights import labelled_head
+from mha_viz.plots.weights import MASKED, labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import plotly_text
 from mha_viz.web.standalone import figure_html
@@ -38,6 +38,7 @@ def head_heatmap(
     dark: bool = False,
     side: int = 620,
     width: int | None = None,
+    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
 ) -> go.Figure:
     """A heatmap of one head with tokens on both axes.
 
@@ -55,9 +56,10 @@ def head_heatmap(
         side: largest height of the square of cells, in pixels.
         width: how wide the chart will be drawn, where that is known and narrow (a phone); it always
             stretches, but only a known width thins out labels that would overlap.
+        visible: which keys each query may see; the other cells are grey and named masked.
 
     Raises:
-        ShapeError: labels that do not fit the pattern.
+        ShapeError: labels, or visible cells, that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown scale.
     """
     weights, query_names, key_names = labelled_head(pattern, query_labels, key_labels)
@@ -69,7 +71,11 @@ def head_heatmap(
         for names in (key_names, query_names)
     )
     colours = dict(zmin=0.0, zmax=1.0, showscale=False, colorscale=theme.colorscale(scale, dark))
-    hover = dict(hovertemplate="%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>")
+    hover = dict(
+        hovertemplate="%{y} → %{x}<br>weight <b>%{z:.4~g}</b><extra></extra>", hoverongaps=False
+    )
+    shown_weights = where_visible(weights, visible, np.nan)
+    masked = np.isnan(shown_weights)
     above = _TITLE * bool(title)
     top = above + _BAR
     layout = dict(
@@ -89,7 +95,10 @@ def head_heatmap(
         dragmode="zoom",
         showlegend=False,
     )
-    traces = [cells.coloured(weights, cell, colours, hover), _colour_bar(scale, dark, above)]
+    traces = [cells.coloured(shown_weights, cell, colours, hover), _colour_bar(scale, dark, above)]
+    if masked.any():
+        traces += _masked_cells(masked, cell, dark)
+        layout |= _masked_legend(dark, (above + 4) / layout["height"])
     axes = over(cells.named_axes(query_names, key_names, down, across), _SQUARE)
     return build_figure(traces, dark, layout | axes)
 
@@ -102,6 +111,7 @@ def head_html(
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
+    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
 ) -> str:
     """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB).
 
@@ -112,9 +122,35 @@ def head_html(
         title: plain text above the heatmap.
         caption: plain text below it.
         scale: "sqrt", "linear" or "log"; changes the colours only.
+        visible: which keys each query may see, as in `head_heatmap`.
     """
-    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale)
+    figure = head_heatmap(pattern, query_labels, key_labels, scale=scale, visible=visible)
     return figure_html(figure, title=title, caption=caption)
+
+
+def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[dict[str, Any]]:
+    """Grey cells that say why they have no weight, and what the legend shows of them."""
+    grey = theme.missing(dark)
+    colours = dict(showscale=False, colorscale=[[0, grey], [1, grey]])
+    hover = dict(hovertemplate=f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>", hoverongaps=False)
+    shown = cells.coloured(np.where(masked, 0.0, np.nan), cell, colours, hover)
+    marker = dict(symbol="square", size=11, color=grey)
+    swatch = dict(x=[None], y=[None], mode="markers", marker=marker, name="masked")
+    return [shown, swatch | dict(showlegend=True, hoverinfo="skip", xaxis="x2", yaxis="y2")]
+
+
+def _masked_legend(dark: bool, below: float) -> dict[str, Any]:
+    """The grey of masked cells, beside the colour bar.
+
+    Args:
+        dark: the theme.
+        below: how far below the upper edge, as a share of the figure's height.
+    """
+    place = dict(x=1, xref="container", xanchor="right", y=1 - below, yref="container")
+    font = dict(size=11, color=theme.muted(dark))
+    fixed = dict(itemclick=False, itemdoubleclick=False)
+    legend = dict(place, **fixed, yanchor="top", font=font, bgcolor="rgba(0,0,0,0)")
+    return dict(showlegend=True, legend=legend)
 
 
 def _overhang(ticks: dict[str, Any], keys: int, cell: float) -> float:
@@ -137,6 +173,7 @@ def _colour_bar(scale: str, dark: bool, top: int) -> dict[str, object]:
         y=[None],
         mode="markers",
         hoverinfo="skip",
+        showlegend=False,
         xaxis="x2",
         yaxis="y2",
         marker=dict(

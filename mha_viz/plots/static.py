@@ -12,12 +12,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError
-from mha_viz.plots.weights import as_weights, labelled_head
+from mha_viz.plots.weights import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import clean
 from mha_viz.web.payload import pool_max
@@ -46,6 +46,7 @@ _FONTS = (
 )
 _DPI = 200
 _MAX_INCHES = 30.0  # 6000 pixels a side
+_MASKED = -1.0  # stands for a cell that has no weight, in what is drawn
 _TILE = 200  # pixels of a tile in the picture of all heads
 _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threads together
 
@@ -59,6 +60,7 @@ def head_image(
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
+    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
 ) -> bytes:
     """One head as a picture file.
 
@@ -71,20 +73,22 @@ def head_image(
             Core title).
         caption: drawn below, and kept likewise, as the description.
         scale: "sqrt", "linear" or "log".
+        visible: which keys each query may see; the other cells are grey.
 
     Raises:
-        ShapeError: labels that do not fit the pattern.
+        ShapeError: labels, or visible cells, that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown format or scale.
     """
     weights, rows, columns = labelled_head(pattern, query_labels, key_labels)
+    shown = where_visible(weights, visible, _MASKED)
     queries, keys = weights.shape
     cell = min(max(5.5 / max(queries, keys), 0.012), 0.32)  # inches
     with _figure(cell * keys + 2.6, cell * queries + 2.2) as figure:
         axes = figure.add_subplot()
-        _draw_cells(axes, weights, scale)
+        _draw_cells(axes, shown, scale)
         axes.set_aspect("equal")
         _label(axes, rows, columns, cell)
-        _add_colour_bar(figure, axes, scale)
+        _add_colour_bar(figure, axes, scale, bool((shown < 0).any()))
         return _finish(figure, file_format, title, caption)
 
 
@@ -94,6 +98,7 @@ def grid_image(
     file_format: str = "png",
     title: str = "",
     caption: str = "",
+    visible: Bool[NDArray | Tensor, "layer query key"] | None = None,  # type: ignore[type-arg]
 ) -> bytes:
     """All heads as one picture file: rows are layers, columns are heads.
 
@@ -102,13 +107,16 @@ def grid_image(
         file_format: "png" or "svg".
         title: drawn above and kept in the file, as in `head_image`.
         caption: drawn below and kept in the file, as in `head_image`.
+        visible: which keys each layer's queries may see, as in `head_image`.
 
     Raises:
+        ShapeError: visible cells that do not fit the pattern.
         ArgumentError: numbers that are not weights, an unknown format.
     """
     weights = as_weights(pattern, 4)
     layers, heads = weights.shape[:2]
-    mosaic, pitch = _mosaic(weights)
+    seen = None if visible is None else np.asarray(visible)[:, None].repeat(heads, axis=1)
+    mosaic, pitch = _mosaic(where_visible(weights, seen, _MASKED))
     tile = min(1.1, (_MAX_INCHES - 3) / max(layers, heads))
     tall = tile * pitch[0] / pitch[1]
     with _figure(heads * tile + 1.4, layers * tall + 1.9) as figure:
@@ -121,7 +129,7 @@ def grid_image(
         axes.set_xticks(across, [f"H{head}" for head in range(heads)], **style)
         axes.set_yticks(down, [f"L{layer}" for layer in range(layers)], **style)
         axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False)
-        _add_colour_bar(figure, axes, "sqrt")
+        _add_colour_bar(figure, axes, "sqrt", bool((mosaic < 0).any()))
         return _finish(figure, file_format, title, caption)
 
 
@@ -175,17 +183,19 @@ def _installed() -> set[str]:
 
 
 def _draw_cells(axes: Axes, weights: NDArray[np.float32], scale: str) -> None:
-    """Cells as pixels of their final colour; NaN is left open.
+    """Cells as pixels of their final colour; masked ones are grey, NaN is left open.
 
     256 colours from a table of our own: matplotlib's own way from numbers to colours takes
     seconds where all heads are drawn.
     """
-    table = np.zeros((257, 4), dtype=np.uint8)
+    table = np.zeros((258, 4), dtype=np.uint8)
     colours = theme.sequential()
     table[:256] = [(*theme.rgb(theme.mix(colours, i / 255)), 255) for i in range(256)]
-    places = theme.scale_weights(weights, scale) * 255
-    codes = np.where(np.isnan(places), 256, np.rint(np.nan_to_num(places))).astype(np.intp)
-    axes.imshow(table[np.minimum(codes, 256)], interpolation="nearest", aspect="auto")
+    table[257] = (*theme.rgb(theme.missing()), 255)
+    places = theme.scale_weights(np.clip(np.nan_to_num(weights), 0, 1), scale) * 255
+    codes = np.where(np.isnan(weights), 256, np.rint(places)).astype(np.intp)
+    codes[weights < 0] = 257
+    axes.imshow(table[codes], interpolation="nearest", aspect="auto")
     axes.set_facecolor("none")
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -207,7 +217,7 @@ def _label(axes: Axes, rows: list[str], columns: list[str], cell: float) -> None
     axes.tick_params(length=0, pad=3, labeltop=True, labelbottom=False, top=False, bottom=False)
 
 
-def _add_colour_bar(figure: Figure, axes: Axes, scale: str) -> None:
+def _add_colour_bar(figure: Figure, axes: Axes, scale: str, masked: bool) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -220,7 +230,7 @@ def _add_colour_bar(figure: Figure, axes: Axes, scale: str) -> None:
     places = theme.scale_weights(ticks, scale)
     bar.ax.set_yticks([float(place) for place in places], [f"{tick:g}" for tick in ticks], **style)
     bar.ax.tick_params(length=2, color=theme.muted())
-    bar.set_label("attention weight", **style)
+    bar.set_label("attention weight" + " (grey: masked)" * masked, **style)
     bar.outline.set_visible(False)
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.frame import headed_figure
-from mha_viz.plots.weights import as_weights
+from mha_viz.plots.weights import as_weights, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
@@ -28,6 +28,7 @@ def head_tiles(
     note: str = "",
     marked: Collection[tuple[int, int]] = (),
     dark: bool = False,
+    visible: Any = None,
 ) -> go.Figure:
     """A small heatmap for each head, four in a row, a new row for each layer.
 
@@ -37,11 +38,12 @@ def head_tiles(
         note: plain text below the title, smaller.
         marked: heads as (layer, head) that are framed.
         dark: colours for a dark page.
+        visible: (query, key), which keys each query may see; the other cells are grey.
 
     Raises:
         ShapeError: no such array. ArgumentError: more than 32 heads or 64 tokens, or no weights.
     """
-    weights = as_weights(patterns, 4)
+    weights = where_visible(as_weights(patterns, 4), visible, np.nan)
     n_layers, n_heads, queries, keys = weights.shape
     if n_layers * n_heads > MAX_TILES or max(queries, keys) > MAX_TOKENS:
         raise ArgumentError(f"At most {MAX_TILES} heads of {MAX_TOKENS} tokens can be drawn small.")
@@ -69,6 +71,8 @@ def head_tiles(
                     borderpad=0,
                 )
             )
+            if visible is not None:
+                frames.append(_ground(left, above, dark))
             if (layer, head) in marked:
                 frames.append(
                     dict(
@@ -92,6 +96,13 @@ def head_tiles(
     return headed_figure(traces, dark, title, [note], inner, layout, sides=(4, 4))
 
 
+def _ground(left: float, above: float, dark: bool) -> dict[str, Any]:
+    """Grey below a tile, which is seen where a cell has no weight."""
+    place = dict(x0=left, x1=left + 1, y0=above, y1=above + 1)
+    grey = dict(fillcolor=theme.missing(dark), line=dict(width=0))
+    return dict(type="rect", layer="below", **place, **grey)
+
+
 def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> dict[str, Any]:
     """One head's heatmap, a unit wide and high; customdata is (query, key)."""
     queries, keys = weights.shape
@@ -108,6 +119,7 @@ def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool)
         y0=above + 0.5 / queries,
         dy=1 / queries,
         colorscale=theme.colorscale("sqrt", dark, stops=21),
+        hoverongaps=False,
         hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
         "weight <b>%{z:.4~g}</b><extra></extra>",
     )

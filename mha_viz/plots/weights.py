@@ -12,6 +12,8 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean_all
 
+MASKED = "masked: this query cannot see this key"
+
 
 def as_weights(pattern: Any, axes: int) -> NDArray[np.float32]:
     """Attention weights as float32 of that many axes, without a copy where possible.
@@ -43,3 +45,22 @@ def labelled_head(
     weights = as_weights(pattern, 2)
     rows = clean_all(query_labels, weights.shape[0], "queries")
     return weights, rows, clean_all(key_labels, weights.shape[1], "keys")
+
+
+def where_visible(weights: NDArray[np.float32], visible: Any, masked: float) -> NDArray[np.float32]:
+    """The weights, with the number `masked` wherever a query cannot see a key.
+
+    Args:
+        weights: (..., query, key).
+        visible: bool, of a shape that broadcasts to that; None: all are visible.
+        masked: no weight: NaN, or a number below 0.
+
+    Raises:
+        ShapeError: a shape that does not.
+    """
+    if visible is None:
+        return weights
+    seen = np.asarray(visible, dtype=bool)
+    if seen.shape != weights.shape[weights.ndim - seen.ndim :]:
+        raise ShapeError(f"visible must be of shape {weights.shape}, got {seen.shape}.")
+    return np.where(seen, weights, np.float32(masked))

@@ -22,7 +22,7 @@ from mha_viz.prediction.logits import Objective, check_predicts, logits
 from mha_viz.prediction.masking import Forward, causal_losses, masked_at, masked_losses, own_mask
 from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
-from mha_viz.text.encoding import cut_notes, encode_texts
+from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 from mha_viz.text.vocabulary import continuing, label_of
 
@@ -276,5 +276,5 @@ def _prediction(
         model=model.name,
         text=encoded.text,
         text_pair=encoded.text_pair,
-        notes=model.notes + cut_notes(model.name, encoded),
+        notes=model.notes + text_notes(model.name, encoded),
     )

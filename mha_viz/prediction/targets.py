@@ -13,7 +13,7 @@ from torch import Tensor
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.prediction.logits import Objective, objective
-from mha_viz.text.encoding import cut_notes, encode_texts
+from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 
 MASKED_SHARE = 0.15  # of a text's own tokens, hidden at once; as BERT was trained
@@ -129,7 +129,7 @@ def prediction_targets(
             )
         found += [(row, number, places, answers) for row, places, answers in rows_of_text]
     rows, numbers, places, answers = zip(*found, strict=True)
-    notes = cut_notes(model.name, *encoded) + (ONE_TEXT,) * (len(texts) == 1)
+    notes = text_notes(model.name, *encoded) + (ONE_TEXT,) * (len(texts) == 1)
     return PredictionTargets(rows, numbers, places, answers, len(texts), notes)
 
 

@@ -12,6 +12,7 @@ from mha_viz.errors import MhaVizError, TextError
 from mha_viz.text.reading import reading
 from mha_viz.text.tokens import Encoded, encode
 
+MOST_UNKNOWN = 0.2  # of a text's tokens, before its reader is told
 Text = TypeVar("Text")
 Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decoder
 
@@ -119,12 +120,25 @@ def decoder_text(reader: Reader, text: str | None) -> Encoded:
     )
 
 
-def cut_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
-    """A note for each text of which something was left out."""
-    return tuple(
+def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
+    """A note for each text of which something was left out, or much is unknown.
+
+    Args:
+        name: of the model.
+        texts: as they were encoded; None: there is none.
+    """
+    read = [text for text in texts if text is not None]
+    cut = tuple(
         f"The text was cut to {len(text.tokens)} tokens, the longest that {name} takes "
         f"here: {'about ' * text.truncated_is_estimate}{text.n_truncated:,} tokens were left "
         "out."
-        for text in texts
-        if text is not None and text.n_truncated
+        for text in read
+        if text.n_truncated
+    )
+    own = [sum(not token.is_special for token in text.tokens) for text in read]
+    return cut + tuple(
+        f"The text is largely unknown to {name}: it has no token for {text.n_unknown} of the "
+        f"{n} here. What its heads do with those says nothing about the words."
+        for text, n in zip(read, own, strict=True)
+        if text.n_unknown > MOST_UNKNOWN * n
     )

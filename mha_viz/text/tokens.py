@@ -42,6 +42,7 @@ class Encoded:
         truncated_is_estimate: the text was so long that the rest of it was not even tokenised, and
             `n_truncated` is drawn from the length of the rest.
         text, text_pair: the cleaned texts, whole; the tokens' offsets count in them.
+        n_unknown: how many tokens stand for what the vocabulary does not have.
     """
 
     input_ids: list[int]
@@ -51,6 +52,7 @@ class Encoded:
     truncated_is_estimate: bool = False
     text: str = ""
     text_pair: str | None = None
+    n_unknown: int = 0
 
 
 def encode(
@@ -107,7 +109,15 @@ def encode(
         truncated_is_estimate=is_estimate,
         text=texts[0],
         text_pair=texts[1] if len(texts) > 1 else None,
+        n_unknown=sum(_is_unknown(tokenizer, token, texts) for token in kept.values()),
     )
+
+
+def _is_unknown(tokenizer: PreTrainedTokenizerBase, token: Token, texts: list[str]) -> bool:
+    """The vocabulary has no token for it; a typed "[UNK]" is what it says."""
+    if token.is_special or token.id != tokenizer.unk_token_id:
+        return False
+    return texts[token.segment][token.start : token.end] != tokenizer.unk_token
 
 
 def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import visible_everywhere
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean, head_name
 
@@ -72,8 +73,9 @@ def grid_payload(
 ) -> bytes:
     """All heads of a record for the head grid: a header and one byte per cell.
 
-    Where a tile has more than `MAX_SIDE` rows or columns, it is pooled (see `pool_max`) with the
-    same factor on both sides; the header's `pool` says so.
+    A weight has a code of 1 to 255, a key that the query cannot see the code 0; the header's
+    `masked` says whether there are any. Where a tile has more than `MAX_SIDE` rows or columns, it
+    is pooled (see `pool_max`) with the same factor on both sides; the header's `pool` says so.
 
     Args:
         record: any record.
@@ -88,16 +90,20 @@ def grid_payload(
     weights = record.pattern.cpu().numpy()
     layers, heads, queries, keys = weights.shape
     pool = math.ceil(max(queries, keys) / MAX_SIDE)
-    pooled = pool_max(weights, pool)
+    codes = encode(pool_max(weights, pool))
+    np.maximum(codes, 1, out=codes)
+    masked = _masked(record, pool)
+    codes[masked[:, None].repeat(heads, axis=1)] = 0
     header = {
         "kind": "grid",
         "layers": layers,
         "heads": heads,
         "queries": queries,
         "keys": keys,
-        "rows": pooled.shape[2],
-        "cols": pooled.shape[3],
+        "rows": codes.shape[2],
+        "cols": codes.shape[3],
         "pool": pool,
+        "masked": bool(masked.any()),
         **_tokens(record),
         "facts": {
             clean(name, 60): _fact(fact, name, layers, heads)
@@ -106,7 +112,13 @@ def grid_payload(
         "exact_url": exact_url,
         "title": clean(title or _title(record), 200),
     }
-    return pack(header, encode(pooled).tobytes())
+    return pack(header, codes.tobytes())
+
+
+def _masked(record: AttentionRecord, pool: int) -> NDArray[np.bool_]:
+    """(layer, row, column): where no key of a block can be seen by any of its queries."""
+    seen = visible_everywhere(record).float().cpu().numpy()
+    return pool_max(seen, pool) == 0
 
 
 def _title(record: AttentionRecord) -> str:

@@ -79,3 +79,18 @@ def test_the_record_holds_the_cleaned_text_in_which_offsets_count(models):
     record = models["bert"].trace("the\r\ncat\x07sat")
     assert record.text == "the\ncat sat"
     assert [record.text[t.start : t.end] for t in record.tokens[1:-1]] == ["the", "cat", "sat"]
+
+
+def test_a_text_that_is_largely_unknown_says_so():
+    model = mv.load("tiny-bert")
+    (note,) = model.trace("北京是中国的首都").notes
+    assert note.startswith("The text is largely unknown to tiny-bert: it has no token for 8 of ")
+    few = "The old cat sat on the mat beside the red door. 北"
+    pair = model.trace(few, "北京")
+    assert not model.trace(few).notes and not pair.notes  # 3 of 16
+    assert not model.trace("[UNK] [UNK]").notes  # typed, and read as typed
+    assert not mv.load("tiny-gpt2").trace("<|endoftext|> 北京").notes
+    assert mv.predict(model, "北京 [MASK]").notes == (
+        "The text is largely unknown to tiny-bert: it has no token for 2 of the 3 here. What its "
+        "heads do with those says nothing about the words.",
+    )

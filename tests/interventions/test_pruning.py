@@ -16,6 +16,7 @@ from mha_viz.interventions.pruning import (
     redundancy_order,
 )
 from mha_viz.interventions.robustness import robustness
+from mha_viz.prediction.loss import losses
 from mha_viz.prediction.targets import ONE_TEXT
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT
 from tests.making.families import build
@@ -235,6 +236,27 @@ def test_robustness_is_plain_losses(models, name):
             together - (plain_losses(model, TEXTS, without([a, b])) - whole)
         ).abs().max() <= 2e-5
     assert torch.equal(found.extra, found.pair_change - found.apart)
+
+
+def test_single_heads_measured_before_are_not_run_again(models, monkeypatch):
+    model, settings = models["gpt2"], []
+    measured = head_importance(model, TEXTS)
+    plain = robustness(model, TEXTS, n_draws=7)
+
+    def counting(model, targets, off, on_progress):
+        settings.append(off)
+        return losses(model, targets, off, on_progress)
+
+    monkeypatch.setattr("mha_viz.interventions.robustness.losses", counting)
+    found = robustness(model, TEXTS, n_draws=7, importance=measured)
+    assert [len(heads) for heads in settings[0]] == [0] + [2] * 7  # pairs alone
+    for name in ("heads", "pairs", "change", "apart", "pair_change", "loss"):
+        assert (getattr(found, name) - getattr(plain, name)).abs().max() <= 2e-5
+    for other in (head_importance(model, TEXT), head_importance(model, TEXTS, "gradient")):
+        with pytest.raises(
+            ArgumentError, match=f"importance must be by ablation, of {TOTAL} heads"
+        ):
+            robustness(model, TEXTS, n_draws=7, importance=other)
 
 
 def test_draws_are_seeded_and_all_heads_are_taken_where_there_are_no_more(models):

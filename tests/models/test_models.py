@@ -78,6 +78,19 @@ def test_gpt2_tokenizer_round_trip() -> None:
     assert tokenizer.tokenize("The cat")[:1] == ["The"]
 
 
+def test_gpt2_foresees_plain_signs_better_than_printed_ones() -> None:
+    """What its card warns of: it was trained, and scored, on text made plain."""
+    _, model, tokenizer = evaluate.load(FOLDERS[0])
+    plain = '"I don\'t know," said the boy. "It\'s the old man\'s hat, and he... he lost it."'
+    printed = "“I don’t know,” said the boy. “It’s the old man’s hat, and he… he lost it.”"
+    rows = [torch.tensor([tokenizer(text).input_ids]) for text in (plain, printed)]
+    with torch.inference_mode():
+        losses = [float(model(input_ids=row, labels=row).loss) * row.shape[1] for row in rows]
+    assert losses[1] > 1.2 * losses[0]
+    card = (FOLDERS[0] / "README.md").read_text(encoding="utf-8")
+    assert "The text was made plain before it was measured" in card
+
+
 def test_bert_tokenizer_template_and_round_trip() -> None:
     tokenizer = AutoTokenizer.from_pretrained(FOLDERS[1], local_files_only=True)
     pair = tokenizer("The cat sat.", "It “ate”.")

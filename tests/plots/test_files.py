@@ -42,6 +42,22 @@ def test_png_shows_the_colours_of_the_weights() -> None:
     assert {theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])} <= colours
 
 
+def test_png_shows_masked_cells_in_grey() -> None:
+    seen, weights = np.tri(2, dtype=bool), np.eye(2, dtype=np.float32)
+    zero, one = theme.rgb(theme.sequential()[0]), theme.rgb(theme.sequential()[-1])
+    grey = theme.rgb(theme.missing())
+    names = ["a", "b"], ["a", "b"]
+    for data, expected in (
+        (head_image(weights, *names, visible=seen), {zero, one, grey}),
+        (grid_image(weights[None, None], visible=seen[None]), {zero, one, grey}),
+        (head_image(weights, *names), {zero, one}),
+    ):
+        with Image.open(io.BytesIO(data)) as image:
+            counts = {c: n for n, c in image.convert("RGB").getcolors(1 << 20)}
+        large = {colour for colour in (zero, one, grey) if counts.get(colour, 0) > 1000}
+        assert large == expected
+
+
 def test_svg_is_xml_and_described() -> None:
     data = head_image(
         softmax_rows(7, 7), TOKENS, TOKENS, file_format="svg", title="<L0>", caption=CAPTION

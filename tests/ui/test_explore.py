@@ -289,6 +289,15 @@ def test_text_that_cannot_be_used_keeps_the_page_alive(text):
     assert not app.error and app.subheader[0].value == "L0 H0"
 
 
+def test_a_text_that_is_largely_unknown_is_said_to_be():
+    app = run(text="北京是中国的首都")
+    assert not app.exception and not app.error
+    (warning,) = app.warning
+    assert warning.value.startswith("The text is largely unknown to")
+    assert app.subheader[0].value == "L0 H0"
+    assert not run(text="The old cat sat").warning
+
+
 def test_a_device_that_is_not_there_is_refused_in_words():
     app = run()
     app.selectbox(key="ask_device").select("mps").run()

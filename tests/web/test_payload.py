@@ -107,6 +107,24 @@ def test_long_patterns_are_pooled_and_keep_a_diagonal() -> None:
     assert (np.diag(codes[0, 0]) == 255).all()
 
 
+def test_masked_cells_have_a_code_of_their_own() -> None:
+    identity = np.eye(6, dtype=np.float32)[None, None].repeat(2, 1)  # zeros that are visible, too
+    masked, plain = (record(identity, labels(6), causal=causal) for causal in (True, False))
+    header, codes = grid_unpack(grid_payload(masked))
+    future = np.triu(np.ones((6, 6), bool), 1)
+    assert header["masked"] and (codes[..., future] == 0).all()
+    assert (codes[..., ~future] > 0).all() and (np.diagonal(codes[0, 1]) == 255).all()
+    header, codes = grid_unpack(grid_payload(plain))
+    assert not header["masked"] and (codes > 0).all()
+
+
+def test_a_pooled_cell_is_masked_where_all_of_it_is() -> None:
+    uniform = np.tri(300, dtype=np.float32) / np.arange(1, 301, dtype=np.float32)[:, None]
+    header, codes = grid_unpack(grid_payload(record(uniform[None, None], labels(300))))
+    assert header["pool"] == 3
+    assert (codes[0, 0] == 0).tolist() == np.triu(np.ones((100, 100), bool), 1).tolist()
+
+
 def test_both_sides_are_pooled_alike() -> None:
     made = record(softmax_rows(1, 2, 5, 260), labels(5), labels(260))
     header, codes = grid_unpack(grid_payload(made))

@@ -35,6 +35,7 @@ def draw(scene: Scene) -> None:
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
             **look.square(620),
+            visible=None,  # a share of 0 is what reaches a token from its future
         ),
         key="rollout",
         name="Attention rollout",

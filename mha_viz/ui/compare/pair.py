@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PRODUCTS
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, metric_change
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.reports.report import Report
@@ -149,6 +150,7 @@ def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name
             scale=scale,
             dark=look.dark(),
             **look.square(460),
+            visible=visible_keys(record, place[0]),
         ),
         key=f"heatmap_{key}",
         name=f"Attention weights of {name}",

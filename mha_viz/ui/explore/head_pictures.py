@@ -11,6 +11,7 @@ import torch
 from mha_viz.core.metrics import value_weighted
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.token import Token
+from mha_viz.core.visible import visible_keys
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.ui.session import state, views
@@ -34,6 +35,7 @@ def _heatmap(scene: Scene, record: AttentionRecord) -> None:
         scale=view.scale,
         dark=look.dark(),
         **look.square(620),
+        visible=visible_keys(record, view.layer),
     )
     _chart(figure, "heatmap", in_words(record), exports.file_name(scene))
     st.caption(
@@ -69,6 +71,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
         dark=look.dark(),
         title=f"{head_name(layer, head)}: weight × length of the value",
         **look.square(620),
+        visible=visible_keys(whole, layer),
     )
     _chart(figure, "carried", f"Shares of what {head_name(layer, head)} carries to each token.")
     st.caption(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.names import Order
+from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.interventions.pruning import PruningCurve, pruning_curve
 from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.ui.intervene import measuring
-from mha_viz.ui.intervene.importance import UNIT, texts
+from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
@@ -28,6 +29,7 @@ ORDERS: dict[Order, str] = {
     "random": "at random",
 }
 N_SEEDS = 5
+N_STEPS = 8  # points of a curve, after the one with all heads on
 N_DRAWS = 100
 Measured = tuple[dict[Order, PruningCurve], Robustness]
 
@@ -57,27 +59,42 @@ def _measured(scene: Scene) -> Measured | None:
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         model = memory.model(*view.checkpoint)
         with measuring.working("Pruning", "stop_pruning") as tell:
-            measuring.keep("pruning", key, _work(model, list(chosen), tell))
+            orders: dict[Order, HeadImportance | None] = {}
+            orders |= {method: known(scene, method) for method in METHODS}
+            measuring.keep("pruning", key, _work(model, list(chosen), orders, tell))
     found: Measured | None = held.get(key)
     return found
 
 
-def _work(model: AttentionModel, chosen: list[str], tell: Callable[[float, str], None]) -> Measured:
+def _work(
+    model: AttentionModel,
+    chosen: list[str],
+    measured: Mapping[Order, HeadImportance | None],
+    tell: Callable[[float, str], None],
+) -> Measured:
+    """The curves of all orders, and the draws; what is measured already is not measured again."""
     parts = len(ORDERS) + 1
 
     def telling(part: int, what: str) -> Callable[[int, int], None]:
         return lambda done, total: tell((part + done / max(total, 1)) / parts, f"{what} …")
 
+    on_progress = telling(0, "Measuring importance")
+    importance = measured["ablation"] or head_importance(model, chosen, "ablation", on_progress)
+    orders: dict[Order, HeadImportance | None] = {**measured, "ablation": importance}
     curves = {
         order: pruning_curve(
-            model, chosen, order, n_seeds=N_SEEDS, on_progress=telling(i, f"Pruning {name}")
+            model,
+            chosen,
+            orders.get(order) or order,
+            steps=N_STEPS,
+            n_seeds=N_SEEDS,
+            on_progress=telling(i, f"Pruning {name}"),
         )
         for i, (order, name) in enumerate(ORDERS.items())
     }
     n_draws = min(N_DRAWS, model.n_layers * model.n_heads)
-    draws = robustness(
-        model, chosen, n_draws, on_progress=telling(len(ORDERS), "One random head off")
-    )
+    on_progress = telling(len(ORDERS), "One random head off")
+    draws = robustness(model, chosen, n_draws, importance=importance, on_progress=on_progress)
     return curves, draws
 
 

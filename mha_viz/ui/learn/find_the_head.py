@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.visible import visible_keys
 from mha_viz.labs.find_the_head import HINT_COST, Answer, Board, Head, hints, names, points
 from mha_viz.labs.find_the_head_tasks import BY_KEY
 from mha_viz.plots.heatmap import head_heatmap
@@ -233,6 +234,7 @@ def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) ->
             scale="sqrt",
             dark=look.dark(),
             **look.square(360),
+            visible=visible_keys(record, head[0]),
         )
         with column:
             st.plotly_chart(

@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.visible import visible_everywhere, visible_keys
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.labs.find_the_head import (
     Answer,
@@ -274,7 +275,7 @@ def sheet(scene: Scene, link: str, found: dict[str, Board], answers: bool) -> st
         about,
         tasks,
         tokens=record.key_labels,
-        grid=grid_image(record.pattern.numpy()),
+        grid=grid_image(record.pattern.numpy(), visible=visible_everywhere(record)),
         answers=answers,
     )
 
@@ -299,4 +300,5 @@ def _picture(scene: Scene, one: Board) -> bytes:
         record.key_labels,
         title=names((head,)),
         caption=words.settings(scene),
+        visible=visible_keys(record, head[0]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -165,6 +166,7 @@ def _heads(choices: Choices, found: lab.Film, number: int, settings: str) -> Non
             marked=[found.best_head],
             note="one unseen text, period 16; framed: best induction head at the end",
             dark=look.dark(),
+            visible=np.tri(n, dtype=bool),
         ),
         key=choices.key("heads-film"),
         name=f"Patterns at step {step}",

@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit import runtime
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import visible_keys
 from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
@@ -166,6 +167,7 @@ def _head(make: Callable[..., T], view: View, **form: str) -> Callable[[Attentio
         title=head_name(*view.chosen),
         caption=caption(record, view),
         scale=view.scale,
+        visible=visible_keys(record, view.layer),
         **form,
     )
 

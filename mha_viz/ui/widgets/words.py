@@ -23,7 +23,8 @@ BASELINE_NAMES = {
     "random": "random weights",
 }
 UNDEFINED = "not defined"  # what tables show for NaN
-CUT = "The text was cut"  # how a record's note on that begins
+# How a record's notes begin on what the page has to say at once.
+CUT = ("The text was cut", "The text is largely unknown")
 INDUCTION = "Induction is of random texts said twice: it does not depend on the text typed."
 ONE_HEAD = "There is one head only: it has nothing to be compared with."
 TOO_SHORT_FOR_CKA = (
@@ -124,10 +125,10 @@ def unit_of(key: str) -> str:
 
 
 def cut_off(record: AttentionRecord) -> None:
-    """Say so where only the beginning of a text is measured."""
+    """Say so where only the beginning of a text is measured, or much of it is unknown."""
     for note in record.notes:
         if note.startswith(CUT):
-            st.warning(plain(note), icon=":material/content_cut:")
+            st.warning(plain(note), icon=":material/warning:")
 
 
 def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key: str) -> None:

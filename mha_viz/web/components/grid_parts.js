@@ -5,8 +5,8 @@
 import { colourAt, formatNumber, make, scaleWeight, tokenElement } from "./shared.js";
 /* global PALETTE */
 
-/** Fills the colour bar: a ramp of the scale, and its ticks where they belong. */
-export function drawLegend(legend, scale, theme, width) {
+/** Fills the colour bar: a ramp of the scale, its ticks, and what masked cells look like. */
+export function drawLegend(legend, scale, theme, width, masked) {
   const stops = [];
   for (let i = 0; i <= 20; i++) stops.push(`rgb(${colourAt(i / 20, PALETTE.sequential[theme]).join(" ")})`);
   const ramp = make("div", "ramp");
@@ -28,6 +28,11 @@ export function drawLegend(legend, scale, theme, width) {
   const bar = make("div", "bar");
   bar.append(ramp, ticks);
   legend.replaceChildren(title, bar, kind);
+  if (masked) {
+    const swatch = make("span", "legend-masked", "masked");
+    swatch.style.borderColor = PALETTE.missing[theme];
+    legend.append(swatch);
+  }
   legend.setAttribute("aria-label", `Colour scale of the attention weight, ${name}`);
 }
 
@@ -40,8 +45,8 @@ export function fillTip(tip, header, name, fact, cell) {
   if (cell) {
     parts.push(pairLine(header, cell.query, cell.key));
     const weight = make("div", "tip-weight");
-    if (cell.pooled) weight.append(make("span", "tip-note", `largest of ${cell.pooled}×${cell.pooled} `));
-    else weight.append(make("span", "tip-note", "weight "));
+    const kind = cell.pooled ? `largest of ${cell.pooled}×${cell.pooled} ` : "weight ";
+    if (!cell.masked) weight.append(make("span", "tip-note", kind));
     weight.append(make("b", "weight", cell.weight));
     parts.push(weight);
     if (cell.top) {

@@ -82,16 +82,18 @@ function sameOrigin(address) {
 export function describeCell({ header, body }, head, row, column, weights) {
   const { pool, queries, keys, rows, cols } = header;
   const code = body[(head * rows + row) * cols + column];
+  const masked = code === 0;
   if (pool === 1) {
     return {
-      query: [row, row], key: [column, column], pooled: 0,
-      weight: weights ? formatWeight(weights[row * keys + column]) : formatCode(code),
+      query: [row, row], key: [column, column], pooled: 0, masked,
+      weight: weights && !masked ? formatWeight(weights[row * keys + column]) : formatCode(code),
     };
   }
   const query = [row * pool, Math.min(row * pool + pool, queries) - 1];
   const key = [column * pool, Math.min(column * pool + pool, keys) - 1];
-  const top = weights ? largest(weights, query, key, keys) : null;
-  return { query, key, pooled: pool, weight: top ? formatWeight(top.weight) : formatCode(code), top };
+  const top = weights && !masked ? largest(weights, query, key, keys) : null;
+  const weight = top ? formatWeight(top.weight) : formatCode(code);
+  return { query, key, pooled: pool, masked, weight, top };
 }
 
 function largest(weights, query, key, keys) {

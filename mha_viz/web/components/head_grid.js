@@ -86,7 +86,7 @@ class HeadGrid {
       this.parts.message.hidden = true;
       this.parts.body.hidden = false;
       this.drawNames(header, fact);
-      drawLegend(this.parts.legend, scale, theme, width);
+      drawLegend(this.parts.legend, scale, theme, width, header.masked);
       paintGrid(this.parts.canvas, layout, this.payload, this.heads, colourTable(scale, theme));
       this.painted = state;
       this.root.dataset.paintMs = (performance.now() - began).toFixed(1);

@@ -5,6 +5,7 @@
 /* global PALETTE */
 
 const VERSION = 1;
+const MASKED = "masked: this query cannot see this key";
 
 // -- payloads -------------------------------------------------------------------------------------
 
@@ -96,7 +97,8 @@ export function colourAt(position, stops) {
 }
 
 /**
- * Colours of the 256 codes, as pixels for a Uint32Array over ImageData (little-endian ABGR).
+ * Colours of the 256 codes, as pixels for a Uint32Array over ImageData (little-endian ABGR). Code 0
+ * is no weight: a masked cell.
  * @param {string} scale
  * @param {"light" | "dark"} theme
  * @returns {Uint32Array}
@@ -104,7 +106,10 @@ export function colourAt(position, stops) {
 export function colourTable(scale, theme) {
   const table = new Uint32Array(256);
   for (let code = 0; code < 256; code++) {
-    const [red, green, blue] = colourAt(scaleWeight((code / 255) ** 2, scale), PALETTE.sequential[theme]);
+    const [red, green, blue] =
+      code === 0
+        ? rgbOf(PALETTE.missing[theme])
+        : colourAt(scaleWeight((code / 255) ** 2, scale), PALETTE.sequential[theme]);
     table[code] = (0xff000000 | (blue << 16) | (green << 8) | red) >>> 0;
   }
   return table;
@@ -130,7 +135,7 @@ export function formatWeight(weight) {
  * @returns {string}
  */
 export function formatCode(code) {
-  if (code === 0) return "≈ 0";
+  if (code === 0) return MASKED;
   const weight = (code / 255) ** 2;
   const step = (2 * code) / 65025; // distance to the next code's weight
   const decimals = weight < 1e-3 ? 4 : Math.max(0, Math.floor(-Math.log10(step)));
