@@ -79,9 +79,9 @@ def _learned(choices: Choices, found: Learned, seed: int) -> None:
     least = {kind: _enough(found, kind) for kind in NAMES}
     numbers = found.parameters
     st.markdown(
-        f"Nine in ten new pictures right takes the convolution **{least['convolution']}** to learn "
-        f"from, the heads **{least['heads']}**. The heads have {numbers['heads']:,} parameters to "
-        f"find, the convolution {numbers['convolution']:,}."
+        "To judge nine in ten new pictures right, the convolution needs to learn from "
+        f"**{least['convolution']}**, the heads from **{least['heads']}**. The heads have "
+        f"{numbers['heads']:,} parameters to find, the convolution {numbers['convolution']:,}."
     )
     charts.lines(
         choices.key("learning"),
