@@ -10,9 +10,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
-from mha_viz.core.metrics.baselines import allowed_words
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import allowed_keys, parts
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a likeness in float32
@@ -35,7 +35,7 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
         head_table(
             record.pattern,
             **_about(record),
-            allowed=_allowed(record),
+            allowed=allowed_keys(record),
             z=record.z,
             W_O=record.W_O,
         ),
@@ -58,7 +58,7 @@ def text_baselines(
         record.pattern,
         **_about(record),
         allowed=record.allowed,
-        parts=_parts(record) if record.merged else None,
+        parts=parts(record) if record.merged else None,
         value=record.value,
         W_O=record.W_O,
         random=random,
@@ -128,21 +128,6 @@ def as_distances(
     apart = 1 - (matrix.abs() if measure == "correlation" else matrix.clamp(min=0.0))
     itself = torch.eye(len(apart), dtype=torch.bool, device=apart.device) & ~apart.isnan()
     return apart.masked_fill(itself | (apart < _ROUNDING), 0.0)
-
-
-def _parts(record: AttentionRecord) -> tuple[Tensor, Tensor]:
-    """How many tokens each place of either axis was, before words were merged."""
-    queries, keys = (
-        torch.tensor([token.parts for token in axis]) for axis in (record.tokens, record.key_tokens)
-    )
-    return queries, keys
-
-
-def _allowed(record: AttentionRecord) -> Tensor | None:
-    """What each layer lets a query see, of words where they were merged."""
-    if record.allowed is None or not record.merged:
-        return record.allowed
-    return allowed_words(record.allowed, *_parts(record))
 
 
 def _about(record: AttentionRecord) -> dict[str, Any]:

@@ -5,19 +5,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
+
+from mha_viz.core.metrics.baselines import allowed_words
 
 if TYPE_CHECKING:
     from mha_viz.core.record import AttentionRecord
 
 
+def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
+    """How many tokens each place of either axis was, before words were merged.
+
+    Args:
+        record: any record.
+    """
+    queries, keys = (
+        torch.tensor([token.parts for token in axis]) for axis in (record.tokens, record.key_tokens)
+    )
+    return queries, keys
+
+
+def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | None:
+    """What each layer's mask lets a query see, of words where they were merged.
+
+    Args:
+        record: any record.
+
+    Returns:
+        None where that is everything or, in a causal record, all but the future.
+    """
+    if record.allowed is None or not record.merged:
+        return record.allowed
+    return allowed_words(record.allowed, *parts(record))
+
+
 def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key"]:
     """What the queries of one layer may attend to.
 
-    A causal record hides the future. A query that gives no key any weight in any head sees nothing,
-    unless its weights were taken away by leaving tokens out. A key that does have weight is
-    visible, whatever the record says of itself.
+    That is what the run's mask allowed, where the record carries it; else a causal record hides the
+    future. A query that gives no key any weight in any head sees nothing, unless its weights were
+    taken away by leaving tokens out. A key that does have weight is visible, whatever the record
+    says of itself.
 
     Args:
         record: any record.
@@ -34,8 +63,9 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
     seeing = weighed.any(-1)
     if record.removed is not None:
         seeing |= (record.removed[layer] > 0).any(0)
-    allowed = torch.ones_like(weighed)
-    if record.causal and not record.is_cross:
+    known = allowed_keys(record)
+    allowed = torch.ones_like(weighed) if known is None else known[layer]
+    if known is None and record.causal and not record.is_cross:
         allowed = allowed.tril()
     return weighed | (allowed & seeing[:, None])
 

@@ -1,5 +1,7 @@
 """Masked cells are told from visible weights of 0."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -48,3 +50,11 @@ def test_what_a_real_model_masks(words):
     seen = visible_everywhere(record)
     assert (seen == ~future).all() and (record.pattern[:, :, future] == 0).all()
     assert visible_everywhere(mv.load("tiny-bert").trace("The cat sat")).all()
+
+
+def test_a_window_is_what_the_record_says():
+    band = ~(FUTURE | torch.ones(4, 4, dtype=torch.bool).tril(-2))
+    pattern = np.zeros((2, 1, 4, 4))
+    pattern[:, :, range(4), range(4)] = 1.0
+    both = replace(made(pattern, causal=True), allowed=torch.stack([band, ~FUTURE]))
+    assert torch.equal(visible_everywhere(both), torch.stack([band, ~FUTURE]))
