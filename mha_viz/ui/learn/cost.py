@@ -48,7 +48,7 @@ def draw(choices: Choices) -> None:
 
 def _calculator(choices: Choices) -> Sizes | None:
     frame.step(
-        "The bill of one layer",
+        "What one layer costs",
         "With m = d_model and d_k = m / h, on n tokens. Counted are products of two numbers that "
         "are added up; biases, the mask and softmax are left out.",
         r"\begin{aligned} C_{\text{head}} &= \underbrace{4\, n\, m\, d_k}_{W_Q, W_K, W_V, W_O} + "
@@ -76,8 +76,7 @@ def _calculator(choices: Choices) -> Sizes | None:
     even = 2 * sizes.d_model  # 4 n m^2 = 2 n^2 m
     st.caption(
         f"In self-attention without shared key heads both parts are equal at n = 2 m = {even:,} "
-        "tokens; below, the "
-        "projections are most of the bill, above, the pairs of tokens."
+        "tokens. In shorter texts the projections cost more, in longer ones the pairs of tokens."
     )
     return sizes
 

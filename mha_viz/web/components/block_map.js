@@ -1,3 +1,4 @@
+// @ts-check
 // The map of a transformer: lights a lab's blocks, and tells the server which block was clicked, so
 // that the session goes on. A click that asks for a new tab or window stays the browser's own.
 
