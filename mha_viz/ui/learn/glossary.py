@@ -33,10 +33,8 @@ _SEEN = {  # quantities that are not where others of their kind are
     "value_weighted": Place("Explore", "explore", (("show", "carried"),)),
     "cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_Q"))),
     "product_cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_QK"))),
+    "product_overlap": Place("Compare", "compare", (("section", "alike"), ("space", "W_QK"))),
     "subspace_overlap": Place(BY_KEY["statements"].title, BY_KEY["statements"].address),
-}
-_IN_PYTHON = {  # quantities that no page shows
-    "product_overlap": 'parameter_similarity(model, "W_QK", "subspace_overlap")',
 }
 _ALL_HEADS = (("sort", ""), ("least", 0.0), ("only", ""))  # none left out by an earlier choice
 _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
@@ -131,8 +129,6 @@ def _number(value: float) -> str:
 
 def _where(metric: Any) -> str:
     """Where a quantity is seen."""
-    if metric.key in _IN_PYTHON:
-        return f"In Python: `{_IN_PYTHON[metric.key]}`"
     return _link(_SEEN.get(metric.key) or _with_its_kind(metric))
 
 
