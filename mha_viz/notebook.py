@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.showing import count
 from mha_viz.core.visible import visible_everywhere, visible_keys
 from mha_viz.web.labels import clean, head_name, html_text
 from mha_viz.web.payload import grid_payload
@@ -96,5 +97,6 @@ def caption(record: AttentionRecord, chosen: tuple[int, int] | None = None) -> s
         removed = record.removed_mass if chosen is None else record.removed_mass[chosen]
         parts.append(f"tokens left out ({float(removed.mean()):.1%} of the mass)")
     layers, heads, queries, keys = record.pattern.shape
-    parts.append(f"{layers} layers × {heads} heads, {queries} queries × {keys} keys")
+    sizes = count(layers, "layer"), count(heads, "head"), count(queries, "query", "queries")
+    parts.append("{} × {}, {} × {}".format(*sizes, count(keys, "key")))
     return " · ".join(parts)

@@ -212,3 +212,10 @@ def test_a_heads_figure_can_be_copied_and_written(record, tmp_path):
 def test_the_picture_of_a_head_holds_no_markup(hostile):
     figure = record_of([hostile] * 3, text=hostile).plot(0, 0)
     assert [tag for tag, _ in Tags(figure._repr_mimebundle_()["text/html"]).tags] == ["img"]
+
+
+def test_one_of_a_thing_is_not_called_many() -> None:
+    one = mv.record(torch.ones(1, 1, 1, 1), ["a"], model="m")
+    assert caption(one) == "m · 1 layer × 1 head, 1 query × 1 key"
+    two = mv.record(torch.full((2, 2, 2, 2), 0.5), ["a", "b"], model="m")
+    assert caption(two) == "m · 2 layers × 2 heads, 2 queries × 2 keys"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from mha_viz.core.record import AttentionRecord
+from mha_viz.core.showing import count
 
 N_PAIRS = 20  # rows of the table of a head
 
@@ -47,8 +48,8 @@ def headline(record: AttentionRecord) -> str:
     """What ran, and how large it is."""
     layers, heads, queries, keys = record.pattern.shape
     return (
-        f"{record.model} ({record.family}), {record.part} attention: {layers} layers x "
-        f"{heads} heads, {queries} queries x {keys} keys"
+        f"{record.model} ({record.family}), {record.part} attention: {count(layers, 'layer')} x "
+        f"{count(heads, 'head')}, {count(queries, 'query', 'queries')} x {count(keys, 'key')}"
     )
 
 

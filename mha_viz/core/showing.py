@@ -24,6 +24,20 @@ def shape_text(value: object) -> str:
     return str(tuple(value.shape)) if isinstance(value, Tensor) else repr(value)
 
 
+def count(number: int, thing: str, things: str = "") -> str:
+    """How many of them there are, in words that fit one and many.
+
+    Args:
+        number: 0 or more.
+        thing: what one is called.
+        things: what many are called, where that is not `thing` with an s.
+
+    >>> count(1, "head"), count(0, "head"), count(8, "query", "queries")
+    ('1 head', '0 heads', '8 queries')
+    """
+    return f"{number} {thing if number == 1 else things or thing + 's'}"
+
+
 def table_html(line: str, table: pd.DataFrame, note: str = "") -> str:
     """A line, a table of it, and a note below, as HTML in which no text is markup.
 

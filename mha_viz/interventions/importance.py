@@ -13,7 +13,7 @@ from scipy import stats
 from torch import Tensor
 
 from mha_viz.core.names import METHODS, Method
-from mha_viz.core.showing import table_html
+from mha_viz.core.showing import count, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import OnProgress, Progress, losses
@@ -70,9 +70,9 @@ class HeadImportance:
     def __repr__(self) -> str:
         layers, heads = self.mean.shape
         layer, head = divmod(int(self.mean.argmax()), heads)
-        texts = "1 text" if self.n_texts == 1 else f"{self.n_texts} texts"
         return (
-            f"HeadImportance({self.method}, {layers} layers × {heads} heads, {texts}, most: "
+            f"HeadImportance({self.method}, {layers} layers × {heads} heads, "
+            f"{count(self.n_texts, 'text')}, most: "
             f"L{layer} H{head} {self.mean[layer, head]:.3g} nats per token)"
         )
 

@@ -98,7 +98,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     layers, n_heads, queries, keys = record.pattern.shape
     size = words.count(queries, "word" if record.merged else "token")
     if queries != keys:
-        size = f"{'1 query' if queries == 1 else f'{queries} queries'} × {words.count(keys, 'key')}"
+        size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"
     st.caption(
         f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · computed in "
         f"{1000 * scene.seconds:.0f} ms"

@@ -125,7 +125,7 @@ def _map(scene: Scene, found: HeadImportance) -> None:
         name=METHOD_NAMES[found.method].capitalize(),
         on_click=words.choose,
         table=found.table(),
-        caption=words.settings(scene, f"{found.n_texts} texts"),
+        caption=words.settings(scene, words.count(found.n_texts, "text")),
         how_to_read="By ablation: how much the loss rises with the head off; below 0 the model "
         "predicts these texts better without it. By gradient: how steeply the loss answers to "
         "turning the head down a little. Hover shows the 95 % interval over texts.",
@@ -172,7 +172,7 @@ def _beside(scene: Scene, found: HeadImportance) -> None:
         key="beside",
         name=f"{METHOD_NAMES[found.method].capitalize()} and {title}",
         table=words.head_values(scene, {title: values, "Importance": importance}),
-        caption=words.settings(scene, f"{found.n_texts} texts"),
+        caption=words.settings(scene, words.count(found.n_texts, "text")),
         on_click=words.choose,
         how_to_read="Each dot is a head. If redundant heads were unimportant, dots would fall from "
         "the left to the right. The score is of this text, importance over all texts; a rank "

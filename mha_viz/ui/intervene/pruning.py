@@ -119,7 +119,7 @@ def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:
         key="pruning",
         name="Pruning curves",
         table=pd.concat(tables, ignore_index=True),
-        caption=words.settings(scene, f"{random.n_texts} texts"),
+        caption=words.settings(scene, words.count(random.n_texts, "text")),
         how_to_read="From left to right fewer heads are left. A curve below the band takes heads "
         "away better than chance. The order was found on the same texts that the loss is of, "
         "which flatters it; nothing is trained again in between.",
@@ -138,7 +138,7 @@ def _draws(scene: Scene, found: Robustness) -> None:
         name="One random head off",
         on_click=words.choose,
         table=pd.DataFrame({"Head": [f"L{i} H{j}" for i, j in heads], "Change": changes}),
-        caption=words.settings(scene, f"{len(heads)} draws"),
+        caption=words.settings(scene, words.count(len(heads), "draw")),
         how_to_read=f"Each stroke is a head; {numbers['unharmed']:.0%} change the loss by less "
         f"than {found.tolerance:g} {UNIT}.",
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.showing import count
 from mha_viz.labs import convolution
 from mha_viz.labs.convolution import Picture
 from mha_viz.labs.convolution_measures import leak, most_error
@@ -96,7 +97,7 @@ def _difference(chosen: Chosen, exact: Picture, ours: Picture) -> None:
 
 
 def _named(chosen: Chosen) -> str:
-    return "1 head" if chosen.size == 1 else f"{chosen.size**2} heads"
+    return count(chosen.size**2, "head")
 
 
 def _both(

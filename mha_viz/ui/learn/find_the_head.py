@@ -135,8 +135,8 @@ def _progress(game: Game, found: dict[str, Board]) -> None:
     scores = _scores(game, found)
     st.progress(
         len(scores) / len(found),
-        f"{len(scores)} of {len(found)} tasks answered · {sum(scores.values())} points"
-        + f" of {100 * len(scores)}" * bool(scores),
+        f"{len(scores)} of {len(found)} tasks answered · "
+        f"{words.count(sum(scores.values()), 'point')}" + f" of {100 * len(scores)}" * bool(scores),
     )
 
 
@@ -254,8 +254,9 @@ def _result(choices: Choices, scene: Scene, game: Game, board: Board) -> None:
     answer, used = game.answers[board.task.key], game.hints.get(board.task.key, 0)
     got = points(board, answer, used)
     kind = st.success if got >= 50 else st.warning
-    less = f" {used} {'hint' if used == 1 else 'hints'} cost {HINT_COST * used}." * bool(used)
-    kind(f"**{got} points.** {boards.verdict(board, answer)}{less}", icon=":material/flag:")
+    less = f" {words.count(used, 'hint')} cost {HINT_COST * used}." * bool(used)
+    earned = words.count(got, "point")
+    kind(f"**{earned}.** {boards.verdict(board, answer)}{less}", icon=":material/flag:")
     st.markdown(_truth(scene, board))
     best = board.best
     if board.task.n_heads == 2:

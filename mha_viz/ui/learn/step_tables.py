@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.showing import count
 from mha_viz.labs.step_by_step import Steps, project
 from mha_viz.ui.learn.step_parts import Axis, Matrix, StepTable
 from mha_viz.web.theme import format_number
@@ -222,7 +223,8 @@ class _Walk:
             score = format_number(found.masked[row, column])
             if torch.isinf(found.masked[row, column]):
                 return "exp(−∞) is"
-            return f"exp({score}) over the sum of exp(score) in its row of {len(found.key)} keys ="
+            keys = count(len(found.key), "key")
+            return f"exp({score}) over the sum of exp(score) in its row of {keys} ="
 
         return StepTable(
             "softmax",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 import torch
 
+from mha_viz.core.showing import count
 from mha_viz.labs import two_places as lab
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.learn import charts, frame
@@ -125,7 +126,7 @@ def _both_places(choices: Choices, runs: Runs, settings: tuple[int, ...]) -> Non
 
 
 def _heads(n_heads: int) -> str:
-    return "1 head" if n_heads == 1 else f"{n_heads} heads"
+    return count(n_heads, "head")
 
 
 def _curve_table(runs: Runs) -> dict[str, object]:

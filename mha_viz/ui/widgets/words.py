@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.metrics import METRICS, Baseline
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.showing import count as count
 from mha_viz.ui.session import state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
@@ -80,15 +81,6 @@ def listed(heads: Sequence[tuple[int, int]], most: int) -> str:
     """
     named = ", ".join(head_name(*head) for head in heads[:most])
     return named + (f" and {len(heads) - most} more" if len(heads) > most else "")
-
-
-def count(number: int, thing: str) -> str:
-    """How many of them there are.
-
-    >>> count(1, "head"), count(0, "head"), count(8, "head")
-    ('1 head', '0 heads', '8 heads')
-    """
-    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def settings(scene: Scene, *more: str) -> str:
