@@ -72,7 +72,7 @@ def landscape(
         colorbar=colour_bar(dark, _marks(float(powers.min()), float(powers.max()))),
         hovertemplate="loss <b>%{customdata:.4~g}</b> nats<extra></extra>",
     )
-    ink = theme.ink(dark)
+    ink = theme.accent(dark)  # seen on pale and on dark
     line = dict(
         x=way[:, 0],
         y=way[:, 1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from torch import Tensor
 
 from mha_viz.labs import gradient_descent as lab
 from mha_viz.labs.how_heads_learn import HEADS, N_LAYERS, PERIODS, WARMUP, Film
@@ -77,20 +78,8 @@ def _chain(choices: Choices, found: Film, number: int, head: int) -> None:
         "standard deviation is σ; a line over a letter is a mean over d_model; N counts the places "
         "that can be known."
     )
-    lines = [
-        "| factor | from the one before | shape | size ‖·‖ | largest entry |",
-        "|---" * 5 + "|",
-    ]
-    for factor in chain.factors:
-        at = divmod(int(factor.value.abs().argmax()), factor.value.shape[1])
-        rows, columns = factor.value.shape
-        lines.append(
-            f"| ${factor.symbol}$ | ${factor.rule}$ | {factor.axes}: {rows} × {columns} "
-            f"| {format_number(factor.value.norm())} "
-            f"| {format_number(factor.value[at])} at [{at[0]}, {at[1]}] |"
-        )
-    st.markdown("\n".join(lines))
-    row, column = at
+    st.markdown(_links(chain))
+    row, column = _largest(chain.gradient)
     terms = chain.tokens[:, row] * chain.factors[-2].value[:, column]
     query = int(terms.abs().argmax())
     st.markdown(
@@ -103,6 +92,25 @@ def _chain(choices: Choices, found: Film, number: int, head: int) -> None:
         f"most {format_number(chain.difference)}. A head of layer 0 is reached in the same way, "
         "once more through each head of layer 1."
     )
+
+
+def _links(chain: lab.Chain) -> str:
+    """Each factor with its shape and its numbers: as a list, for which a phone is wide enough."""
+    lines = []
+    for factor in chain.factors:
+        rows, columns = factor.value.shape
+        row, column = _largest(factor.value)
+        lines.append(
+            f"1. ${factor.symbol} = {factor.rule}$  \n"
+            f"{factor.axes}: {rows} × {columns}; size ‖·‖ {format_number(factor.value.norm())}; "
+            f"largest entry {format_number(factor.value[row, column])} at [{row}, {column}]"
+        )
+    return "\n".join(lines)
+
+
+def _largest(values: Tensor) -> tuple[int, int]:
+    """Row and column of the entry that is the farthest from 0."""
+    return divmod(int(values.abs().argmax()), values.shape[1])
 
 
 # -- how gradients shrink ------------------------------------------------------------------------

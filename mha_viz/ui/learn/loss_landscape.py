@@ -44,8 +44,8 @@ def _curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> N
         "above 0 in a minimum, some below 0 at a saddle point. The largest and the smallest are "
         "found here without H, which would have more than a billion entries, from products H v "
         "(two passes of backpropagation each) by the method of Lanczos.",
-        r"L(W + \epsilon v) \approx L(W) + \epsilon\, \nabla L \cdot v + "
-        r"\tfrac{\epsilon^2}{2}\, v^\top H\, v, \qquad H v = \lambda v",
+        r"\begin{gathered} L(W + \epsilon v) \approx L(W) + \epsilon\, \nabla L \cdot v \\ "
+        r"{} + \tfrac{\epsilon^2}{2}\, v^\top H\, v, \qquad H v = \lambda v \end{gathered}",
     )
     frame.predict(
         choices,
@@ -81,7 +81,8 @@ def _curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> N
     )
     st.caption(
         f"On {lab.N_TEXTS} texts never trained on, in double precision, {lab.N_PRODUCTS} products. "
-        "“By the loss itself”: (L(W + εv) − 2 L(W) + L(W − εv)) / ε², with the eigenvector v found."
+        "“Can be off by”: ‖H v − λ v‖. “By the loss itself”: (L(W + εv) − 2 L(W) + "
+        "L(W − εv)) / ε², with the eigenvector v found."
     )
 
 
@@ -118,7 +119,7 @@ def _plane(choices: Choices, found: Film, settings: tuple[object, ...], about: s
             title=title,
             x_title="first direction",
             y_title="second direction",
-            note="nats; a dot for each picture of the film, the end is framed",
+            note="nats; a dot for each picture of the film, the last one is larger",
             dark=look.dark(),
         ),
         key=choices.key("landscape-figure"),
