@@ -109,6 +109,9 @@ def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
     code = link.rpartition("class=")[2]
     assert "/lab-soft-lookup?" in link and code in classes()
     assert "Only you can open this link" in said(page)
+    page.toggle(key="lesson-qr").set_value(True).run()
+    check(page)
+    assert len(page.get("image")) == 1
     page.button(key="class-end").click().run()
     assert code not in classes() and "class=" not in page.code[0].value
 
