@@ -71,7 +71,10 @@ def prediction(
     if here is None or context is None:
         return
     question = question, tuple(options)
-    if chosen is not None and not is_open and not leads():
+    seen: set[Hashable] = st.session_state.setdefault("class-seen", set())
+    if is_open:
+        seen.add(question)
+    if chosen is not None and question not in seen and not leads():
         classes().vote(here, question, context.session_id, options.index(chosen))
     if is_open or leads():  # pupils see the votes once theirs is given
         _bars(here, question, tuple(options))
