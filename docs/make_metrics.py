@@ -159,7 +159,9 @@ they are left out.
 ## One by one
 
 $A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key token $k$ (the one
-looked at), and $A_q$ the row of all weights of $q$, which sums to 1. $n$ is the number of tokens;
+looked at), and $A_q$ the row of all weights of $q$, which sums to 1. Where weight went to a sink
+that a head has learned (gpt-oss), the row sums to less: entropies are then of the rest, scaled to
+1, and the column `sink` of `head_report` is the share that went there. $n$ is the number of tokens;
 positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
 its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
 may see their own token at another place (where the future is hidden, at an earlier one); special

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.core.checks import Given, Number, check_numbers, check_out, check_tensors
+from mha_viz.errors import ShapeError
 
 # bool (True = may attend) or floats that are added to the scores
 Mask = Given[
@@ -27,6 +28,7 @@ def attention(
     need_pattern: bool = True,
     gates: Given[Float[Tensor, "*#batch #n_heads"]] | None = None,
     out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
+    sinks: Given[Float[Tensor, "n_heads"]] | None = None,
 ) -> tuple[
     Float[Tensor, "*batch n_heads query d_value"],
     Float[Tensor, "*batch n_heads query key"] | None,
@@ -51,6 +53,8 @@ def attention(
         gates: factor on each head's z, broadcastable to (*batch, n_heads).
         out: contiguous (*batch, n_heads, query, key) of the inputs' dtype that takes the pattern
             (scores on the way to it) and is returned as it; not where gradients are taken.
+        sinks: one more score for each head, which takes its share of every row's softmax and leads
+            to no key: rows then sum to less than 1.
 
     Returns:
         z (*batch, n_heads, query, d_value) and the pattern before dropout
@@ -61,8 +65,8 @@ def attention(
         ShapeError, DTypeError, ArgumentError: with what was expected and what came.
 
     Source: Vaswani et al. 2017, eq. 1; shared key heads Shazeer 2019 (MQA) and Ainslie et al.
-    2023 (GQA); softcap Gemma Team 2024 (Gemma 2). Eq. 1 leaves a row of nothing open: libraries
-    give it uniform weights or NaN, here it is zeros.
+    2023 (GQA); softcap Gemma Team 2024 (Gemma 2); sinks OpenAI 2025 (gpt-oss). Eq. 1 leaves a row
+    of nothing open: libraries give it uniform weights or NaN, here it is zeros.
 
     >>> x = torch.eye(2).reshape(1, 2, 2)  # one head, two tokens
     >>> z_, pattern = attention(x, x, x, causal=True, scale=1.0)
@@ -79,11 +83,13 @@ def attention(
     masked_rows = None if bias is None else _fully_masked_rows(bias)
     causal = causal and bias is None
     pattern = None
-    if need_pattern or softcap is not None:
+    if need_pattern or softcap is not None or sinks is not None:
         raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
+        left = None if sinks is None else _beside_sinks(raw, sinks)
         pattern = _normalise(raw, masked_rows, overwrite=not raw.requires_grad)
+        pattern = pattern if left is None else pattern * left
         if out is not None and pattern.data_ptr() != out.data_ptr():
-            pattern = out.copy_(pattern)  # half precision is made elsewhere
+            pattern = out.copy_(pattern)  # half precision and what sinks leave are made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
     else:
         mixed = _fused(query, key, value, bias, masked_rows, causal, scale, dropout)
@@ -218,6 +224,16 @@ def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = Fal
         return pattern
     fill = pattern.masked_fill if pattern.requires_grad else pattern.masked_fill_
     return fill(masked_rows, 0.0)
+
+
+def _beside_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
+    """What a head's sink leaves to the keys of each row, (..., query, 1) in [0, 1]."""
+    if sinks.shape != scores.shape[-3:-2]:
+        raise ShapeError(
+            f"sinks must be ({scores.shape[-3]},), one for each head, got {tuple(sinks.shape)}"
+        )
+    total = torch.logsumexp(scores, -1, keepdim=True)
+    return torch.sigmoid(total - sinks.to(total)[:, None, None])
 
 
 def _fused(

@@ -43,6 +43,8 @@ class AttentionRecord:
         merged: sub-words were merged to words.
         removed: float32 (layer, head, query), the share of each row's mass that `without_special`
             or `without_first` took away; None where nothing was removed.
+        sink: float32 (layer, head, query), the share of each row's softmax that went to a sink
+            which the head has learned and which is no key (gpt-oss); None where there are none.
         allowed: bool (layer, query, key), which keys each layer lets a query see; None where all
             of them or, if `causal`, all up to its own, as it is without a sliding window.
             Merged words keep it of the tokens that they were made of.
@@ -69,6 +71,7 @@ class AttentionRecord:
     causal: bool = False
     merged: bool = False
     removed: Float[Tensor, "layer head query"] | None = None
+    sink: Float[Tensor, "layer head query"] | None = None
     allowed: Bool[Tensor, "layer query_token key_token"] | None = None
     notes: tuple[str, ...] = ()
 
@@ -110,6 +113,11 @@ class AttentionRecord:
     def removed_mass(self) -> Float[Tensor, "layer head"] | None:
         """The mean mass per query that was taken away, in [0, 1]; None where nothing was."""
         return None if self.removed is None else self.removed.mean(-1)
+
+    @property
+    def sink_mass(self) -> Float[Tensor, "layer head"] | None:
+        """The mean mass per query that went to the head's sink, in [0, 1]; None without sinks."""
+        return None if self.sink is None else self.sink.mean(-1)
 
     def kept(self, name: str) -> Tensor:
         """A tensor that not every record holds.

@@ -84,20 +84,23 @@ def check_record(record: AttentionRecord) -> None:
 def _check_kept(record: AttentionRecord) -> None:
     """What is kept besides the pattern fits it."""
     layers, heads, queries, keys = record.pattern.shape
-    positions = {"z": queries, "query": queries, "key": keys, "value": keys, "removed": queries}
+    positions = {"z": queries, "query": queries, "key": keys, "value": keys}
+    positions |= {"removed": queries, "sink": queries}
     for name, length in positions.items():
         tensor: Tensor | None = getattr(record, name)
         if tensor is None:
             continue
-        shape, ndim = (layers, heads, length), 3 if name == "removed" else 4
+        shape, ndim = (layers, heads, length), 3 if name in ("removed", "sink") else 4
         fits = tensor.ndim == ndim and tuple(tensor.shape[:3]) == shape
         if not fits or not tensor.is_floating_point():
             raise RecordError(
                 f"{name} must be floating point of {ndim} axes that begin with {shape}, got "
                 f"{tensor.dtype} of shape {tuple(tensor.shape)}."
             )
-    if record.removed is not None and not ((record.removed >= 0) & (record.removed <= 1)).all():
-        raise RecordError("removed must hold shares of a row's mass, in [0, 1].")
+    for name in ("removed", "sink"):
+        shares: Tensor | None = getattr(record, name)
+        if shares is not None and not ((shares >= 0) & (shares <= 1)).all():
+            raise RecordError(f"{name} must hold shares of a row's mass, in [0, 1].")
 
 
 def _check_allowed(record: AttentionRecord) -> None:

@@ -19,7 +19,7 @@ from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
 MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
-TENSORS = ("pattern", "z", "query", "key", "value", "removed", "allowed")
+TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
 _KINDS = {

@@ -29,12 +29,13 @@ def merged(record: AttentionRecord) -> AttentionRecord:
     pattern = record.pattern.new_empty(*record.pattern.shape[:2], len(tokens), len(key_tokens))
     for i, layer in enumerate(record.pattern):  # all at once would be as much memory again
         pattern[i] = (average @ layer @ columns.mT).clamp_(0.0, 1.0)
-    z, removed = record.z, record.removed
+    z = record.z
     return replace(
         record,
         pattern=pattern,
         z=None if z is None else torch.einsum("wq,lhqd->lhwd", average, z),
-        removed=None if removed is None else torch.einsum("wq,lhq->lhw", average, removed),
+        removed=_averaged(record.removed, average),
+        sink=_averaged(record.sink, average),
         query=None,
         key=None,
         value=None,
@@ -80,8 +81,13 @@ def without(
         key=_at(record.key, columns),
         value=_at(record.value, columns),
         removed=gone,
+        sink=_at(record.sink, rows),
         allowed=_still_allowed(record, no_query, no_key),
     )
+
+
+def _averaged(shares: Tensor | None, average: Tensor) -> Tensor | None:
+    return None if shares is None else torch.einsum("wq,lhq->lhw", average, shares)
 
 
 def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:

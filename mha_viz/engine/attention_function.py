@@ -20,7 +20,7 @@ from mha_viz.errors import AttentionUnavailableError
 IMPLEMENTATION = "mha_viz"
 KEEPABLE = ("pattern", "z", "query", "key", "value")
 # Arguments with which a family changes what attention means, and which our function does not know.
-_UNSUPPORTED = ("s_aux", "sinks", "alibi")
+_UNSUPPORTED = ("sinks", "alibi")
 
 
 Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers first
@@ -82,6 +82,7 @@ class Probe:
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
     allowed: list[Tensor | None] = field(default_factory=list)
+    has_sinks: bool = False
     _masks: dict[tuple[int, ...], tuple[Any, Tensor | None]] = field(default_factory=dict)
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
@@ -170,6 +171,7 @@ def _attend(
     dropout: float = 0.0,
     position_bias: Tensor | None = None,
     softcap: float | None = None,
+    s_aux: Tensor | None = None,
     mha_probe: Probe | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
@@ -202,12 +204,14 @@ def _attend(
         need_pattern=probe is not None and "pattern" in probe.keep,
         gates=gates if change is None else None,
         out=None if probe is None or query.requires_grad else probe.room(query, key),
+        sinks=s_aux,
     )
     if change is not None:
         z, pattern = change(layer, z, pattern, value, bias)
         z = z if gates is None else z * gates.to(z.dtype)[..., None, None]
     if probe is not None:
         probe.look_at(bias, *made_of)
+        probe.has_sinks |= s_aux is not None
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
 

@@ -101,6 +101,7 @@ def record_of(
         text=source.text,
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=causal,
+        sink=(1 - pattern.sum(-1)).clamp(0.0, 1.0) if left.has_sinks else None,
         allowed=allowed_by(left, row, pattern, causal, is_cross=part == "cross"),
         notes=model.notes + text_notes(model.name, source, target) + notes,
     )

@@ -27,7 +27,8 @@ class Run:
     """What one forward pass left of one stack of layers; tensors are (batch, head, ...).
 
     `allowed` is which keys each layer let a query see, (batch or 1, query, key), None for all; it
-    is empty where the family computed its attention itself.
+    is empty where the family computed its attention itself. `has_sinks` says that rows sum to less
+    than 1, since heads have learned a sink that is no key.
     """
 
     kept: dict[str, Layers]
@@ -35,6 +36,7 @@ class Run:
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
     allowed: list[Tensor | None] = field(default_factory=list)
+    has_sinks: bool = False
 
     @property
     def pattern(self) -> Layers:
@@ -179,6 +181,7 @@ def _two_stacks(
             both.scale[offset::2],
             both.modules[offset::2],
             both.allowed[offset::2],
+            both.has_sinks,
         )
         for offset in (0, 1)
     )
@@ -217,7 +220,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
             f"{network.config.model_type} called our attention function for {len(probe.modules)} "
             f"of its {probe.n_layers} layers only"
         )
-    return Run(probe.kept, hidden, probe.scale, probe.modules, probe.allowed)
+    return Run(probe.kept, hidden, probe.scale, probe.modules, probe.allowed, probe.has_sinks)
 
 
 def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:

@@ -65,6 +65,8 @@ class Report:
         }
         for key, values in self.scores.items():
             columns[key] = values.flatten().numpy()
+        if record.sink_mass is not None:
+            columns["sink"] = record.sink_mass.flatten().numpy()
         if self.induction is not None:
             columns["induction_low"] = self.induction.low.flatten().numpy()
             columns["induction_high"] = self.induction.high.flatten().numpy()
@@ -135,7 +137,8 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
 
     Returns:
         DataFrame with the columns layer, head; labels and why (score, threshold, baseline beaten);
-        one for each metric by its key; induction_low and _high (95 % interval over seeds); twin
+        one for each metric by its key; sink (the share of the weight that went to a learned sink,
+        where heads have one); induction_low and _high (95 % interval over seeds); twin
         and output_twin (the nearest head by Hellinger distance of patterns and by CKA of outputs)
         with those numbers; and for each metric key_uniform, key_offset and key_random: what
         uniform attention, a fixed offset of -1 and random weights score on this text. NaN is "not
@@ -160,6 +163,12 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
         yield f"Tokens were left out and {kept}: scores are of what is left."
     if record.merged:
         yield "Sub-words were merged first: scores are of words."
+    if record.sink_mass is not None:
+        low, high = record.sink_mass.aminmax()
+        yield (
+            f"Heads have learned a sink, which is no token and took {low:.0%} to {high:.0%} of "
+            "their weight: entropies are of the rest, as shares of it."
+        )
     idle = int(nothing.all(-1).sum())
     if idle:
         yield (

@@ -70,7 +70,10 @@ def test_report_prints_a_line_for_each_head():
         assert " ".join(line.split()[9:11]) == row["twin"]
         assert line.endswith(row["labels"])
         assert len(line.removesuffix(row["labels"])) <= 71  # leaves 100 columns room for two labels
-    assert any("; " in line for line in lines)  # a head with two labels stays on its line
+    longer = "The dog saw the cat and the cat saw the dog in the garden."
+    out_of_it = call("report", longer, "--model", "tiny-gpt2").stdout
+    heads = [line for line in out_of_it.splitlines() if line.startswith(" L")]
+    assert any("; " in line for line in heads)  # a head with two labels stays on its line
     (uniform,) = [line for line in out.splitlines() if "(uniform attention)" in line]
     assert uniform.split()[0] == f"{table.entropy_uniform[0]:.3f}"
     assert "(random weights, mean)" in out and "nan" not in out

@@ -309,3 +309,22 @@ def test_what_is_wrong_is_said(
 ) -> None:
     with pytest.raises(error, match=words):
         attention(**{"query": Q, "key": K, "value": V, **change}, need_pattern=need_pattern)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_sinks_take_their_share_of_every_row(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(5)
+    query, key, value = (torch.randn(2, 3, 7, 5, generator=generator).to(dtype) for _ in range(3))
+    sinks = torch.tensor([-30.0, 0.5, 30.0], dtype=dtype)
+    raw = query.float() @ key.float().mT * 5**-0.5
+    raw = raw.masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), -torch.inf)
+    column = sinks.float()[:, None, None].expand(2, 3, 7, 1)
+    want = torch.cat([raw, column], -1).softmax(-1)[..., :-1]
+    z, pattern = attention(query, key, value, causal=True, sinks=sinks)
+    tolerance = dict(atol=1e-6 if dtype == torch.float32 else 2e-2, rtol=0)
+    torch.testing.assert_close(pattern.float(), want, **tolerance)
+    torch.testing.assert_close(z.float(), want @ value.float(), atol=5 * tolerance["atol"], rtol=0)
+    alone, none = attention(query, key, value, causal=True, sinks=sinks, need_pattern=False)
+    assert torch.equal(alone, z) and none is None
+    with pytest.raises(ShapeError, match=r"sinks must be \(3,\)"):
+        attention(query, key, value, sinks=sinks[:2])

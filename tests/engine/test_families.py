@@ -137,6 +137,14 @@ SINGLE = {
     "qwen3": tf.Qwen3Config(**LLAMA_LIKE),
     "gemma": tf.GemmaConfig(**LLAMA_LIKE),
     "gemma2": tf.Gemma2Config(**LLAMA_LIKE, sliding_window=5, query_pre_attn_scalar=19),
+    "gpt_oss": tf.GptOssConfig(  # its experts' matrices need widths that are multiples of 4
+        **{**LLAMA_LIKE, "intermediate_size": 40},
+        sliding_window=5,
+        num_local_experts=2,
+        num_experts_per_tok=1,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+    ),
 }
 FALLBACK = {"mpnet", "deberta-v2", "gpt_neo"}
 CAUSAL = {
@@ -150,6 +158,7 @@ CAUSAL = {
     "qwen3",
     "gemma",
     "gemma2",
+    "gpt_oss",
 }
 PAIRED = {
     "t5": tf.T5Config(
@@ -264,8 +273,8 @@ def test_what_is_kept_fits_the_pattern(single):
     heads, width = record.n_heads, single.d_head
     assert record.z.shape[:3] == (single.n_layers, heads, n)
     assert record.query.shape == record.key.shape == (single.n_layers, heads, n, width)
-    if single.name in ("gemma2",):
-        return  # its scores pass through a softcap, which the products alone do not show
+    if single.name in ("gemma2", "gpt_oss"):
+        return  # a softcap or a sink, which the products alone do not show
     scale = torch.tensor(record.scale)[:, None, None, None]
     scores = scale * record.query @ record.key.transpose(-1, -2)
     scores = scores.masked_fill(record.pattern == 0, -torch.inf)

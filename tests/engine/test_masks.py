@@ -10,10 +10,25 @@ from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import METRICS
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.masks import inside_window
-from tests.engine.test_families import CAUSAL, FALLBACK, LONG, PAIRED, SHORT, SINGLE, build
+from tests.engine.test_families import (
+    CAUSAL,
+    FALLBACK,
+    LONG,
+    PAIRED,
+    SHORT,
+    SINGLE,
+    build,
+    small_tokenizer,
+)
 
 OWN = sorted(SINGLE.keys() - FALLBACK)
-WINDOWED = {"modernbert": (1,), "mistral": (0, 1, 2), "gemma2": (0, 2), "gpt_neo": (1, 3)}
+WINDOWED = {
+    "modernbert": (1,),
+    "mistral": (0, 1, 2),
+    "gemma2": (0, 2),
+    "gpt_oss": (0, 2),
+    "gpt_neo": (1, 3),
+}
 TEXT = f"{LONG} and {SHORT}"
 OF_WEIGHTS = {key for key, m in METRICS.items() if m.of == "head" and "outputs" not in m.needs}
 
@@ -86,3 +101,23 @@ def test_a_window_is_told_from_weights_that_round_to_zero() -> None:
     weights = torch.rand(2, 5, 5).tril() * torch.ones(5, 5).triu(-2)
     weights[:, 3, 2] = 0.0  # not a whole diagonal
     assert torch.equal(inside_window(weights, ordinary), ordinary.triu(-2))
+
+
+def test_what_a_learned_sink_took_is_told_for_each_head(tmp_path) -> None:
+    network = build(SINGLE["gpt_oss"], "gpt_oss").network
+    for layer in network.layers:  # from next to nothing to nearly everything
+        torch.nn.init.uniform_(layer.self_attn.sinks, -4.0, 8.0)
+    record = mv.wrap(network, small_tokenizer(template=False)).trace(TEXT)
+    torch.testing.assert_close(record.pattern.sum(-1) + record.sink, torch.ones_like(record.sink))
+    assert record.sink_mass.min() < 0.3 and record.sink_mass.max() > 0.7
+    table = mv.head_report(record)
+    assert table.sink.to_numpy() == pytest.approx(record.sink_mass.flatten().numpy())
+    (note,) = (note for note in table.attrs["notes"] if "sink, which is no token" in note)
+    assert f"{record.sink_mass.max():.0%}" in note
+    # entropies are of the rest, scaled to 1
+    rest = record.pattern / record.pattern.sum(-1, keepdim=True)
+    want = torch.special.entr(rest).sum(-1).mean(-1)
+    torch.testing.assert_close(measure(record)["entropy"], want, atol=1e-4, rtol=1e-4)
+    assert mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")) == record
+    assert torch.equal(record.without_first().sink, record.sink[:, :, 1:])
+    assert torch.equal(record.merge_words().sink, record.sink)

@@ -25,7 +25,7 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
 
     >>> beyond_chance(3, 0.4), round(beyond_chance(8, 0.2), 2), round(beyond_chance(64, 0.2), 2)
-    (None, 0.69, 0.38)
+    (None, 0.73, 0.38)
     """
     if n_rows <= 0 or by_chance >= 1:
         return None

@@ -10,14 +10,18 @@ from mha_viz.core.metrics.checks import Allowed, Pattern, allowed_keys, check_pa
 from mha_viz.errors import ArgumentError
 
 Rows = Given[Float[Array, "layer head query"]]  # what `row_entropy` gives
+_ROUNDING = 1e-4  # of a row's sum in float32
 LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; no sum can tell the difference
 
 
 def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
     """Entropy of each row: -sum_k A ln A.
 
+    A row that sums to less than 1 (weight went to a sink, or was taken away) is scaled to 1 first:
+    its entropy is of where the rest of its weight lies.
+
     Args:
-        pattern: (layer, head, query, key), rows summing to 1 or all zero.
+        pattern: (layer, head, query, key).
 
     Returns:
         (layer, head, query), nats in [0, ln key]; a row of zeros gives 0.
@@ -32,7 +36,13 @@ def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
     """
     pattern, wide = check_pattern(pattern)
     # a layer at a time: only one layer's (head, query, key) is ever held twice
-    return torch.stack([_entropies(layer.to(wide)) for layer in pattern])
+    rows = torch.stack([_entropies(layer.to(wide)) for layer in pattern])
+    mass = pattern.sum(-1, dtype=wide)
+    if not (mass < 1 - _ROUNDING).any():
+        return rows
+    # of weights m p that sum to m: -sum m p ln(m p) = m H(p) - m ln m
+    scaled = (rows - torch.special.entr(mass)) / mass
+    return torch.where(mass == 0, 0.0, scaled.clamp(min=0.0))
 
 
 def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "layer head"]:
@@ -89,15 +99,12 @@ def normalized_entropy(
     in_sight = allowed_keys(pattern, causal, allowed).sum(-1).to(rows)[:, None]
     most = in_sight.log()
     share = torch.where(most > 0, rows / most, 0.0 * rows)  # NaN stays NaN
-    if (share > 1.01).any():  # beyond what rounding in half precision does
-        mass = pattern.sum(-1, dtype=rows.dtype)
-        # a row from which mass was taken away may have more: its mass is no longer 1
-        if (rows > 1.01 * mass * (in_sight / mass).log()).any():
-            raise ArgumentError(
-                "the pattern attends to keys that `causal` or `allowed` says it may not see: "
-                "expected at most 1 of the possible entropy in each row, got "
-                f"{share.nan_to_num().max():.3f}"
-            )
+    # beyond what rounding in half precision does
+    if (share > 1.01).any() or ((most <= 0) & (rows > 0.01)).any():
+        raise ArgumentError(
+            "the pattern attends to keys that `causal` or `allowed` says it may not see: expected "
+            f"at most 1 of the possible entropy in each row, got {share.nan_to_num().max():.3f}"
+        )
     return share.clamp(max=1.0).mean(-1)
 
 
@@ -129,9 +136,8 @@ def mutual_information(
     rows = _rows(pattern, rows)
     mean = pattern.mean(-2, dtype=wide)
     mass = mean.sum(-1)  # of a row, on average
-    if (mass < 1 - 1e-4).any():
-        # with A = m a, sum_k -A ln A = m H(a) - m ln m
-        rows = (rows - torch.special.entr(pattern.sum(-1, dtype=wide))) / mass[..., None]
+    if (mass < 1 - _ROUNDING).any():
+        rows = rows * pattern.sum(-1, dtype=wide) / mass[..., None]
         mean = mean / mass[..., None]
     # concavity makes it non-negative; rounding may not
     found = (torch.special.entr(mean).sum(-1) - rows.mean(-1)).clamp(min=0.0)
