@@ -117,9 +117,8 @@ def separator_token(A: Array, text: Text) -> float:
 @formula(r"\frac{1}{|R|}\sum_{q \in R}\ \sum_{k \ne q,\ t_k = t_q} A_{qk}")
 def duplicate_token(A: Array, text: Text) -> float:
     n, t = len(A), text.ids
-    words = [k for k in range(n) if not text.special[k]]
-    same = [[k for k in words if q in words and k != q and t[k] == t[q]] for q in range(n)]
-    R = [q for q in range(n) if any(text.sees[q, k] for k in same[q])]
+    same = [[k for k in range(n) if k != q and t[k] == t[q]] for q in range(n)]
+    R = [q for q in range(n) if not text.special[q] and any(text.sees[q, k] for k in same[q])]
     return sum(A[q, k] for q in R for k in same[q]) / len(R)
 
 

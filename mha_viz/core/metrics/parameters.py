@@ -92,7 +92,7 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
     Returns:
         (layer * head, layer * head), a share in [0, 1]: 1 is the same subspace, 0 is orthogonal
         ones. A head of lower rank spans less: the divisor is then the smaller rank of the two, and
-        1 means that the smaller subspace lies in the larger. NaN for a head of zeros.
+        1 means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
 
     Raises:
         ShapeError, DTypeError, ArgumentError: if they are no such weights of one shape.
@@ -142,10 +142,7 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
     # a product's columns may span less than those of its left factor: as much as right lets through
     columns = [_orthonormal_right(a, b)[0] for a, b in pairs]
     rows = [_orthonormal_right(b, a)[0] for a, b in pairs]
-    nothing = torch.cat([product.isnan().any(-1).any(-1) for product in columns])
-    overlap = subspace_overlap([product.nan_to_num() for product in columns])
-    overlap = overlap * subspace_overlap([product.nan_to_num() for product in rows])
-    return overlap.masked_fill(nothing[:, None] | nothing, torch.nan)
+    return subspace_overlap(columns) * subspace_overlap(rows)
 
 
 def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:
@@ -236,8 +233,10 @@ def _basis(weights: Tensor) -> Tensor:
     """Orthonormal columns that span what the columns of (..., d_model, d_head) span.
 
     As many as the smaller side, whatever the rank: those beyond it are zero. The rank is the number
-    of singular values above max(d_model, d_head) * eps times the largest.
+    of singular values above max(d_model, d_head) * eps times the largest. A head with NaN has none.
     """
+    unknown = weights.isnan().any(-1).any(-1)
+    weights = weights.masked_fill(unknown[..., None, None], 0.0)  # the decomposition refuses NaN
     U, sizes, _ = torch.linalg.svd(_scaled(weights), full_matrices=False)
     rounding = max(weights.shape[-2:]) * torch.finfo(weights.dtype).eps
     return U * (sizes > rounding * sizes[..., :1])[..., None, :]
