@@ -20,7 +20,7 @@ from mha_viz.ui.widgets import choosing, exports, look, words
 from mha_viz.ui.widgets.token_lines import token_lines
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import lines_payload
-from mha_viz.web.theme import format_weight
+from mha_viz.web.theme import format_number, format_weight
 
 TOP_PAIRS = 40
 
@@ -152,10 +152,11 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     )
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
     _chart(figure, "pair", alt)
-    product = float(q.astype(np.float64) @ k)
+    product, scale = float(q.astype(np.float64) @ k), whole.scale[view.layer]
     st.caption(
-        f"{len(q)} products sum to {product:.4f}; times the scale {whole.scale[view.layer]:.4f} "
-        f"is the score {product * whole.scale[view.layer]:.4f}; softmax over the row makes it the "
+        f"{len(q)} products sum to {format_number(product)}; times the scale "
+        f"{format_number(scale)} is the score {format_number(product * scale)}; softmax over the "
+        f"row makes it the "
         f"weight {format_weight(weight)}. {_row_check(whole, query)}"
     )
 

@@ -188,12 +188,13 @@ def editor(
     # The editor keeps its own edits: it must be handed the same numbers in every run.
     base = choices.fixed(f"{name}-base", held)
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)
-    with st.container(width=90 + cell * len(columns)):
+    with st.container(width=state.for_type(90 + cell * len(columns))):
         edited = st.data_editor(
             pd.DataFrame(base, index=list(rows), columns=list(columns)),
             num_rows="fixed",
             key=choices.editor_key(f"{name}-editor"),
             width="stretch",
+            row_height=state.for_type(35),
             column_config={
                 "_index": st.column_config.TextColumn(title, disabled=True),
                 **dict.fromkeys(columns, number),

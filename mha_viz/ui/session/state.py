@@ -19,6 +19,7 @@ from mha_viz.ui.session.views import NAMES, Choice, View, from_params, to_params
 
 MAX_ADDRESSES = 100  # of the browser's history, whose views a session remembers
 T = TypeVar("T")
+LARGER = 21 / 16  # type on a projector beside ordinary type
 _WITH_OPTIONS = (st.selectbox, st.segmented_control, st.select_slider, st.multiselect, st.pills)
 
 
@@ -228,6 +229,15 @@ def bound(
     return control(f"ask_{name}", widget, *args, value=value, take=take, **options)
 
 
+def for_type(pixels: int) -> int:
+    """A length that suits the page's type, which is larger on a projector.
+
+    Args:
+        pixels: that suit the ordinary type.
+    """
+    return round(pixels * LARGER) if st.session_state.get("projected") else pixels
+
+
 def control(
     key: str,
     widget: Callable[..., T],
@@ -249,8 +259,11 @@ def control(
         take: called with what was chosen, but neither with None (a segmented control that was
             switched off) nor with a value that is not among the options: a browser may still show
             the menu of the text before this one.
-        **options: what else the widget takes, except value, key and callback.
+        **options: what else the widget takes, except value, key and callback; a width in pixels
+            grows with the type on a projector.
     """
+    if isinstance(width := options.get("width"), int):
+        options["width"] = for_type(width)
     offered = list(cast(Iterable[object], args[1])) if widget in _WITH_OPTIONS else None
     title = cast(Callable[[object], str], options.get("format_func", str))
     show(key, value, None if offered is None else tuple(title(option) for option in offered))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from mha_viz.ui.session import state
+
 ICON = Path(__file__).with_name("icon.png")
 ROOM = 350  # pixels that a phone leaves for a figure
 _STYLE = Path(__file__).with_name("page.css")
@@ -21,7 +23,7 @@ def projector(on: bool) -> None:
     """Larger type, to be read from the last row of a class; figures follow."""
     st.session_state.projected = on
     if on:
-        st.html("<style>html { font-size: 21px; }</style>")
+        st.html(f"<style>html {{ font-size: {16 * state.LARGER:g}px; }}</style>")
 
 
 def large() -> bool:
