@@ -32,8 +32,8 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
 def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     page = open_page("/lab-how-heads-learn?steps=1600")
     page.get_by_role("button", name="Train").click()
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_test_id("stMain").get_by_role("button", name="Stop")).to_have_count(0)
     wait_idle(page)
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_visible()
     expect(page.get_by_text("The film")).to_have_count(0)

@@ -25,7 +25,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
 def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     page = open_page("/lab-own-reflection?steps=5000")
     page.get_by_role("button", name="Train").click()
-    page.get_by_role("button", name="Stop").click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     wait_idle(page)
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_visible()
     expect(page.get_by_text("texts that it never trained on")).to_have_count(0)

@@ -35,7 +35,7 @@ def test_stop_ends_the_work(open_page, wait_idle):
     page = open_page(f"/lab-statements?text={text}")
     page.get_by_text("10. If one head fails").click()
     page.get_by_role("button", name="Switch heads off").click()
-    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     wait_idle(page)
     expect(page.get_by_role("button", name="Switch heads off")).to_be_enabled()
     assert page.get_by_text("the worst loss of one head costs").count() == 0

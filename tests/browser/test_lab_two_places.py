@@ -26,8 +26,8 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
 def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     page = open_page("/lab-two-places?steps=1600&width=32")
     page.get_by_role("button", name="Train 1 head and 2 heads").click()
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_test_id("stMain").get_by_role("button", name="Stop")).to_have_count(0)
     wait_idle(page)
     expect(page.get_by_text("Train 1 head and 2 heads above")).to_be_visible()
 
