@@ -147,8 +147,17 @@ def _four(a: np.ndarray, b: np.ndarray, z_a: np.ndarray, z_b: np.ndarray) -> Any
     rho = np.corrcoef(z_a.ravel(), z_b.ravel())[0, 1]
     redundant = norm(z_a @ z_b.T) / np.sqrt(norm(z_a @ z_a.T) * norm(z_b @ z_b.T))
     z_a, z_b = z_a - z_a.mean(0), z_b - z_b.mean(0)
-    k_a, k_b = z_a @ z_a.T, z_b @ z_b.T
+    k_a, k_b = _u_centred(z_a @ z_a.T), _u_centred(z_b @ z_b.T)
     return distance, rho, redundant, (k_a * k_b).sum() / (norm(k_a) * norm(k_b))
+
+
+def _u_centred(k: np.ndarray) -> np.ndarray:
+    """A Gram matrix less its diagonal and its means (Song et al. 2012), which debiases CKA."""
+    n = len(k)
+    k = k * (1 - np.eye(n))
+    sums = k.sum(1)
+    k = k - (sums[:, None] + sums) / (n - 2) + sums.sum() / ((n - 1) * (n - 2))
+    return k * (1 - np.eye(n))
 
 
 def _clark(a: np.ndarray, b: np.ndarray, *_: np.ndarray) -> Any:

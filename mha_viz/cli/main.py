@@ -222,9 +222,9 @@ def report(
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
-    tell_notes(made.notes)
     kind = kind_of(ReportFormat, file_format, out)
     deliver(printed.report(record, made.table(record), kind), out)
+    tell_notes(made.notes)
 
 
 @app.command()

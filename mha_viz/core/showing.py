@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from torch import Tensor
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -21,7 +19,8 @@ def shape_text(value: object) -> str:
     >>> shape_text(torch.zeros(2, 3)), shape_text(None)
     ('(2, 3)', 'None')
     """
-    return str(tuple(value.shape)) if isinstance(value, Tensor) else repr(value)
+    shape = getattr(value, "shape", None)  # torch is not loaded for this: the command begins here
+    return repr(value) if shape is None else str(tuple(shape))
 
 
 def count(number: int, thing: str, things: str = "") -> str:

@@ -17,6 +17,8 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     expect(page).to_have_url(re.compile("space_of=W_Q"))
     wait_idle(page)
     page.get_by_text("4. Adding heads up").click()
+    expect(page.get_by_text("The variance of the sum is at most").first).to_be_visible()
+    wait_idle(page)  # it unfolds, and what is in it moves
     page.get_by_text("Picture by layer").nth(3).click()
     expect(page).to_have_url(re.compile("picture-variance=1"))
     wait_idle(page)

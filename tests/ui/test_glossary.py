@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 TERMS = [term for _, terms in glossary_terms.GROUPS for term in terms]
 WITH_A_VIEW = {"", "compare", "intervene", *(one.address for one in LABS if one.uses_text)}
 LINKED = set("section measure space sort least only show method".split())  # what links choose
-_LOCAL = {"merge", "aligned_query", "aligned_key", "d_key_in", "d_value_in"}  # explained in place
+_LOCAL = {"merge", "aligned_query", "aligned_key", "d_key_in", "d_value_in"}
+_LOCAL |= {"query_token", "key_token"}  # all of them are explained in place
 
 
 def _page() -> None:

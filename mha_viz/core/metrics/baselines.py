@@ -153,7 +153,7 @@ def baselines(
 
 
 def allowed_words(
-    allowed: Bool[Tensor, "layer token_query token_key"],
+    allowed: Bool[Tensor, "layer query_token key_token"],
     queries: Int[Tensor, "query"],
     keys: Int[Tensor, "key"],
 ) -> Bool[Tensor, "layer query key"]:

@@ -13,6 +13,7 @@ from mha_viz.ui.learn import classroom, frame
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.learn.lesson_plan import STOPS, Stop
 from mha_viz.ui.session import own_address
+from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.hand_out import hand_out
 from mha_viz.ui.widgets.messages import plain, stop_on_error
@@ -46,11 +47,13 @@ def _class() -> None:
             "You see bars, nobody sees names. The votes are in this server’s memory only, until "
             "you end the class or the server stops."
         )
-        st.button("Open a class", type="primary", key="class-open", on_click=classroom.begin)
+        st.button(
+            "Open a class", type="primary", key="class-open", on_click=guarded(classroom.begin)
+        )
         first: dict[str, str] = {}
     else:
         st.markdown(f"The class **{classroom.code()}** is open. Its pupils start at this link:")
-        st.button("End the class", key="class-end", on_click=classroom.end)
+        st.button("End the class", key="class-end", on_click=guarded(classroom.end))
         first = {classroom.PARAM: classroom.code() or ""}
     hand_out(link(STOPS[0].page, first), key="lesson")
 
