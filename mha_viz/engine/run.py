@@ -61,7 +61,7 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
             f'keep must be "all", or hold "pattern" and any of {", ".join(KEEPABLE[1:])}; '
             f"got {keep!r}."
         )
-    return keep
+    return tuple(dict.fromkeys(keep))  # what is named twice is kept once
 
 
 @torch.inference_mode()

@@ -47,6 +47,12 @@ def test_only_what_is_asked_for_is_kept(models):
     assert record.key is None and record.value is None
 
 
+def test_what_is_named_twice_is_kept_once(models):
+    twice = models["bert"].trace(TEXT, keep=("pattern", "z", "pattern", "z"))
+    assert twice == models["bert"].trace(TEXT, keep=("pattern", "z"))
+    assert twice.n_layers == LAYERS
+
+
 def test_all_that_there_is_can_be_kept(models):
     record = models["bert"].trace(TEXT, keep="all")
     assert record == models["bert"].trace(TEXT, keep=("pattern", "z", "query", "key", "value"))
