@@ -181,7 +181,7 @@ def test_pytorch_for_cpus_is_tried_before_the_plain_index() -> None:
 def makes(*settings: str, tmp_path: Path, succeeds: bool) -> tuple[str, str]:
     """What make's line that installs PyTorch calls and prints, the index there or not."""
     if not shutil.which("make"):
-        pytest.skip("needs make")
+        pytest.skip("needs make")  # the tests can be run by pytest alone, on Windows, too
     installer = tmp_path / "uv"
     installer.write_text(
         f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/calls'\nexit {int(not succeeds)}\n"

@@ -79,6 +79,7 @@ def test_types_and_style_of_the_modules_are_right(tool: str) -> None:
     name, *arguments = tool.split()
     path = shutil.which(name)
     if path is None:
+        # Both come from npm; the project asks for Python only. `make check` says so, too.
         pytest.skip(f"{name} is not on PATH (npm install --global typescript eslint)")
     done = subprocess.run([path, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,13 +12,26 @@ KEPT = 8  # measurements that a visitor may come back to
 
 
 def found(kind: str) -> dict[Any, Any]:
-    """What has been measured in this session, the latest last."""
+    """What this visitor has measured, the latest last.
+
+    Args:
+        kind: of measurement, such as "importance".
+
+    Returns:
+        What it was measured with -> its result.
+    """
     held: dict[Any, Any] = st.session_state.setdefault(f"measured_{kind}", {})
     return held
 
 
 def keep(kind: str, key: object, result: object) -> None:
-    """Keep a measurement; the oldest goes where there are too many."""
+    """Keep a measurement; the oldest goes where there are too many.
+
+    Args:
+        kind: of measurement.
+        key: what it was measured with.
+        result: what was found.
+    """
     held = found(kind)
     held[key] = result
     while len(held) > KEPT:
