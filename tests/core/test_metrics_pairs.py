@@ -12,6 +12,18 @@ from torch import Tensor
 from mha_viz.core.metrics import output_pairs, pairs
 from mha_viz.core.metrics.pair_rows import ROWS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
+from tests.core.pair_inputs import (
+    ALL,
+    HEADS,
+    LAYERS,
+    OF_PATTERN,
+    OF_Z,
+    N,
+    close,
+    inputs,
+    random_pattern,
+    random_z,
+)
 from tests.core.pairs_by_definition import (
     cka,
     cka_biased,
@@ -21,36 +33,6 @@ from tests.core.pairs_by_definition import (
     looped,
     redundancy,
 )
-
-LAYERS, HEADS, N, KEYS, D_HEAD = 3, 5, 11, 7, 13
-ALL = LAYERS * HEADS
-OF_PATTERN = (pairs.hellinger, pairs.jensen_shannon)
-OF_Z = (
-    output_pairs.correlation,
-    output_pairs.redundancy,
-    output_pairs.cka,
-    output_pairs.cka_biased,
-)
-
-
-def random_pattern(query: int = N, key: int = KEYS, seed: int = 13) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return (torch.randn(LAYERS, HEADS, query, key, generator=dice) * 2).softmax(-1)
-
-
-def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(LAYERS, HEADS, query, d_head, generator=dice) + 0.5
-
-
-def inputs(function: Callable[..., Tensor], seed: int = 13) -> Tensor:
-    return random_pattern(seed=seed) if function in OF_PATTERN else random_z(seed=seed)
-
-
-def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=0, equal_nan=True)
-
 
 # -- each against its definition ---------------------------------------------------------------
 
@@ -274,46 +256,6 @@ def test_rows_that_miss_one_by_rounding_are_not_told_apart() -> None:
     assert pairs.jensen_shannon(pattern).diagonal(HEADS)[:HEADS].max() < 1e-5
 
 
-@pytest.mark.parametrize("value", [0.0, 0.1, -3.0])
-@pytest.mark.parametrize("function", OF_Z)
-def test_a_constant_head_has_no_likeness_that_is_defined(
-    function: Callable[..., Tensor], value: float
-) -> None:
-    z = random_z(101)
-    z[1, 2] = value
-    matrix, at = function(z), HEADS + 2
-    others = [i for i in range(ALL) if i != at]
-    assert matrix[others][:, others].isfinite().all()
-    if function is output_pairs.redundancy and value != 0:  # which is not centred
-        assert matrix.isfinite().all()
-    else:
-        assert matrix[at].isnan().all() and matrix[:, at].isnan().all()
-
-
-def test_a_head_that_is_the_same_for_every_query_has_no_cka_but_a_correlation() -> None:
-    z = random_z()
-    z[0, 1] = torch.randn(D_HEAD)
-    assert output_pairs.cka(z)[1].isnan().all() and output_pairs.correlation(z)[1].isfinite().all()
-    assert output_pairs.cka_biased(random_z(1)).isnan().all()  # one query
-    assert output_pairs.correlation(random_z(1)).isfinite().all()
-    close(output_pairs.redundancy(random_z(1)).diagonal(), 1.0)
-
-
-@pytest.mark.parametrize(
-    "function", [output_pairs.correlation, output_pairs.cka, output_pairs.cka_biased]
-)
-def test_a_head_that_differs_by_rounding_alone_has_no_likeness(
-    function: Callable[..., Tensor],
-) -> None:
-    z = random_z()
-    z[1, 2] = 9.0 + 1e-6 * torch.randn(z.shape[-2:])
-    z[0, 1] = 9.0 + 1e-4 * torch.randn(z.shape[-2:])
-    got, place = function(z), HEADS + 2
-    others = torch.arange(len(got)) != place
-    assert got[place].isnan().all() and got[others][:, others].isfinite().all()
-    close(got[others][:, others], function(z.double())[others][:, others], atol=2e-2)
-
-
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("at", [((0, 1), (1, 2)), ((0, 1), (0, 2)), ((1, 4), (2, 0))])
 def test_the_same_weights_are_no_distance_apart(seed: int, at: tuple[tuple[int, int], ...]) -> None:
@@ -326,41 +268,6 @@ def test_the_same_weights_are_no_distance_apart(seed: int, at: tuple[tuple[int, 
     root = pattern.double().sqrt()
     want = ((root[second] - root[first]).square().sum() / 2 / 23).sqrt()
     assert float(pairs.hellinger(pattern)[place]) == pytest.approx(float(want), rel=1e-3)
-
-
-def test_orthogonal_heads() -> None:
-    z = torch.zeros(1, 2, N, 6)
-    z[0, 0, :, :3], z[0, 1, :, 3:] = torch.randn(N, 3), torch.randn(N, 3)
-    assert (
-        output_pairs.redundancy(z)[0, 1] == output_pairs.redundancy(z, normalize=False)[0, 1] == 0
-    )
-    z[0, :, :, :] = 0.0
-    z[0, 0, :2, 0], z[0, 1, 2:4, 0] = torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0])
-    assert output_pairs.cka_biased(z)[0, 1] == output_pairs.correlation(z)[0, 1] == 0
-
-
-def test_turning_a_head_changes_all_but_cka() -> None:
-    z = random_z()
-    turn = torch.linalg.qr(torch.randn(D_HEAD, D_HEAD)).Q
-    z[1, 3] = 7 * z[0, 2] @ turn
-    at = (2, HEADS + 3)
-    close(output_pairs.cka(z)[at], 1.0, atol=1e-5)
-    close(output_pairs.cka_biased(z)[at], 1.0, atol=1e-5)
-    assert output_pairs.redundancy(z)[at] < 0.9 and abs(output_pairs.correlation(z)[at]) < 0.9
-
-
-@pytest.mark.parametrize("function", OF_Z)
-@pytest.mark.parametrize("scale", [1e-15, 1e15])
-def test_likeness_does_not_depend_on_scale(function: Callable[..., Tensor], scale: float) -> None:
-    close(function(random_z() * scale), function(random_z()), atol=1e-5)
-
-
-def test_a_head_of_rank_one_is_as_redundant_as_the_textbook_says() -> None:
-    z = random_z()
-    z[0, 0] = torch.randn(N, 1) * torch.randn(D_HEAD)
-    own = output_pairs.redundancy(z, normalize=False).diagonal()
-    close(own[0], 1.0)
-    assert (own[1:] < 0.99).all() and (own[1:] > 1 / math.sqrt(D_HEAD)).all()
 
 
 def test_what_a_device_does_is_what_the_processor_does() -> None:
