@@ -36,13 +36,13 @@ def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     expect(page.get_by_test_id("stMain").get_by_role("button", name="Stop")).to_have_count(0)
     wait_idle(page)
     expect(page.get_by_role("button", name="Train", exact=True)).to_be_visible()
-    expect(page.get_by_text("The film")).to_have_count(0)
+    expect(page.get_by_role("heading", name="The film")).to_have_count(0)
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
     page = open_page("/lab-how-heads-learn?steps=100", **PHONE)
     page.get_by_role("button", name="Train").click()
-    expect(page.get_by_text("The film")).to_be_visible(timeout=400_000)
+    expect(page.get_by_role("heading", name="The film")).to_be_visible(timeout=400_000)
     wait_idle(page)
     main = page.get_by_test_id("stMain")
     assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
