@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 import plotly.graph_objects as go
 
 from mha_viz.web import theme
-from mha_viz.web.labels import clean, plotly_text
+from mha_viz.web.labels import clean, plotly_text, wrapped
 from mha_viz.web.standalone import figure_html as figure_html
 
 WIDTH = 1000  # pixels of a picture whose figure does not say how wide it is
@@ -19,7 +17,6 @@ _FONT, _LINE = 12, 15.6  # of the caption, in pixels
 _LEFT, _BELOW = 8, 30  # pixels beside and below the caption
 _LETTER = 6.2  # mean width of a letter of the caption, in pixels
 _CAPTION = "legend99"  # a name that no figure uses
-_MAX_TEXT = 2_000  # of one line of the caption, as in the pictures of one head
 
 
 def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -> go.Figure:
@@ -38,7 +35,7 @@ def captioned(figure: go.Figure, caption: str, *, dark: bool, title: str = "") -
     letters = int((width - 2 * _LEFT) / _LETTER)
     named = bool(copy.layout.title.text) or not title
     lines = [] if named else [f"<b>{plotly_text(clean(title, 200))}</b>"]
-    lines += [plotly_text(line) for line in _wrapped(caption, letters)]
+    lines += [plotly_text(line) for line in wrapped(caption, letters)]
     more = round(_LINE * len(lines) + _BELOW) if lines else 0
     copy.update_layout(
         paper_bgcolor=theme.paper(dark), width=width, height=height + more, autosize=False
@@ -114,15 +111,3 @@ def _has_legend(figure: go.Figure) -> bool:
         if "showlegend" in trace and "colorbar" not in trace
     ]
     return True in asked or asked.count(None) > 1
-
-
-def _wrapped(text: str, columns: int) -> list[str]:
-    """Lines of at most so many letters; a letter of East Asian scripts counts twice."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        if not line.strip():
-            continue
-        line = clean(" ".join(line.split()), _MAX_TEXT)
-        wide = sum(unicodedata.east_asian_width(char) in "WF" for char in line)
-        lines += textwrap.wrap(line, max(20, columns * len(line) // (len(line) + wide)))
-    return lines

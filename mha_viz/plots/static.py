@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.weights import as_weights, labelled_head, where_visible
 from mha_viz.web import theme
-from mha_viz.web.labels import clean
+from mha_viz.web.labels import MAX_CAPTION, clean, wrapped
 from mha_viz.web.payload import pool_max
 
 if TYPE_CHECKING:
@@ -239,16 +238,15 @@ def _finish(figure: Figure, file_format: str, title: str, caption: str) -> bytes
     if file_format not in ("png", "svg"):
         raise ArgumentError(f'file_format must be "png" or "svg", got {file_format!r}.')
     title = clean(title, 200) if title else ""
-    lines = [clean(line, 2000) for line in caption.splitlines() if line.strip()]
+    whole = clean(" ".join(caption.split()), MAX_CAPTION) if caption.strip() else ""
+    lines = wrapped(caption, max(40, int(figure.get_figwidth() * 16)))
     if title:
         figure.suptitle(title, fontsize=11, color=theme.ink(), parse_math=False, x=0.02, ha="left")
     if lines:
-        letters = max(40, int(figure.get_figwidth() * 16))
-        wrapped = "\n".join(textwrap.fill(line, letters) for line in lines)
         figure.supxlabel(
-            wrapped, fontsize=7, color=theme.muted(), parse_math=False, x=0.02, ha="left"
+            "\n".join(lines), fontsize=7, color=theme.muted(), parse_math=False, x=0.02, ha="left"
         )
-    metadata: dict[str, str | None] = {"Title": title, "Description": " ".join(lines)}
+    metadata: dict[str, str | None] = {"Title": title, "Description": whole}
     kept = {name: text for name, text in metadata.items() if text}
     if file_format == "svg":
         kept |= {"Creator": "mha_viz", "Date": None}  # type: ignore[dict-item]  # None: no date

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 
 from mha_viz.errors import ShapeError
 
 MAX_LABEL = 24  # longer tokens are URLs or noise; their position tells them apart
+MAX_CAPTION = 2_000  # letters of one line of a caption
 _JOINERS = "‌‍"  # Indic scripts and emoji sequences need them
 # What XML 1.0 does not allow: control characters, half characters, U+FFFE and U+FFFF. No reader
 # opens a picture (SVG) that contains one of them.
@@ -74,6 +76,18 @@ def clean_all(labels: Sequence[str], expected: int, axis: str) -> list[str]:
     if len(labels) != expected:
         raise ShapeError(f"The pattern has {expected} {axis}, but {len(labels)} labels were given.")
     return [clean(label) for label in labels]
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """A caption in lines of at most so many letters; East Asian letters count twice."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        line = clean(" ".join(line.split()), MAX_CAPTION)
+        wide = sum(unicodedata.east_asian_width(char) in "WF" for char in line)
+        lines += textwrap.wrap(line, max(20, columns * len(line) // (len(line) + wide)))
+    return lines
 
 
 def plotly_text(label: str) -> str:

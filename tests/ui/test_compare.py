@@ -1,22 +1,16 @@
 """The Compare page without a browser: its numbers are the library's own, and a click is cheap."""
 
 import base64
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
-from mha_viz.core.chance import permuted_band
-from mha_viz.core.measure import distances
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
 from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
-from mha_viz.core.names import MATRICES, PAIR_MEASURES, PRODUCTS
-from mha_viz.engine.model import AttentionModel
+from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
-from mha_viz.ui.session import views
 from mha_viz.web.theme import format_weight
 from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, table
 
@@ -72,104 +66,6 @@ def test_induction_is_not_said_to_be_of_this_text():
     assert "give on this text" in said(other) and "Another text gives other numbers" in said(other)
 
 
-@pytest.mark.parametrize("measure", PAIR_MEASURES)
-@pytest.mark.parametrize("order", views.ORDERS)
-def test_twins_shows_the_similarity(model, record, measure, order):
-    app = compare(
-        "twins", "map", model=model.name, text=TEXT, section="twins", measure=measure, order=order
-    )
-    check(app)
-    expected = mv.head_similarity(record, measure).numpy()
-    shown = table(app, "Head", "L3 H7").set_index("Head")
-    assert list(shown.index) == list(shown.columns) == NAMES
-    np.testing.assert_allclose(shown, expected, atol=1e-5)
-    apart = distances(record, measure).numpy()
-    np.fill_diagonal(apart, np.inf)
-    nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
-    edge = permuted_band(record, measure).edge(measure)
-    alike = apart[np.triu_indices(32, 1)] < edge
-    assert f"More alike than chance: {alike.sum()} of 496 pairs" in said(app)
-    assert list(nearest["Beyond chance"] == "yes") == list(nearest["Distance"] < edge)
-    np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
-    for head, twin in zip(range(32), nearest["Nearest"], strict=True):
-        assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
-    clusters = app.table[0].value
-    assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
-    assert clusters["Heads"].astype(int).sum() == 32
-    assert sorted(", ".join(clusters["Which"]).split(", ")) == NAMES
-    assert app.subheader[0].value == "L0 H0 and L0 H1"
-
-
-def test_alike_shows_all_pairs(model, record):
-    app = compare("alike", model=model.name, text=TEXT, section="alike", space="W_OV")
-    shown = table(app, "Look alike", "Do alike", "Overlap W_OV")
-    i, j = np.triu_indices(32, 1)
-    assert len(shown) == len(i)
-    for column, expected in {
-        "Look alike": 1 - mv.head_similarity(record, "hellinger").numpy(),
-        "Do alike": mv.head_similarity(record, "cka").numpy(),
-        "Overlap W_OV": mv.parameter_similarity(model, "W_OV", "subspace_overlap").numpy(),
-    }.items():
-        np.testing.assert_allclose(shown[column], expected[i, j], atol=1e-5)
-    looks, does = (permuted_band(record, measure) for measure in ("hellinger", "cka"))
-    look, do = shown["Look alike"] > 1 - looks.low, shown["Do alike"] > does.high
-    assert f"More alike than chance: {look.sum()} of 496 pairs" in said(app)
-    assert f"More alike than chance: {do.sum()} of 496 pairs" in said(app)
-    gap = (shown["Look alike"] - shown["Do alike"])[look & ~do]
-    assert app.dataframe[1].value.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
-    shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
-    assert shaded[0]["x0"] == pytest.approx(1 - looks.high)
-    assert shaded[1]["y1"] == pytest.approx(does.high)
-
-
-def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
-    text = "one head, many times"
-    record = mv.load("tiny-gpt2").trace(text)
-    alike = replace(record, z=record.z[:1, :1].expand_as(record.z).contiguous())
-    monkeypatch.setattr(AttentionModel, "trace", lambda *given, **named: alike)
-    app = compare(model="tiny-gpt2", text=text, section="alike", outputs="redundancy")
-    shown = check(app)
-    assert "By the redundancy R of outputs all pairs are alike" in app.info[0].value
-    assert "rank correlation not defined" in shown and "do different things" not in shown
-    low, high = figures(app)[0]["layout"]["yaxis"]["range"]
-    assert high - low >= 0.01
-    assert "annotations" not in figures(app)[0]["layout"]
-
-
-def test_the_pair_has_every_number_between_two_heads(model, record):
-    app = compare(
-        "difference",
-        "changes",
-        model=model.name,
-        text=TEXT,
-        section="sides",
-        layer="3",
-        head="1",
-        layer_b="1",
-        head_b="6",
-    )
-    assert app.subheader[0].value == "L3 H1 and L1 H6"
-    a, b = 3 * 8 + 1, 8 + 6
-    between = app.table[0].value["between them"].str.strip()
-    for measure in PAIR_MEASURES:
-        expected = float(mv.head_similarity(record, measure)[a, b])
-        assert float(between[METRICS[measure].title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
-    for space in views.SPACES:
-        expected = float(mv.parameter_similarity(model, space)[a, b])
-        own = "" if space in PRODUCTS else " (in each head’s own basis)"
-        title = f"cos of {space}{own}"
-        assert float(between[title]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
-        expected = float(mv.parameter_similarity(model, space, "subspace_overlap")[a, b])
-        assert float(between[f"overlap of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
-    difference = table(app, "query").set_index("query")
-    change = (record.head(1, 6) - record.head(3, 1)).numpy()
-    np.testing.assert_allclose(difference, change, atol=1e-6)
-    metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
-    report = mv.head_report(record)
-    assert metrics.loc["Distance", "L3 H1"] == pytest.approx(report.distance[a], abs=1e-5)
-    assert metrics.loc["Distance", "L1 H6"] == pytest.approx(report.distance[b], abs=1e-5)
-
-
 @pytest.mark.parametrize(
     ("section", "keys"),
     [("sides", "ab"), ("twins", "ab"), ("alike", "ab"), ("layers", ["chosen"])],
@@ -188,63 +84,6 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
         assert f"one token’s weights in {name} over" in said(app)
         files = [button for button in app.get("download_button") if key in button.proto.id]
         assert {button.proto.label for button in files} == {"CSV", "HTML"}
-
-
-def test_two_texts_are_aligned_by_their_edits(model, record):
-    app = compare(
-        "sides",
-        "most_changed",
-        model=model.name,
-        text=TEXT,
-        section="sides",
-        text_b=OTHER,
-        layer="1",
-        head="2",
-        layer_b="1",
-        head_b="2",
-    )
-    check(app)
-    other = model.trace(OTHER)
-    pairs = align(record.labels, other.labels)
-    left = aligned(record.head(1, 2), [i for i, _ in pairs])
-    right = aligned(other.head(1, 2), [j for _, j in pairs])
-    np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
-    common = equal_places(record.labels, other.labels, pairs)
-    assert 0 < len(common) < len(pairs)
-    assert f"{len(common)} of {len(pairs)} places have the same token" in said(app)
-    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
-    shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
-    np.testing.assert_allclose(shown, change, atol=1e-6)
-
-
-def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
-    app = compare(
-        model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
-    )
-    text = check(app)
-    assert "0 of 6 places have the same token" in text
-    assert [info.value for info in app.info] == [
-        "The two texts have no token in common, so that no row can be compared."
-    ]
-    assert "Most: L" not in text and "averaged over" not in text
-
-
-def test_a_long_text_is_said_to_be_cut():
-    app = compare(text="a red fox " * 15, section="sides", text_b="a fox " * 20, head_b="0")
-    about = next(part.value for part in app.caption if part.value.startswith("A is"))
-    assert about.count("…”, ") == 2
-
-
-def test_two_models_are_compared_by_words():
-    app = compare("sides", "changes", text=TEXT, section="sides", model_b="tiny-gpt2", layer="2")
-    text = check(app)
-    bert, gpt2 = (mv.load(name).trace(TEXT).merge_words() for name in MODELS)
-    assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
-    assert "agree by chance only" in text.replace("\\", "")
-    metrics = table(app, "Metric", "A L2 H0", "B L2 H0").set_index("Metric")
-    assert metrics.loc["Entropy", "A L2 H0"] == pytest.approx(
-        float(mv.head_report(bert).entropy[16]), abs=1e-5
-    )
 
 
 def test_diversity_shows_each_layer(model, record):
@@ -320,15 +159,6 @@ def test_flow_shows_the_last_ones_without_choosing_them():
     app.selectbox(key="ask_query").select(5).run()
     assert (app.query_params["upto"], app.query_params["query"]) == ("1", "5")
     assert "Rollout from the input to layer 1" in check(app)
-
-
-def test_a_link_with_another_text_shows_the_same_head_on_both_sides():
-    app = compare(text=TEXT, section="sides", text_b=OTHER, layer="2", head="5")
-    assert "L2 H5 and L2 H5" in said(app)
-    app.selectbox(key="ask_layer_b").select(0)
-    app.selectbox(key="ask_head_b").select(1).run()  # what a view begins with, but chosen
-    again = compare(**{name: app.query_params[name] for name in app.query_params})
-    assert "L2 H5 and L0 H1" in said(again)
 
 
 def test_a_row_with_one_key_is_not_the_largest_weight():

@@ -1,0 +1,88 @@
+"""The Compare page with two texts or two models side by side."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from tests.ui.compare_app import TEXT, check, compare, said, table
+
+OTHER = "The old cat slept while a dog watched."
+MODELS = ("tiny-bert", "tiny-gpt2")
+NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request) -> mv.AttentionModel:
+    return mv.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def record(model) -> mv.AttentionRecord:
+    return model.trace(TEXT)
+
+
+def test_two_texts_are_aligned_by_their_edits(model, record):
+    app = compare(
+        "sides",
+        "most_changed",
+        model=model.name,
+        text=TEXT,
+        section="sides",
+        text_b=OTHER,
+        layer="1",
+        head="2",
+        layer_b="1",
+        head_b="2",
+    )
+    check(app)
+    other = model.trace(OTHER)
+    pairs = align(record.labels, other.labels)
+    left = aligned(record.head(1, 2), [i for i, _ in pairs])
+    right = aligned(other.head(1, 2), [j for _, j in pairs])
+    np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
+    common = equal_places(record.labels, other.labels, pairs)
+    assert 0 < len(common) < len(pairs)
+    assert f"{len(common)} of {len(pairs)} places have the same token" in said(app)
+    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
+    shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
+    np.testing.assert_allclose(shown, change, atol=1e-6)
+
+
+def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
+    app = compare(
+        model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
+    )
+    text = check(app)
+    assert "0 of 6 places have the same token" in text
+    assert [info.value for info in app.info] == [
+        "The two texts have no token in common, so that no row can be compared."
+    ]
+    assert "Most: L" not in text and "averaged over" not in text
+
+
+def test_a_long_text_is_said_to_be_cut():
+    app = compare(text="a red fox " * 15, section="sides", text_b="a fox " * 20, head_b="0")
+    about = next(part.value for part in app.caption if part.value.startswith("A is"))
+    assert about.count("…”, ") == 2
+
+
+def test_two_models_are_compared_by_words():
+    app = compare("sides", "changes", text=TEXT, section="sides", model_b="tiny-gpt2", layer="2")
+    text = check(app)
+    bert, gpt2 = (mv.load(name).trace(TEXT).merge_words() for name in MODELS)
+    assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
+    assert "agree by chance only" in text.replace("\\", "")
+    metrics = table(app, "Metric", "A L2 H0", "B L2 H0").set_index("Metric")
+    assert metrics.loc["Entropy", "A L2 H0"] == pytest.approx(
+        float(mv.head_report(bert).entropy[16]), abs=1e-5
+    )
+
+
+def test_a_link_with_another_text_shows_the_same_head_on_both_sides():
+    app = compare(text=TEXT, section="sides", text_b=OTHER, layer="2", head="5")
+    assert "L2 H5 and L2 H5" in said(app)
+    app.selectbox(key="ask_layer_b").select(0)
+    app.selectbox(key="ask_head_b").select(1).run()  # what a view begins with, but chosen
+    again = compare(**{name: app.query_params[name] for name in app.query_params})
+    assert "L2 H5 and L0 H1" in said(again)
