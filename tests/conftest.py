@@ -9,6 +9,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 # Read by huggingface_hub, tokenizers and torch when they are first imported, here and in children.
@@ -65,6 +66,16 @@ def _resolve(host: Any, *args: Any, **kwargs: Any) -> Any:
 socket.socket.connect = _guarded("connect")  # type: ignore[method-assign]
 socket.socket.connect_ex = _guarded("connect_ex")  # type: ignore[method-assign]
 socket.getaddrinfo = _resolve
+
+
+# Whole pages, labs that train, and what stands at the top: documentation, notebooks, the package.
+_SLOW = [Path(__file__).parent / name for name in ("ui", "labs")]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.parent == Path(__file__).parent or item.path.parent in _SLOW:
+            item.add_marker("slow")
 
 
 @pytest.fixture(autouse=True)

@@ -99,6 +99,7 @@ def test_grid_image() -> None:
     ET.fromstring(grid_image(pattern, file_format="svg", caption=CAPTION))
 
 
+@pytest.mark.slow
 def test_large_grids_have_a_limited_size() -> None:
     data = grid_image(np.full((60, 3, 4, 4), 0.25, np.float32))
     with Image.open(io.BytesIO(data)) as image:

@@ -269,6 +269,7 @@ def test_a_head_for_pretraining_predicts_by_its_masked_part():
 # -- labels --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

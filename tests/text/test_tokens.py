@@ -157,6 +157,7 @@ MIXED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILD)
 @given(text=MIXED)
 @limits(max_examples=60, deadline=None)
@@ -275,6 +276,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
 @pytest.mark.parametrize("name", BUILD)
 def test_long_texts_are_bounded(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
