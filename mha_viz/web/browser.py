@@ -14,29 +14,30 @@ from mha_viz.web.theme import palette
 
 # In the order in which they need each other. Each is an ES module of its own; joined, they share
 # one scope, so that their imports and exports go and no name may be used twice.
+_GRID = ("grid_layout", "grid_paint", "grid_marks", "grid_values", "grid_parts", "head_grid")
+_LINES = ("lines_model", "lines_paint", "lines_parts", "token_lines")
+_HEAT = ("heat_layout", "heat_paint", "heat_view")
+_BENCH = ("workbench_parts", "bench", "grid_view", "head_view", "workbench")
 _SCRIPTS = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
-    "head_grid": (
-        "shared",
-        "grid_layout",
-        "grid_paint",
-        "grid_values",
-        "grid_parts",
-        "head_grid",
-    ),
+    "head_grid": ("shared", *_GRID, "head_grid_alone"),
     "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
     "player": ("shared", "player"),
-    "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
+    "workbench": (
+        *("shared", *_GRID, *_LINES, "head_facts", *_HEAT),
+        *("token_axes", "sentence_view", *_BENCH),
+    ),
 }
-_DRAWN = ("head_grid", "head_switches", "number_table", "player", "token_lines")
+_DRAWN = ("head_grid", "head_switches", "number_table", "player")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
     **{name: ("shared", name) for name in _DRAWN},
+    "workbench": ("shared", "head_grid", "token_lines", "workbench"),
 }
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.token import merge
 from mha_viz.core.visible import visible_everywhere
 from mha_viz.errors import ArgumentError, ShapeError
-from mha_viz.web.labels import clean, head_name
+from mha_viz.web.labels import clean
 
 VERSION = 1
 MAX_SIDE = 128  # cells; a tile of some hundred pixels cannot show more
@@ -105,6 +106,7 @@ def grid_payload(
         "pool": pool,
         "masked": bool(masked.any()),
         **_tokens(record),
+        **_words(record),
         "facts": {
             clean(name, 60): _fact(fact, name, layers, heads)
             for name, fact in (facts or {}).items()
@@ -135,45 +137,57 @@ def _tokens(record: AttentionRecord) -> dict[str, list[Any]]:
     }
 
 
-def _fact(fact: Any, name: str, layers: int, heads: int) -> list[float | None]:
-    values = np.asarray(fact, dtype=np.float64)
-    if values.shape != (layers, heads):
-        raise ShapeError(f"Fact {name!r} must be of shape {(layers, heads)}, got {values.shape}.")
-    # Eight digits are more than a screen shows; NaN is no JSON.
-    return [float(f"{v:.8g}") if math.isfinite(v) else None for v in values.ravel()]
+def _words(record: AttentionRecord) -> dict[str, Any]:
+    """The word that each token is a part of, and the words' labels; nothing where each is one."""
+    if record.merged:
+        return {}
+    texts = record.text, record.text_pair
+    merged = {"query": merge(record.tokens, *texts), "key": merge(record.key_tokens, *texts)}
+    if all(parts.shape[0] == parts.shape[1] for parts, _ in merged.values()):
+        return {}
+    places = {axis: parts.argmax(0).tolist() for axis, (parts, _) in merged.items()}
+    labels = {
+        f"{axis}_labels": [clean(word.text) for word in words]
+        for axis, (_, words) in merged.items()
+    }
+    return {"words": places | labels}
 
 
-def lines_payload(
-    record: AttentionRecord,
-    chosen: Sequence[tuple[int, int]],
-    *,
-    threshold: float = 0.9,
-) -> bytes:
-    """A few chosen heads for the token lines: a header and exact float32 weights.
+def notes_payload(payload: bytes, notes: Mapping[str, Any]) -> bytes:
+    """What is known of a grid's heads later than their weights: labels, nearest heads.
 
     Args:
-        record: any record.
-        chosen: heads as (layer, head).
-        threshold: the share of a row's mass, in (0, 1], that the lines drawn hold together: the
-            smallest set of keys that reaches it.
-
-    Raises:
-        ArgumentError: a threshold outside (0, 1].
+        payload: what `grid_payload` made of the same record.
+        notes: what JSON can say, a value for each head in the order of the payload.
     """
-    if not 0.0 < threshold <= 1.0:
-        raise ArgumentError(f"threshold must lie in (0, 1], got {threshold}.")
-    weights = record.pattern[tuple(zip(*chosen, strict=True))].cpu().numpy()
-    header = {
-        "kind": "lines",
-        "heads": len(chosen),
-        "queries": len(record.tokens),
-        "keys": len(record.key_tokens),
-        "names": [head_name(layer, head) for layer, head in chosen],
-        **_tokens(record),
-        "threshold": threshold,
-        "title": clean(_title(record), 200),
-    }
-    return pack(header, weights.astype("<f4", copy=False).tobytes())
+    return pack({"kind": "notes", "id": f"{unpack(payload)[0]['id']} notes", **notes}, b"")
+
+
+def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int]) -> bytes:
+    """The exact weights of one head, where a cell of the grid stands for several.
+
+    Args:
+        payload: what `grid_payload` made of the same record.
+        record: the record.
+        chosen: (layer, head).
+    """
+    name = unpack(payload)[0]["id"]
+    number = chosen[0] * record.n_heads + chosen[1]
+    weights = record.head(*chosen).cpu().numpy().astype("<f4", copy=False)
+    header = {"kind": "head", "id": f"{name} head {number}", "of": name, "head": number}
+    return pack(header, weights.tobytes())
+
+
+def finite(values: Num[NDArray | Tensor, "..."]) -> list[float | None]:  # type: ignore[type-arg]
+    """Numbers as JSON can say them, in eight digits, which are more than a screen shows."""
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    return [float(f"{v:.8g}") if math.isfinite(v) else None for v in numbers]
+
+
+def _fact(fact: Any, name: str, layers: int, heads: int) -> list[float | None]:
+    if np.shape(fact) != (layers, heads):
+        raise ShapeError(f"Fact {name!r} must be of shape {(layers, heads)}, got {np.shape(fact)}.")
+    return finite(fact)
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:

@@ -24,6 +24,7 @@ class Label:
         relative: see `threshold`.
         unless: labels that a head must not have as well.
         meaning: one sentence in plain words.
+        badge: the title in few letters, for a small picture.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Label:
     relative: bool = False
     unless: tuple[str, ...] = ()
     meaning: str = ""
+    badge: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ _ALL = (
         "previous_token",
         HALF,
         meaning="Looks mostly at the token just before.",
+        badge="prev",
     ),
     Label(
         "next_token",
@@ -77,14 +80,23 @@ _ALL = (
         "next_token",
         HALF,
         meaning="Looks mostly at the token just after.",
+        badge="next",
     ),
-    Label("self", "Same position", "self_token", HALF, meaning="Looks mostly at the token itself."),
+    Label(
+        "self",
+        "Same position",
+        "self_token",
+        HALF,
+        meaning="Looks mostly at the token itself.",
+        badge="self",
+    ),
     Label(
         "first_token",
         "First token (sink)",
         "first_token",
         HALF,
         meaning="Rests on the first token, as many heads do when they have nothing to do.",
+        badge="first",
     ),
     Label(
         "separator",
@@ -92,6 +104,7 @@ _ALL = (
         "separator_token",
         HALF,
         meaning="Rests on special tokens after the first, such as [SEP].",
+        badge="sep",
     ),
     Label(
         "duplicate",
@@ -99,6 +112,7 @@ _ALL = (
         "duplicate_token",
         HALF,
         meaning="A token that occurs again looks mostly at its other occurrences.",
+        badge="same",
     ),
     Label(
         "induction",
@@ -106,6 +120,7 @@ _ALL = (
         "induction",
         0.4,
         meaning="On random text said twice, looks at what came next the first time.",
+        badge="induct",
     ),
     Label(
         "broad",
@@ -114,6 +129,7 @@ _ALL = (
         0.85,
         relative=True,
         meaning="Spreads its weight over nearly all tokens it may see, as no head does untrained.",
+        badge="broad",
     ),
     Label(
         "local",
@@ -123,6 +139,7 @@ _ALL = (
         at_least=False,
         relative=True,
         meaning="Looks at most half as far away as a head that looks everywhere alike.",
+        badge="local",
     ),
     Label(
         "long_range",
@@ -132,6 +149,7 @@ _ALL = (
         relative=True,
         unless=SINKS,
         meaning="Looks further away than a head that looks everywhere alike, and not at a sink.",
+        badge="far",
     ),
 )
 

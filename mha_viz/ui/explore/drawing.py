@@ -5,25 +5,26 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.twins import nearest_twins
 from mha_viz.engine.model import AttentionModel
-from mha_viz.plots.frame import quantity
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.scene import Facts, Scene, displayed_record
 from mha_viz.ui.session.scene import compute as compute
 from mha_viz.ui.session.scene import fit_head as fit_head
-from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import controls, exports, folded, words
-from mha_viz.ui.widgets.head_grid import head_grid
+from mha_viz.ui.session.views import BENCH, SCALES, SHOWS, Choice, View
+from mha_viz.ui.widgets import exports, folded, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.widgets.workbench import bring, workbench
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import grid_payload
+from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, notes_payload
 
 
 def load_model(view: View) -> AttentionModel:
@@ -33,7 +34,7 @@ def load_model(view: View) -> AttentionModel:
 
 
 def model_facts(model: AttentionModel) -> None:
-    """What the chosen model is, and what its user should know."""
+    """What the chosen model is."""
     n_heads, n_keys = (
         words.count(model.n_heads, "head"),
         words.count(model.n_kv_heads, "key head"),
@@ -45,6 +46,10 @@ def model_facts(model: AttentionModel) -> None:
         f"{model.d_model}, d_head {model.d_head}, texts of up to {model.n_ctx} tokens, on "
         f"{plain(str(model.device))}."
     )
+
+
+def model_notes(model: AttentionModel) -> None:
+    """What the user of a model should know before he believes what it shows."""
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
 
@@ -68,30 +73,98 @@ def fit_grid(scene: Scene) -> None:
 
 def heads(scene: Scene) -> None:
     """All heads, and one of them."""
-    known = set(scene.facts) | ({"induction"} if scene.record.part != "cross" else set())
-    titles = {key: metric.title for key, metric in METRICS.items() if key in known}
-    kinds = {key: label.title for key, label in LABELS.items()}
-    controls.grid_options(titles, kinds, scene.has_special)
-    _heads(scene, {})
+    _heads(scene, [])
 
 
 @st.fragment
 def _heads(scene: Scene, urls: exports.Urls) -> None:
-    """A click reruns this and nothing else on the page; `urls` live until the page runs again."""
+    """A choice reruns this and nothing else on the page; `urls` live until the page runs again."""
     with stop_on_error():
-        view = state.current()
-        record = displayed_record(scene, view)
-        _status(scene, record)
-        _all_heads(scene, record, exports.exact_url(record, view, urls))
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            controls.head_options(record.n_layers, record.n_heads)
+        payload = _payload(scene, state.current(), urls)
+        settings = _settings(scene, state.current())
+        grid, head = st.columns([11, 10], gap="medium")
+        with grid:
+            workbench("grid", payload, settings, key="bench", take=_take)
+        with head:
+            workbench("head", payload, settings, key="bench", take=_take)
+            record = displayed_record(scene, state.current())
+            if picture := PICTURES.get(state.current().show):
+                picture(scene, record)
+        bring(_notes(scene, payload), key="bench-notes")
+        if _is_pooled(record):
+            bring(head_payload(payload, record, state.current().chosen), key="bench-head")
+        with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
-        picture, facts = st.columns([3, 2], gap="medium")
-        with picture:
-            PICTURES[state.current().show](scene, record)
-        with facts:
-            _facts(scene, record)
+        _status(scene, record)
+        folded.expander("All about this head", "card", lambda: _facts(scene, record))
+        folded.expander("All heads as a table", "heads-table", lambda: _table(scene))
         state.publish()
+
+
+def _take(choices: dict[str, Choice]) -> None:
+    """What was chosen in the workbench. Another head leaves the chosen pair of tokens as it is."""
+    st.session_state.problems = []
+    state.change(**choices)
+
+
+def _settings(scene: Scene, view: View) -> dict[str, Any]:
+    """What the workbench shows, and what its menus offer."""
+    known = set(scene.facts) | ({"induction"} if scene.record.part != "cross" else set())
+    probed = _sorted_by(scene, view) if view.sort == "induction" else {}
+    return {
+        "view": {name: getattr(view, name) for name in BENCH},
+        "titles": {key: metric.title for key, metric in METRICS.items() if key in known},
+        "kinds": {key: label.title for key, label in LABELS.items()},
+        "shows": SHOWS,
+        "scales": SCALES,
+        "fact": next(
+            (
+                {"title": METRICS[key].title, "values": finite(values)}
+                for key, values in probed.items()
+            ),
+            None,
+        ),
+        "later": True,
+    }
+
+
+def _payload(scene: Scene, view: View, urls: exports.Urls) -> bytes:
+    """All heads with all that was measured. Other axes are made in the browser, if it has all."""
+    record = scene.record
+    if _is_pooled(record):
+        record = displayed_record(scene, view)
+    axes = view.axes if _is_pooled(scene.record) else ()
+    url = exports.exact_url(record, urls)
+    return memory.cache().get(
+        (scene.key, "grid", axes, url), lambda: _explored(scene, record, view, url), len
+    )
+
+
+def _is_pooled(record: AttentionRecord) -> bool:
+    return max(record.pattern.shape[2:]) > MAX_SIDE
+
+
+def _notes(scene: Scene, payload: bytes) -> bytes:
+    """Labels, and the head that is nearest to each: what takes longer than the weights."""
+    report = reporting.report(scene, state.current())
+    earned = [row for layer in report.labels for row in layer]
+    notes = {
+        "labels": [[one.label.title for one in row] for row in earned],
+        "kinds": [[one.label.key for one in row] for row in earned],
+        "badges": [row[0].label.badge if row else "" for row in earned],
+        "twins": _twins(scene),
+    }
+    return notes_payload(payload, notes)
+
+
+def _twins(scene: Scene) -> list[tuple[int, float | None]] | None:
+    """For each head the number of the one that looks most alike, and its Hellinger distance."""
+    if scene.head_count == 1:
+        return None
+    n_heads = scene.record.n_heads
+    found = nearest_twins(reporting.likeness(scene, "hellinger"), n_heads)
+    numbers = found.twin_layer * n_heads + found.twin_head
+    return list(zip(numbers.tolist(), finite(found.distance.to_numpy()), strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:
@@ -116,43 +189,6 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
         )
 
 
-def _all_heads(scene: Scene, record: AttentionRecord, url: str | None) -> None:
-    view = state.current()
-    order = _chosen_heads(scene, view)
-    if order == []:
-        st.info(_why_none(scene, view), icon=":material/filter_alt:")
-        return
-    key = (scene.key, *view.axes, view.sort, url)
-    payload = memory.cache().get(key, lambda: _explored(scene, record, view, url), len)
-    head_grid(
-        payload,
-        selected=view.chosen,
-        order=order,
-        scale=view.scale,
-        fact=METRICS[view.sort].title if view.sort else None,
-        key="grid",
-        on_select=words.choose,
-    )
-    folded.expander("All heads as a table", "heads-table", lambda: _table(scene, view))
-
-
-def _chosen_heads(scene: Scene, view: View) -> list[tuple[int, int]] | None:
-    """The heads to be drawn in their order; None for all of them as a matrix."""
-    heads = _of_kind(scene, view)
-    scores = _sorted_by(scene, view).get(view.sort)
-    if scores is not None:
-        heads = [h for h in heads if scores[h] >= view.least]
-        heads.sort(key=lambda h: -scores[h])
-    return heads if view.sort or view.only else None
-
-
-def _of_kind(scene: Scene, view: View) -> list[tuple[int, int]]:
-    """The heads with the chosen label; all where none is chosen."""
-    if view.only:
-        return reporting.of_kind(reporting.report(scene, view), view.only)
-    return [words.place(index, scene) for index in range(scene.head_count)]
-
-
 def _sorted_by(scene: Scene, view: View) -> Facts:
     """The metric that heads are sorted by; empty where they stand by layer.
 
@@ -171,31 +207,18 @@ def _sorted_by(scene: Scene, view: View) -> Facts:
     return {} if probed is None else {view.sort: probed.mean.numpy()}
 
 
-def _why_none(scene: Scene, view: View) -> str:
-    """Why no head is left to be drawn."""
-    heads = _of_kind(scene, view)
-    if not heads:
-        where = "" if view.only == "induction" else " on this text"
-        return f"No head of this model is of that kind{where}."
-    kind = " of that kind" if view.only else ""
-    scores, title = _sorted_by(scene, view)[view.sort], METRICS[view.sort].title
-    known = [head for head in heads if np.isfinite(scores[head])]
-    if not known:
-        return f"{title} is not defined for any head{kind} on this text."
-    best, unit = max(known, key=lambda head: scores[head]), words.unit_of(view.sort)
-    return (
-        f"No head{kind} reaches {quantity(view.least, unit)} in {title}: the largest is "
-        f"{quantity(float(scores[best]), unit)}, of {head_name(*best)}."
-    )
-
-
-def _table(scene: Scene, view: View) -> None:
-    """A row per head; all that is measured on the text, and what heads are sorted by."""
+def _table(scene: Scene) -> None:
+    """A row per head: its labels, and all that is measured on the text."""
+    view = state.current()
     facts = scene.facts | _sorted_by(scene, view)
+    earned = reporting.report(scene, view).labels
+    titles = [", ".join(one.label.title for one in row) for layer in earned for row in layer]
     columns = {METRICS[key].title: values for key, values in facts.items()}
     number = st.column_config.NumberColumn(format="%.4f")
+    table = words.head_values(scene, columns)
+    table.insert(1, "Labels", titles)
     st.dataframe(
-        words.head_values(scene, columns),
+        table,
         hide_index=True,
         placeholder=words.UNDEFINED,
         column_config={
@@ -206,14 +229,12 @@ def _table(scene: Scene, view: View) -> None:
 
 
 def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:
-    """All heads with the metric they are sorted by."""
-    facts = {METRICS[key].title: scores for key, scores in _sorted_by(scene, view).items()}
+    """All heads with all that was measured on the text."""
+    facts = {METRICS[key].title: scores for key, scores in scene.facts.items()}
     return grid_payload(record, facts, exact_url=url)
 
 
 def _facts(scene: Scene, record: AttentionRecord) -> None:
     """The chosen head in words and numbers."""
-    view = state.current()
-    st.subheader(head_name(*view.chosen), anchor=False)
     st.markdown(plain(in_words(record)))
     card(scene)

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 import torch
 
 from mha_viz.core.metrics import value_weighted
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.token import Token
 from mha_viz.core.visible import visible_keys
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
-from mha_viz.ui.session import state, views
+from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, exports, look, words
-from mha_viz.ui.widgets.token_lines import token_lines
 from mha_viz.web.labels import head_name
-from mha_viz.web.payload import lines_payload
 from mha_viz.web.theme import format_number, format_weight
 
-TOP_PAIRS = 40
 
-
-def _heatmap(scene: Scene, record: AttentionRecord) -> None:
+def _plotly(scene: Scene, record: AttentionRecord) -> None:
     view = state.current()
     figure = head_heatmap(
         record.head(*view.chosen).numpy(),
@@ -81,61 +75,17 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
     )
 
 
-def _lines(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
-    chosen = view.heads or (view.chosen,)
-    every = [words.place(index, scene) for index in range(scene.head_count)]
-    state.control(
-        "ask_heads",
-        st.multiselect,
-        "Heads drawn together",
-        every,
-        value=list(chosen),
-        take=lambda heads: state.change(heads=tuple(heads)),
-        max_selections=views.MAX_HEADS,
-        format_func=lambda head: head_name(*head),
-    )
-    payload = lines_payload(record, chosen, threshold=state.current().mass)
-    event = token_lines(payload, key="lines")
-    if event.share is not None:
-        state.change(mass=event.share)
-    if event.pair is not None:
-        query, key = _original(scene, record, *event.pair)
-        state.change(query=query, key=key)
-    st.caption(
-        "Left: the token that looks. Right: what it looks at. Point at a token for its weights; "
-        "the thinner the line, the smaller the weight."
-    )
-
-
-def _original(scene: Scene, record: AttentionRecord, query: int, key: int) -> tuple[int, int]:
-    """Where a pair of shown tokens stands in the unmerged, complete record (its first tokens)."""
-    whole = scene.record
-
-    def identity(token: Token) -> tuple[object, ...]:
-        return (token.start, token.segment, token.is_special, token.word)
-
-    def find(tokens: tuple[Token, ...], token: Token) -> int:
-        return next((i for i, t in enumerate(tokens) if identity(t) == identity(token)), -1)
-
-    return (
-        find(whole.tokens, record.tokens[query]),
-        find(whole.key_tokens, record.key_tokens[key]),
-    )
-
-
 def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.current(), scene.record
     pattern = whole.head(*view.chosen).numpy()
     best = _strongest_pair(whole, *view.chosen)
     query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
     key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
-    state.change(query=query, key=key)
     left, right = st.columns(2)
     with left:
-        choosing.menu("query", "Looks (query)", words.places(whole.labels))
+        choosing.menu("query", "Looks (query)", words.places(whole.labels), displayed=query)
     with right:
-        choosing.menu("key", "Looked at (key)", words.places(whole.key_labels))
+        choosing.menu("key", "Looked at (key)", words.places(whole.key_labels), displayed=key)
     if whole.query is None or whole.key is None:
         st.info("This family does not expose queries and keys, only its attention weights.")
         return
@@ -178,38 +128,6 @@ def _row_check(record: AttentionRecord, query: int) -> str:
     )
 
 
-def _table(scene: Scene, record: AttentionRecord) -> None:
-    view = state.current()
-    st.dataframe(
-        strongest_pairs(record, *view.chosen, TOP_PAIRS),
-        hide_index=True,
-        column_config={
-            "Weight": st.column_config.ProgressColumn(format="%.4f", min_value=0.0, max_value=1.0)
-        },
-    )
-    lone = f"The {_first(record)} sees only itself: its weight is 1 in every head. "
-    st.caption(
-        f"The {TOP_PAIRS} largest weights of this head. {lone * _lone(record)}The export has all "
-        "of them."
-    )
-
-
-def strongest_pairs(record: AttentionRecord, layer: int, head: int, n: int) -> pd.DataFrame:
-    """The n largest weights of a head with their tokens and positions, largest first."""
-    pattern = record.head(layer, head)
-    weights, flat = pattern.flatten().topk(min(n, pattern.numel()))
-    queries, keys = (flat // pattern.shape[1]).tolist(), (flat % pattern.shape[1]).tolist()
-    return pd.DataFrame(
-        {
-            "Looks": [f"{record.labels[q]}" for q in queries],
-            "at": [f"{record.key_labels[k]}" for k in keys],
-            "Weight": weights.tolist(),
-            "Query": queries,
-            "Key": keys,
-        }
-    )
-
-
 def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
@@ -244,10 +162,5 @@ def _first(record: AttentionRecord) -> str:
     return "first word" if record.merged else "first token"
 
 
-PICTURES = {
-    "heatmap": _heatmap,
-    "carried": _carried,
-    "lines": _lines,
-    "pair": _pair,
-    "table": _table,
-}
+# What the workbench does not draw itself.
+PICTURES = {"carried": _carried, "pair": _pair, "plotly": _plotly}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from mha_viz.ui.session import memory, state, views
 from mha_viz.ui.widgets import choosing, look, picking
 
@@ -11,7 +9,7 @@ from mha_viz.ui.widgets import choosing, look, picking
 def page() -> None:
     """The Compare page."""
     look.page_style()
-    st.title("Compare heads", anchor=False)
+    look.heading("Compare heads")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.compare").fit(scene))
     choosing.segments("section", "Compare", views.SECTIONS)
     memory.late("mha_viz.ui.compare").draw(scene)

@@ -11,7 +11,7 @@ from mha_viz.ui.widgets import controls, look, picking
 def page() -> None:
     """The Explore page."""
     look.page_style()
-    st.title("Every attention head, on your sentence", anchor=False)
+    look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     with st.container():
         if hint := controls.look_for():

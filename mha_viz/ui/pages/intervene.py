@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.widgets import look, picking
 
@@ -11,7 +9,7 @@ from mha_viz.ui.widgets import look, picking
 def page() -> None:
     """The Intervene page."""
     look.page_style()
-    st.title("Switch heads off", anchor=False)
+    look.heading("Switch heads off")
     scene = picking.picked()
     memory.late("mha_viz.ui.intervene").draw(scene)
     state.publish()

@@ -97,3 +97,9 @@ EXAMPLES = (
         "models; there, too, one line proves nothing.",
     ),
 )
+
+
+def example_head(model: str, text: str) -> tuple[int, int] | None:
+    """Where to look in an example, on the model that shows it; None for any other text."""
+    found = (one.head for one in EXAMPLES if (one.model, one.text) == (model, text))
+    return next(found, None)

@@ -14,7 +14,9 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import TextError
+from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import View
 
@@ -145,7 +147,12 @@ def fit_head(scene: Scene) -> None:
     """The view's head, brought back to one that this model has."""
     view, record = state.current(), scene.record
     layer, head = view.chosen
-    if not is_head(record, view.chosen):
+    if min(layer, head) < 0:
+        layer, head = example_head(scene.model, scene.text) or telling_head(scene.facts)
+        st.session_state.telling = layer, head
+        if view.layer_b < 0:
+            state.change(layer_b=layer, head_b=head)
+    elif not is_head(record, view.chosen):
         state.tell(f"{no_such_head(record, layer, head)} Showing L0 H0.")
         layer, head = 0, 0
     heads = tuple(head for head in view.heads if is_head(record, head))

@@ -46,6 +46,13 @@ def change(**values: Choice) -> View:
     return current()
 
 
+def another_text() -> None:
+    """A new text has other tokens; who has chosen no head sees the one that tells most of it."""
+    change(query=-1, key=-1)
+    if current().chosen == st.session_state.get("telling"):
+        change(layer=-1, head=-1)
+
+
 def address() -> dict[str, str]:
     """What the browser's address says behind its question mark."""
     return {name: st.query_params[name] for name in st.query_params}

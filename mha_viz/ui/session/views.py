@@ -19,10 +19,11 @@ SPACES = (*MATRICES, *PRODUCTS)
 SCALES = {"sqrt": "Square root", "linear": "Linear", "log": "Log"}
 SHOWS = {
     "heatmap": "Heatmap",
-    "carried": "Carried",
     "lines": "Token lines",
-    "pair": "Query · key",
     "table": "Top pairs",
+    "carried": "Carried",
+    "pair": "Query · key",
+    "plotly": "Exact chart",
 }
 SECTIONS = {
     "layers": "Across layers",
@@ -146,7 +147,7 @@ class View:
 
     Args:
         model, text, pair, part: what runs. `pair` "" is no second text.
-        layer, head: the chosen head.
+        layer, head: the chosen head; -1 until the text is run, for the one that tells most.
         heads: heads drawn together as lines, as (layer, head); empty is the chosen one.
         scale: colour scale. sort: "" by layer and head, or the key of a metric.
         least: heads with less of the metric they are sorted by are left out; 0 is all.
@@ -174,8 +175,8 @@ class View:
     text: str = _choice("", _text)
     pair: str = _choice("", _text)
     part: str = _choice("self", one_of(PARTS))
-    layer: int = _choice(0, _index)
-    head: int = _choice(0, _index)
+    layer: int = _choice(-1, _index)
+    head: int = _choice(-1, _index)
     heads: tuple[tuple[int, int], ...] = _choice((), _heads(MAX_HEADS))
     scale: str = _choice("sqrt", one_of(SCALES))
     sort: str = _choice("", _metric)
@@ -227,6 +228,11 @@ class View:
         return self.words, self.no_special, self.no_first
 
 
+# What is chosen in the workbench itself, in the browser.
+BENCH = (
+    *("layer", "head", "heads", "scale", "sort", "least", "only", "words", "no_special"),
+    *("no_first", "show", "mass", "query", "key"),
+)
 NAMES = frozenset(choice.name for choice in fields(View))
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")
 
@@ -267,6 +273,28 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
     if _two_runs(view) and not {"layer_b", "head_b"} & params.keys():
         view = replace(view, layer_b=view.layer, head_b=view.head)
     return view, problems
+
+
+def sent_choices(sent: object) -> dict[str, Choice]:
+    """What the workbench sent, as far as it makes sense: anyone can send anything.
+
+    >>> sent_choices({"layer": "3", "scale": "log", "words": "1", "model": "a/b", "head": "x"})
+    {'layer': 3, 'scale': 'log', 'words': True}
+    """
+    if not isinstance(sent, Mapping):
+        return {}
+    found: dict[str, Choice] = {}
+    for choice in fields(View):
+        raw = sent.get(choice.name)
+        if choice.name not in BENCH or not isinstance(raw, str):
+            continue
+        try:
+            found[choice.name] = (
+                choice.metadata["read"](raw) if raw else getattr(DEFAULT, choice.name)
+            )
+        except ValueError:
+            continue
+    return found
 
 
 def _two_runs(view: View) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -15,16 +17,46 @@ from mha_viz.ui.widgets import choosing
 from mha_viz.ui.widgets.messages import plain
 
 OTHER = "Another model …"
-MERGED = "Sub-words merged: weights to the parts of a word are summed, from them averaged."
-KINDS = (
-    "A kind of head is a label that a head earns on this text, Induction on random texts said "
-    "twice: see the chosen head's card."
-)
-LEFT_OUT = "Left out; the rest of each row is scaled back to a sum of 1."
+
+
+class Bar(NamedTuple):
+    """The parts of the bar at a page's top that are filled once the model is there."""
+
+    second: DeltaGenerator  # the place of a second sentence
+    settings: DeltaGenerator  # of what is said about the model
+
+
+def bar(text: bool = True) -> Bar:
+    """Model, sentence, second sentence, examples and settings in one line.
+
+    Args:
+        text: whether the page shows a text that somebody types.
+    """
+    widths = [2.2, 5, 2.6, 1.8, 0.5] if text else [2.2, 9.4, 0.5]
+    columns = st.columns(widths, gap="small", vertical_alignment="bottom")
+    with columns[0]:
+        model_picker()
+    if text:
+        with columns[1]:
+            hint = "Type a sentence and press Enter"
+            state.bound(
+                "text",
+                st.text_input,
+                "Sentence",
+                placeholder=hint,
+                also=state.another_text,
+                label_visibility="collapsed",
+            )
+        with columns[3]:
+            _examples()
+    with columns[-1], st.popover(":material/tune:", help="Model, device and precision"):
+        hardware()
+        settings = st.container()
+    return Bar(columns[2] if text else columns[1], settings)
 
 
 def model_picker() -> None:
-    """The model, in the sidebar. A name typed under `OTHER` is looked up before it is accepted."""
+    """The model. A name typed under `OTHER` is looked up before it is accepted."""
     view = state.current()
     models = {info.name: info for info in list_models()}
     typed = st.session_state.setdefault(
@@ -44,6 +76,7 @@ def model_picker() -> None:
         chosen = st.session_state.ask_model
         if chosen != OTHER:
             state.change(model=chosen, query=-1, key=-1)
+            state.another_text()
         st.session_state.asking = chosen == OTHER
 
     state.show("ask_model", OTHER if st.session_state.get("asking") else view.model)
@@ -53,14 +86,15 @@ def model_picker() -> None:
         key="ask_model",
         on_change=choose,
         format_func=lambda name: _describe(name, models.get(name)),
-        help="Shipped models, models in this machine's Hugging Face cache, or any BERT, GPT-2, "
-        "Llama, T5 … from a folder or the Hub.",
+        label_visibility="collapsed",
     )
-    if st.session_state.get("asking"):
-        _other_model()
 
 
-def _other_model() -> None:
+def other_model() -> None:
+    """Where a visitor types the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub."""
+    if not st.session_state.get("asking"):
+        return
+
     @guarded
     def take() -> None:
         name = st.session_state.ask_other.strip()
@@ -95,32 +129,21 @@ def _describe(name: str, info: ModelInfo | None) -> str:
 
 
 def hardware() -> None:
-    """Device and number format, in the sidebar; the defaults are right for most people."""
-    with st.expander("Device and precision"):
-        choosing.menu("device", "Run on", DEVICES)
-        shown = "Attention weights are always shown as float32."
-        choosing.menu("dtype", "Weights as", DTYPES, help=shown)
-
-
-def text_box() -> DeltaGenerator:
-    """The sentence and examples; returns the place between them for a second sentence."""
-    columns = st.columns([5, 3, 2], vertical_alignment="bottom")
-    with columns[0]:
-        hint = "Type a sentence and press Enter"
-        state.bound("text", st.text_input, "Sentence", placeholder=hint)
-    with columns[2]:
-        _examples()
-    return columns[1]
+    """Device and number format; the defaults are right for most people."""
+    choosing.menu("device", "Run on", DEVICES)
+    shown = "Attention weights are always shown as float32."
+    choosing.menu("dtype", "Weights as", DTYPES, help=shown)
 
 
 def pair_box(parts: tuple[str, ...], accepts_pair: bool) -> None:
     """The second text, for models that take one."""
     label = "Second sentence" if len(parts) == 1 else "Decoder's text"
     if accepts_pair:
-        state.bound("pair", st.text_input, label, placeholder="(none)")
+        state.bound("pair", st.text_input, label, placeholder=label, label_visibility="collapsed")
     else:
         state.change(pair="")
-        st.text_input(label, disabled=True, placeholder="(this model takes one text)")
+        one = "(this model takes one text)"
+        st.text_input(label, disabled=True, placeholder=one, label_visibility="collapsed")
 
 
 def part_picker(parts: tuple[str, ...]) -> None:
@@ -141,8 +164,8 @@ def _examples() -> None:
             st.session_state.problems = []
             st.session_state.asking = False
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
-            if chosen.head is not None:
-                state.change(layer=chosen.head[0], head=chosen.head[1])
+            layer, head = chosen.head or (-1, -1)
+            state.change(layer=layer, head=head)
 
     st.selectbox(
         "Examples",
@@ -151,6 +174,7 @@ def _examples() -> None:
         key="ask_example",
         on_change=take,
         placeholder="Try an example",
+        label_visibility="collapsed",
     )
 
 
@@ -158,36 +182,6 @@ def look_for() -> str:
     """What to look for in the text, where it is one of the examples; or ""."""
     text = state.current().text
     return next((example.look for example in EXAMPLES if example.text == text), "")
-
-
-def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: bool) -> None:
-    """Which heads are shown, and how. `metrics` and `labels` map keys to titles."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        choosing.menu("sort", "Sort heads by", {"": "Layer and head", **metrics}, width=190)
-        if state.current().sort:
-            state.bound(
-                "least",
-                st.number_input,
-                "At least",
-                min_value=0.0,
-                max_value=1e6,
-                step=0.05,
-                width=110,
-                help="Heads with less of it are left out.",
-            )
-        choosing.menu("only", "Show", {"": "All heads", **labels}, width=170, help=KINDS)
-        choosing.segments("scale", "Colour scale", views.SCALES)
-        with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
-            state.bound("words", st.checkbox, "Whole words", help=MERGED)
-            if has_special:
-                state.bound("no_special", st.checkbox, "No special tokens", help=LEFT_OUT)
-            state.bound("no_first", st.checkbox, "No first token", help=LEFT_OUT)
-
-
-def head_options(n_layers: int, n_heads: int) -> None:
-    """Which head, and which picture of it; the same choice as a click on the grid."""
-    head_menus(n_layers, n_heads)
-    choosing.segments("show", "Picture", views.SHOWS)
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:

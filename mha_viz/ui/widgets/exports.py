@@ -32,25 +32,24 @@ BINARY = "application/octet-stream"
 MIME = {"png": "image/png", "svg": "image/svg+xml", "csv": "text/csv", "html": "text/html"}
 MAX_EXACT = 16 * 2**20  # bytes of weights that Streamlit holds for a page, as a file
 T = TypeVar("T")
-Urls = dict[tuple[bool, ...], str]
+Urls = list[str]
 GridBytes = Callable[[Scene, AttentionRecord, View], bytes]
 
 
-def exact_url(record: AttentionRecord, view: View, urls: Urls) -> str | None:
+def exact_url(record: AttentionRecord, urls: Urls) -> str | None:
     """Where the browser finds the exact float32 weights, once somebody points at one.
 
     The grid itself has one byte per weight; the exact numbers follow on demand. Streamlit forgets
-    a file when the page runs again, so `urls` holds the addresses of one run.
+    a file when the page runs again, so `urls` holds the address of one run.
     """
     small = record.pattern.nbytes <= MAX_EXACT and max(record.pattern.shape[2:]) <= MAX_SIDE
     if not runtime.exists() or not small:
         return None
-    options = view.axes
-    if options not in urls:
+    if not urls:
         manager = runtime.get_instance().media_file_mgr
         weights = record.pattern.numpy().tobytes()
-        urls[options] = manager.add(weights, BINARY, f"mha_viz.exact_weights.{options}")
-    return urls[options]
+        urls.append(manager.add(weights, BINARY, "mha_viz.exact_weights"))
+    return urls[0]
 
 
 def menu(scene: Scene, grid: GridBytes) -> None:

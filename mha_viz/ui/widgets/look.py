@@ -19,6 +19,12 @@ def page_style() -> None:
     st.html(_STYLE)
 
 
+def heading(text: str) -> None:
+    """A page's title for those who hear it; the bar below takes its place on the screen."""
+    with st.container(key="unseen-heading"):
+        st.title(text, anchor=False)
+
+
 def projector(on: bool) -> None:
     """Larger type, to be read from the last row of a class; figures follow."""
     st.session_state.projected = on

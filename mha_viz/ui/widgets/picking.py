@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
-    """The controls of a page's top, and the text run through the model; ends the run on errors.
+    """The bar at a page's top, and the text run through the model; ends the run on errors.
 
     `fit` brings the rest of the view back to what there is, before the page says what there is not.
 
@@ -24,41 +24,39 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
     state.follow()
-    _sidebar()
-    second = controls.text_box()
-    warnings, work = st.container(), st.container()
+    bar = controls.bar()
+    more, warnings, work = st.container(), st.container(), st.container()
+    with more:
+        controls.other_model()
     with messages.stop_on_error(), work:
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.load_model(state.current())
-        with second:
+        with bar.second:
             controls.pair_box(model.parts, model.accepts_pair)
-        controls.part_picker(model.parts)
-        with st.sidebar:
+        with bar.settings:
             drawing.model_facts(model)
+        controls.part_picker(model.parts)
         scene: Scene = drawing.compute(state.current(), model)
         drawing.fit_head(scene)
         if fit is not None:
             fit(scene)
     with warnings:
+        drawing.model_notes(model)
         st.session_state.shown_problems = messages.problems()
     return scene
 
 
 def picked_model() -> AttentionModel:
-    """The controls of a page that brings its own texts: a model, and nothing typed."""
-    _sidebar()
-    warnings = st.container()
+    """The bar of a page that brings its own texts: a model, and nothing typed."""
+    bar = controls.bar(text=False)
+    more, warnings = st.container(), st.container()
+    with more:
+        controls.other_model()
     drawing = memory.late("mha_viz.ui.explore.drawing")
     model: AttentionModel = drawing.load_model(state.current())
-    with st.sidebar:
+    with bar.settings:
         drawing.model_facts(model)
     with warnings:
+        drawing.model_notes(model)
         st.session_state.shown_problems = messages.problems()
     return model
-
-
-def _sidebar() -> None:
-    with st.sidebar:
-        st.header("mha_viz", anchor=False)
-        controls.model_picker()
-        controls.hardware()

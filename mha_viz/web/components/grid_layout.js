@@ -3,12 +3,21 @@
 // Two ways: a matrix (rows are layers, columns heads) or tiles flowing in the order of a ranking.
 
 const GAP = 7;
+const NARROW_GAP = 4;
 const ROW_LABELS = 34;
 const LARGEST = 132;
 
-/** The lattice of tiles for a width in CSS pixels; `flow`: how many tiles flow, 0 for a matrix. */
-export function layoutOf({ layers, heads, rows, cols }, flow, width) {
-  const side = flow ? flowSide(width, flow) : matrixSide(width, heads);
+/**
+ * The lattice of tiles for a width in CSS pixels.
+ * @param {any} header of a payload
+ * @param {number} flow how many tiles flow, 0 for a matrix
+ * @param {number} width
+ * @param {number} [height] that all layers should fit into; without it the width alone decides
+ */
+export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
+  const gap = height && heads > 8 ? NARROW_GAP : GAP;
+  const room = height ? (height - 28 - (layers - 1) * gap) / layers : Infinity;
+  const side = flow ? flowSide(width, flow) : matrixSide(width, heads, gap, room);
   const columns = flow ? side.columns : heads;
   const longest = Math.max(rows, cols);
   const shape = (cells) => Math.max(Math.round((side.size * cells) / longest), Math.ceil(side.size / 4));
@@ -17,14 +26,14 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width) {
   const caption = flow ? 19 : 0;
   const top = flow ? 0 : 22;
   const lines = Math.ceil(count / columns);
-  const pitchX = tileWidth + GAP;
-  const pitchY = tileHeight + GAP + caption;
+  const pitchX = tileWidth + gap;
+  const pitchY = tileHeight + gap + caption;
   return {
     flow: Boolean(flow), count, columns, lines, tileWidth, tileHeight, pitchX, pitchY, caption,
-    left: flow ? 0 : ROW_LABELS, top, gap: GAP,
+    left: flow ? 0 : ROW_LABELS, top, gap,
     // Three pixels around everything: room for the frames of the outermost tiles.
-    width: Math.min(count, columns) * pitchX - GAP + 6,
-    height: top + lines * pitchY - GAP + 6,
+    width: Math.min(count, columns) * pitchX - gap + 6,
+    height: top + lines * pitchY - gap + 6,
     tileAt: (index) => ({
       x: 3 + (index % columns) * pitchX,
       y: 3 + top + caption + Math.floor(index / columns) * pitchY,
@@ -32,11 +41,11 @@ export function layoutOf({ layers, heads, rows, cols }, flow, width) {
   };
 }
 
-function matrixSide(width, heads) {
-  const fit = Math.floor((width - ROW_LABELS - 6 - (heads - 1) * GAP) / heads);
+function matrixSide(width, heads, gap, room) {
+  const fit = Math.min(Math.floor((width - ROW_LABELS - 6 - (heads - 1) * gap) / heads), Math.floor(room));
   // On a phone four tiles and a half: the cut one says that there is more to the right.
-  const half = Math.floor((width - ROW_LABELS) / 4.6) - GAP;
-  const smallest = width < 560 ? half : 46;
+  const half = Math.floor((width - ROW_LABELS) / 4.6) - gap;
+  const smallest = room < Infinity ? 22 : width < 560 ? half : 46;
   return { size: Math.min(Math.max(fit, smallest), LARGEST) };
 }
 

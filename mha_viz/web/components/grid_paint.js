@@ -28,6 +28,20 @@ export function paintGrid(canvas, layout, { header, body }, heads, table) {
   });
 }
 
+/**
+ * Paints one picture of codes to a place of a canvas, in its own pixels.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Uint8Array} codes
+ * @param {{ rows: number, cols: number }} size
+ * @param {{ x: number, y: number, width: number, height: number }} place
+ * @param {Uint32Array} table
+ */
+export function paintCells(context, codes, size, { x, y, width, height }, table) {
+  const image = context.createImageData(width, height);
+  tilePainter(new Uint32Array(image.data.buffer), width, height, size, table)(codes);
+  context.putImageData(image, x, y);
+}
+
 /** A function that fills `pixels` (width x height) with one tile's cells. */
 function tilePainter(pixels, width, height, { rows, cols }, table) {
   const [fewRows, fewCols] = [Math.min(rows, height), Math.min(cols, width)];

@@ -5,6 +5,8 @@
 import { colourAt, formatNumber, make, scaleWeight, tokenElement } from "./shared.js";
 /* global PALETTE */
 
+export const LINGER = 2500; // ms that the tooltip of a tap stays
+
 /** Fills the colour bar: a ramp of the scale, its ticks, and what masked cells look like. */
 export function drawLegend(legend, scale, theme, width, masked) {
   const stops = [];
@@ -127,21 +129,26 @@ export function buildGridParts() {
   for (const name of ["message", "top", "legend", "note", "body", "rows", "scroller", "stage"]) {
     parts[name] = make("div", name);
   }
-  for (const name of ["columns", "captions", "selected", "hovered", "focused", "cell", "tip"]) {
+  for (const name of ["columns", "captions", "badges", "selected", "hovered", "focused", "cell", "tip"]) {
     parts[name] = make("div", name);
   }
   parts.canvas = make("canvas", "cells");
   parts.canvas.tabIndex = 0;
-  parts.canvas.setAttribute("role", "grid");
+  // Its tiles are no elements; the keys and the live region do what a grid's cells would.
+  parts.canvas.setAttribute("role", "application");
+  parts.canvas.setAttribute("aria-roledescription", "grid of attention heads");
+  parts.marks = make("canvas", "marks");
+  parts.marks.hidden = true;
   parts.live = make("div", "live");
   parts.live.setAttribute("aria-live", "polite");
   parts.legend.setAttribute("role", "img");
-  for (const name of ["rows", "columns", "captions"]) parts[name].setAttribute("aria-hidden", "true");
+  for (const name of ["rows", "columns", "captions", "badges", "marks"]) parts[name].setAttribute("aria-hidden", "true");
   const { selected, hovered, focused, cell } = parts;
   for (const frame of [selected, hovered, focused, cell]) frame.hidden = true;
   parts.tip.hidden = true;
   parts.message.setAttribute("role", "status");
-  parts.stage.append(parts.canvas, parts.columns, parts.captions, hovered, selected, focused, cell);
+  parts.stage.append(parts.canvas, parts.marks, parts.columns, parts.captions, parts.badges);
+  parts.stage.append(hovered, selected, focused, cell);
   parts.scroller.append(parts.stage);
   parts.body.append(parts.rows, parts.scroller);
   parts.top.append(parts.note, parts.legend);

@@ -4,14 +4,15 @@
 
 import { describeCell, ExactWeights } from "./grid_values.js";
 import { hitTile, keyTarget, layoutOf } from "./grid_layout.js";
+import { drawBadges, paintMarks } from "./grid_marks.js";
 import { paintGrid } from "./grid_paint.js";
-import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, placeTip } from "./grid_parts.js";
-import { colourTable, endOf, formatNumber, payloadStore, themeOf, viewOf } from "./shared.js";
+import { buildGridParts, drawAxes, drawCaptions, drawLegend, fillTip, LINGER, placeTip } from "./grid_parts.js";
+import { colourTable, formatNumber, payloadStore, themeOf } from "./shared.js";
 /* global PALETTE */
 
 const DWELL = 90; // a pointer that rests so long (ms) asks for exact weights
 
-class HeadGrid {
+export class HeadGrid {
   constructor(parent) {
     this.parts = buildGridParts();
     this.root = this.parts.root;
@@ -36,6 +37,12 @@ class HeadGrid {
     this.payload = payloadStore().byId.get(settings.payload) ?? this.payload;
     if (!this.payload) return this.say("Drawing …");
     if (this.payload.header.id !== settings.payload) return; // the new one is on its way
+    this.show();
+  }
+
+  /** Draws a payload that is there. */
+  show(payload = this.payload, settings = this.settings, emit = this.emit) {
+    Object.assign(this, { payload, settings, emit });
     try {
       this.adopt();
       this.draw();
@@ -48,8 +55,9 @@ class HeadGrid {
     const { header, body } = this.payload;
     const size = header.layers * header.heads * header.rows * header.cols;
     if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
-    if (this.exact?.header !== header) {
-      this.exact = new ExactWeights(header, () => this.showTip());
+    if (this.header !== header) {
+      this.header = header;
+      this.exact = this.settings.exact ?? new ExactWeights(header, () => this.showTip());
       this.hideTip();
     }
     // What Python said before it heard the last choice is out of date.
@@ -74,10 +82,12 @@ class HeadGrid {
     const header = this.payload?.header;
     if (!this.heads || header?.id !== this.settings.payload) return;
     if (width < 40) return; // a hidden tab: drawn when shown
-    const { scale, order, fact } = this.settings;
+    const { scale, order, fact, height } = this.settings;
     const theme = themeOf(this.root);
-    const layout = layoutOf(header, order && this.heads.length, width);
-    const state = JSON.stringify([header.id, width, scale, order, fact, theme, devicePixelRatio]);
+    const layout = layoutOf(header, order && this.heads.length, width, height);
+    const values = this.values; // of a pair of tokens they change with the pair
+    const looks = [header.id, width, height, scale, order, fact, values, theme, devicePixelRatio];
+    const state = JSON.stringify(looks);
     if (state !== this.painted) {
       const began = performance.now();
       this.layout = layout;
@@ -85,22 +95,34 @@ class HeadGrid {
       this.root.style.setProperty("--accent", PALETTE.accent[theme]);
       this.parts.message.hidden = true;
       this.parts.body.hidden = false;
-      this.drawNames(header, fact);
+      this.drawNames(header);
       drawLegend(this.parts.legend, scale, theme, width, header.masked);
       paintGrid(this.parts.canvas, layout, this.payload, this.heads, colourTable(scale, theme));
       this.painted = state;
       this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
       this.root.dataset.painted = header.id;
     }
+    this.over(theme);
     this.frame();
   }
 
-  drawNames(header, fact) {
+  /** What lies over the tiles: badges, and the chosen pair of tokens. */
+  over(theme) {
+    const { badges, pair = { query: -1, key: -1 } } = this.settings;
+    const { header } = this.payload;
+    const over = JSON.stringify([this.painted.length, header.id, badges, pair, theme, this.layout.width, this.heads]);
+    if (over === this.overlaid) return;
+    this.overlaid = over;
+    drawBadges(this.parts.badges, this.layout, badges ? this.heads.map((head) => badges[head]) : []);
+    paintMarks(this.parts.marks, this.layout, header, this.heads.length, pair, PALETTE.accent[theme]);
+  }
+
+  drawNames(header) {
     const { parts, layout } = this;
     parts.rows.hidden = layout.flow;
     parts.rows.style.width = `${layout.left}px`;
     if (layout.flow) {
-      const values = header.facts[fact];
+      const { values } = this;
       const names = this.heads.map((head) => this.name(head));
       parts.columns.replaceChildren();
       drawCaptions(parts.captions, layout, names, values && this.heads.map((head) => values[head]));
@@ -118,8 +140,6 @@ class HeadGrid {
       `Attention heads${what}: ${header.layers} layers with ${header.heads} heads each. ` +
         "Arrow keys move between heads, Enter selects.",
     );
-    parts.canvas.setAttribute("aria-rowcount", layout.lines);
-    parts.canvas.setAttribute("aria-colcount", layout.columns);
   }
 
   /** Frames are elements over the canvas: moving them repaints nothing. */
@@ -145,6 +165,12 @@ class HeadGrid {
     mark(parts.columns, this.selected % heads);
   }
 
+  /** What heads are sorted by, one number for each. */
+  get values() {
+    const { values, fact } = this.settings;
+    return values ?? this.payload.header.facts[fact];
+  }
+
   name(head) {
     const { heads } = this.payload.header;
     return `L${Math.floor(head / heads)} H${head % heads}`;
@@ -152,7 +178,7 @@ class HeadGrid {
 
   fact(head) {
     const { fact } = this.settings;
-    const values = this.payload.header.facts[fact];
+    const { values } = this;
     return values ? { name: fact, value: values[head] } : null;
   }
 
@@ -174,7 +200,8 @@ class HeadGrid {
       if (!hit) return;
       this.cursor = hit.index;
       this.select(this.heads[hit.index]);
-      this.move(event); // a tap shows what it hit, too
+      this.move(event); // a tap shows what it hit, too, for a while
+      if (event.pointerType === "touch") this.leave = setTimeout(() => this.hideTip(), LINGER);
     });
     canvas.addEventListener("keydown", (event) => this.key(event));
     canvas.addEventListener("focus", () => this.layout && this.frame());
@@ -194,6 +221,7 @@ class HeadGrid {
     this.schemes.removeEventListener("change", this.themed);
     payloadStore().listeners.delete(this.arrived);
     clearTimeout(this.dwell);
+    clearTimeout(this.leave);
   }
 
   hit(event) {
@@ -251,6 +279,7 @@ class HeadGrid {
   hideTip() {
     this.hover = null;
     clearTimeout(this.dwell);
+    clearTimeout(this.leave);
     this.parts.tip.hidden = true;
     this.parts.cell.hidden = true;
     this.parts.hovered.hidden = true;
@@ -292,13 +321,7 @@ class HeadGrid {
     const fact = this.fact(head);
     const about = fact ? `, ${fact.name} ${formatNumber(fact.value)}` : "";
     const chosen = head === this.selected ? ", selected" : "";
-    this.parts.live.textContent = `${this.name(head)}${about}${chosen}`;
+    const more = this.settings.describe?.(head) ?? "";
+    this.parts.live.textContent = `${this.name(head)}${about}${chosen}${more}`;
   }
-}
-
-export default function headGrid(component) {
-  const { parentElement, data, setTriggerValue } = component;
-  const view = viewOf(parentElement, "headGrid", () => new HeadGrid(parentElement));
-  view.update(data ?? {}, (value) => setTriggerValue("select", value));
-  return endOf(parentElement, "headGrid");
 }

@@ -3,14 +3,13 @@
 // Knows arrays of weights only.
 
 export class LinesModel {
-  constructor({ header, body }) {
+  /**
+   * @param {any} header id, names of the heads, labels of queries and keys, threshold
+   * @param {Float32Array} weights of all these heads, one after the other
+   */
+  constructor(header, weights) {
     this.header = header;
-    const { heads, queries, keys } = header;
-    const size = heads * queries * keys;
-    if (header.kind !== "lines" || body.length !== 4 * size) throw new Error("its data is cut short.");
-    // A view where the bytes lie on a multiple of four, else a copy.
-    const aligned = body.byteOffset % 4 === 0 ? body : body.slice();
-    this.weights = new Float32Array(aligned.buffer, aligned.byteOffset, size);
+    this.weights = weights;
     this.orders = new Map();
     this.kept = new Map();
   }

@@ -7,7 +7,7 @@ import { formatWeight, make, tokenElement } from "./shared.js";
 /** The elements of the component, by name; `root` holds the others. */
 export function buildLinesParts() {
   const parts = { root: make("div", "mha token-lines") };
-  for (const name of ["message", "top", "legend", "share", "hidden", "scroller", "stage"]) {
+  for (const name of ["top", "legend", "share", "hidden", "scroller", "stage"]) {
     parts[name] = make("div", name);
   }
   for (const name of ["queries", "keys"]) {
@@ -22,13 +22,12 @@ export function buildLinesParts() {
   parts.middle.append(parts.canvas);
   parts.live = make("div", "live");
   parts.live.setAttribute("aria-live", "polite");
-  parts.message.setAttribute("role", "status");
   parts.hint = make("div", "hint");
   buildShare(parts);
   parts.stage.append(parts.queriesValues, parts.queries, parts.middle, parts.keys, parts.keysValues);
   parts.scroller.append(parts.stage);
   parts.top.append(parts.legend, parts.share, parts.hidden);
-  parts.root.append(parts.message, parts.top, parts.scroller, parts.hint, parts.live);
+  parts.root.append(parts.top, parts.scroller, parts.hint, parts.live);
   return parts;
 }
 
@@ -95,9 +94,10 @@ function segmentMarks(segments, rowHeight) {
 }
 
 /**
- * Numbers and bars beside the rows that can be seen. columns: [{ colour, of(index) -> weight }].
+ * Numbers and bars beside the rows that can be seen. columns: [{ colour, of(index) -> weight }];
+ * weights that are not exact are marked so.
  */
-export function drawValues(values, columns, first, last, rowHeight, columnWidth) {
+export function drawValues(values, columns, first, last, { height: rowHeight, width: columnWidth }, exact) {
   const rows = [];
   for (let index = first; index <= last; index++) {
     const row = make("div", "value-row");
@@ -112,7 +112,7 @@ export function drawValues(values, columns, first, last, rowHeight, columnWidth)
       const bar = make("span", "bar");
       bar.style.width = `${Math.max(0, Math.min(1, weight)) * (columnWidth - 8)}px`;
       bar.style.background = colour;
-      value.append(bar, make("span", "number", formatWeight(weight)));
+      value.append(bar, make("span", "number", exact ? formatWeight(weight) : `≈ ${weight.toFixed(2)}`));
       row.append(value);
     }
     rows.push(row);

@@ -44,9 +44,9 @@ export function payloadStore() {
 export function putPayload(bytes) {
   const store = payloadStore();
   const payload = unpack(bytes);
-  const { id } = payload.header;
-  if (!store.byId.has(id)) store.byId.set(id, payload);
-  while (store.byId.size > 8) store.byId.delete(store.byId.keys().next().value);
+  const { id, kind } = payload.header;
+  if (!store.byId.has(id) || kind === "notes") store.byId.set(id, payload);
+  while (store.byId.size > 16) store.byId.delete(store.byId.keys().next().value);
   for (const listener of store.listeners) listener(id);
   return id;
 }

@@ -2,38 +2,36 @@
 // A few heads as lines from query tokens (left) to key tokens (right), with exact weights.
 // Shows what a query looks at, and who looks at a key; a pinned query and a key make a pair.
 
-import { LinesModel } from "./lines_model.js";
 import { paintLines } from "./lines_paint.js";
 import { buildLinesParts, drawHeads, drawTokens, drawValues } from "./lines_parts.js";
-import { endOf, formatWeight, themeOf, unpack, viewOf } from "./shared.js";
+import { formatWeight, themeOf } from "./shared.js";
 /* global PALETTE */
 
-class TokenLines {
-  constructor(parent) {
+export class TokenLines {
+  constructor() {
     this.parts = buildLinesParts();
     this.root = this.parts.root;
-    parent.append(this.root);
     this.model = null;
     this.hover = null; // { side, index }: what is looked at now
     this.pin = null; // the same, kept by a click
-    this.pair = null; // the key chosen for a pinned query
+    this.pair = null; // the query and the key that are chosen
     this.listen();
   }
 
-  update(bytes, emit) {
+  /**
+   * Draws some heads; `pin` is the chosen query and key, -1 for none.
+   * @param {import("./lines_model.js").LinesModel} model
+   * @param {{ query: number, key: number }} pin
+   * @param {(name: string, value: any) => void} emit takes "pair" and "share"
+   */
+  show(model, pin, emit) {
     this.emit = emit;
-    try {
-      const payload = unpack(bytes);
-      if (this.model?.header.id !== payload.header.id) this.adopt(new LinesModel(payload));
-      this.parts.message.hidden = true;
-      for (const name of ["top", "scroller", "hint"]) this.parts[name].hidden = false;
-      this.draw();
-    } catch (error) {
-      this.model = null;
-      this.parts.message.textContent = `This picture cannot be drawn: ${error.message}`;
-      this.parts.message.hidden = false;
-      for (const name of ["top", "scroller", "hint"]) this.parts[name].hidden = true;
-    }
+    if (this.model?.header.id !== model.header.id) this.adopt(model);
+    else this.model = model; // exact weights in place of approximate ones
+    const [side, index] = pin.query >= 0 ? ["query", pin.query] : ["key", pin.key];
+    this.pin = index >= 0 ? { side, index } : null;
+    this.pair = pin.query >= 0 && pin.key >= 0 ? pin : null;
+    this.draw();
   }
 
   adopt(model) {
@@ -45,7 +43,7 @@ class TokenLines {
     this.share = before?.threshold === header.threshold ? this.share : header.threshold;
     const labels = [header.query_labels, header.key_labels];
     if (!before || JSON.stringify(labels) !== JSON.stringify([before.query_labels, before.key_labels])) {
-      this.hover = this.pin = this.pair = null;
+      this.hover = this.pin = null;
       this.parts.scroller.scrollTop = 0;
     }
     this.fresh = true;
@@ -129,6 +127,7 @@ class TokenLines {
       hidden += lines.all - lines.count;
       return { colour: this.colours[head], lines };
     });
+    parts.legend.hidden = model.header.names.length < 2;
     parts.hidden.textContent = hidden
       ? `${hidden.toLocaleString("en")} fainter lines not drawn`
       : "All lines drawn";
@@ -158,7 +157,8 @@ class TokenLines {
     const draw = (element, count, of) => {
       const columns = focus ? this.columns.map((head) => ({ colour: this.colours[head], of: of(head) })) : [];
       const end = columns.length ? Math.min(last, count - 1) : -1;
-      drawValues(element, columns, Math.max(first - 1, 0), end, this.rowHeight, this.columnWidth);
+      const place = { height: this.rowHeight, width: this.columnWidth };
+      drawValues(element, columns, Math.max(first - 1, 0), end, place, model.header.exact);
     };
     const isQuery = focus?.side === "query";
     draw(parts.keysValues, isQuery ? keys : 0, (head) => (key) => model.weight(head, focus.index, key));
@@ -213,26 +213,19 @@ class TokenLines {
 
   click(side, index) {
     if (index < 0 || !this.model) return;
+    this.announce({ side, index });
     if (this.pin?.side === "query" && side === "key") {
-      this.pair = { query: this.pin.index, key: index };
-      this.emit("pair", { ...this.pair });
-      this.announce({ side, index });
+      const again = this.pair?.key === index;
+      this.emit("pair", { query: this.pin.index, key: again ? -1 : index });
     } else if (this.pin?.side === side && this.pin.index === index) {
       this.unpin();
     } else {
-      this.pin = { side, index };
-      this.pair = null;
-      this.announce(this.pin);
+      this.emit("pair", side === "query" ? { query: index, key: -1 } : { query: -1, key: index });
     }
-    this.arrange();
-    this.refresh();
   }
 
   unpin() {
-    if (!this.pin || !this.model) return;
-    this.pin = this.pair = null;
-    this.arrange();
-    this.refresh();
+    if (this.pin && this.model) this.emit("pair", { query: -1, key: -1 });
   }
 
   key(side, event) {
@@ -282,11 +275,4 @@ function length(label) {
 function rowOf(event) {
   const row = event.target.closest?.(".row");
   return row ? Number(row.dataset.index) : -1;
-}
-
-export default function tokenLines(component) {
-  const { parentElement, data, setTriggerValue } = component;
-  const view = viewOf(parentElement, "tokenLines", () => new TokenLines(parentElement));
-  view.update(data, setTriggerValue);
-  return endOf(parentElement, "tokenLines");
 }

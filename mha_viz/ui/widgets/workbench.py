@@ -1,0 +1,73 @@
+"""The workbench in Streamlit: the grid of all heads, and the chosen head beside it.
+
+Both are drawn, and every choice is made, in the browser (workbench.js); Python hears of choices
+afterwards and keeps them in the page's view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import streamlit as st
+
+from mha_viz.errors import ArgumentError
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.views import Choice, sent_choices
+from mha_viz.web.browser import script, style
+from mha_viz.web.payload import unpack
+
+_bench = st.components.v2.component(
+    "mha_viz.workbench", css=style("workbench"), js=script("workbench")
+)
+_carrier = st.components.v2.component("mha_viz.payload_carrier", js=script("payload_carrier"))
+
+
+def workbench(
+    part: Literal["grid", "head"],
+    payload: bytes,
+    settings: Mapping[str, Any],
+    *,
+    key: str,
+    take: Callable[[dict[str, Choice]], None],
+) -> None:
+    """Draw one part of the workbench; the parts of one page share what is chosen.
+
+    Args:
+        part: "grid", all heads, brings the payload with it; "head" is the chosen one.
+        payload: what `mha_viz.web.payload.grid_payload` made; it travels to the browser once.
+        settings: the view, and the titles of what its menus offer.
+        key: unique in the app; `{key}-heard` in the session's state belongs to it.
+        take: called with what was chosen, before the run that this causes; in a fragment only
+            that is run again.
+    """
+    data = {"part": part, "name": key, "heard": st.session_state.get(f"{key}-heard"), **settings}
+    try:
+        data["payload"] = unpack(payload)[0]["id"]
+    except (ArgumentError, KeyError) as error:
+        data["error"] = f"This picture cannot be drawn: {error}"
+
+    @guarded
+    def hear() -> None:
+        event = st.session_state.get(f"{key}-{part}")
+        sent = event.get("view") if isinstance(event, Mapping) else None
+        if not isinstance(sent, Mapping):
+            return
+        if isinstance(sent.get("id"), str):
+            st.session_state[f"{key}-heard"] = sent["id"][:40]
+        take(sent_choices(sent.get("view")))
+
+    with st.container(gap=None):
+        _bench(key=f"{key}-{part}", data=data, on_view_change=hear)
+        if part == "grid":
+            _carrier(key=f"{key}-payload", data=payload)
+
+
+def bring(payload: bytes, *, key: str) -> None:
+    """Bring to the browser what a workbench on the page waits for.
+
+    Args:
+        payload: what `mha_viz.web.payload.notes_payload` made.
+        key: unique in the app.
+    """
+    _carrier(key=key, data=payload)

@@ -1,0 +1,59 @@
+// @ts-check
+// What is unusual about a head among all heads. Knows numbers only.
+
+/** @typedef {{ title: string, value: number, place: string, far: number }} Unusual */
+
+/**
+ * The quantities in which a head lies farthest from the other heads: by its distance from the
+ * median in median absolute deviations, the most unusual one first.
+ * @param {Record<string, (number | null)[]>} facts a value for each head, by title
+ * @param {number} head
+ * @param {number} most
+ * @returns {Unusual[]}
+ */
+export function unusualOf(facts, head, most) {
+  const found = [];
+  for (const [title, values] of Object.entries(facts)) {
+    const value = values[head];
+    const known = values.filter((one) => one !== null && Number.isFinite(one));
+    if (value === null || !Number.isFinite(value) || known.length < 2) continue;
+    const middle = median(known);
+    const spread = median(known.map((one) => Math.abs(one - middle)));
+    const away = Math.abs(value - middle);
+    if (away === 0) continue;
+    found.push({ title, value, place: placeAmong(known, value), far: spread > 0 ? away / spread : Infinity });
+  }
+  return found.sort((a, b) => b.far - a.far).slice(0, most);
+}
+
+/** A value's place among all, counted from the nearer end. */
+export function placeAmong(known, value) {
+  const above = known.filter((one) => one > value).length;
+  const below = known.filter((one) => one < value).length;
+  const [rank, end] = above <= below ? [above + 1, "highest"] : [below + 1, "lowest"];
+  return `${rank === 1 ? "" : `${ordinalOf(rank)} `}${end} of ${known.length}`;
+}
+
+/** @type {(rank: number) => string} */
+export function ordinalOf(rank) {
+  const teen = rank % 100 >= 11 && rank % 100 <= 13;
+  return `${rank}${teen ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[rank % 10] ?? "th")}`;
+}
+
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+/**
+ * The largest weights of a head, as places in its rows and columns.
+ * @param {Float32Array} weights row by row
+ * @param {number} columns
+ * @param {number} most
+ */
+export function strongestOf(weights, columns, most) {
+  const order = Array.from(weights.keys()).filter((at) => weights[at] > 0);
+  order.sort((a, b) => weights[b] - weights[a] || a - b);
+  return order.slice(0, most).map((at) => ({ query: Math.floor(at / columns), key: at % columns, weight: weights[at] }));
+}

@@ -1,0 +1,237 @@
+// @ts-check
+// The chosen head of a workbench: its name and labels, what is unusual about it, the text tinted by
+// its weights, and the weights as heatmap, as lines or as a table.
+
+import { HeatView } from "./heat_view.js";
+import { strongestOf, unusualOf } from "./head_facts.js";
+import { LinesModel } from "./lines_model.js";
+import { SentenceView } from "./sentence_view.js";
+import { chooseIn, segments } from "./workbench_parts.js";
+import { formatNumber, formatWeight, make, themeOf, tokenElement } from "./shared.js";
+import { TokenLines } from "./token_lines.js";
+/* global PALETTE */
+
+const HERE = ["heatmap", "lines", "table"]; // pictures that are drawn here; others come from Python
+const NUMBERS = 6;
+const PAIRS = 40;
+const SIDE = 176; // pixels of the numbers beside the picture
+const LEAST = 260; // pixels that a picture is never lower than
+
+export class HeadView {
+  /** @param {import("./bench.js").Bench} bench */
+  constructor(bench) {
+    this.bench = bench;
+    this.root = make("div", "mha head-view");
+    this.build();
+    this.heat = new HeatView({
+      pin: (pair) => bench.choosePair(pair),
+      say: (text) => (this.live.textContent = text),
+      redraw: () => this.draw(),
+    });
+    this.lines = new TokenLines();
+    this.sentence = new SentenceView({
+      choose: (pair) => bench.choosePair(pair),
+      all: (on) => {
+        this.mean = on;
+        this.draw();
+      },
+    });
+    this.mean = false;
+    this.table = make("div", "pairs");
+    this.picture.append(this.heat.root, this.lines.root, this.table, this.wait);
+    this.middle.append(this.picture, this.numbers);
+    this.root.append(this.top, this.sentence.root, this.middle, this.live);
+    this.resized = new ResizeObserver(() => this.draw());
+    this.resized.observe(this.root);
+  }
+
+  build() {
+    this.top = make("div", "top");
+    this.middle = make("div", "middle");
+    this.picture = make("div", "picture");
+    this.numbers = make("div", "numbers");
+    this.live = make("div", "live");
+    this.wait = make("div", "wait");
+    /** As the grid's. @type {number | undefined} */
+    this.height = undefined;
+    this.live.setAttribute("aria-live", "polite");
+    this.wait.setAttribute("role", "status");
+    this.title = make("h2", "name");
+    this.badges = make("div", "labels");
+    this.twin = make("button", "small twin");
+    this.twin.type = "button";
+    this.twin.addEventListener("click", () => this.bench.chooseHead(this.twinOf));
+    this.shows = segments("Picture", (show) => this.bench.choose({ show }));
+    this.about = make("div", "about");
+    this.about.append(this.title, this.badges, this.twin);
+    this.top.append(this.about, this.shows);
+  }
+
+  // -- drawing --------------------------------------------------------------------------------------
+
+  draw() {
+    const { bench } = this;
+    const width = this.root.clientWidth;
+    if (!bench.payload || width < 40) return;
+    const began = performance.now();
+    const head = bench.chosen;
+    const { view, said } = bench;
+    this.theme = themeOf(this.root);
+    this.root.dataset.theme = this.theme;
+    this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
+    this.drawAbout(head);
+    chooseIn(this.shows, said.shows ?? { heatmap: "Heatmap", lines: "Token lines", table: "Top pairs" }, view.show);
+    this.drawNumbers(head);
+    this.drawSentence(head);
+    this.drawPicture(head, width);
+    this.root.dataset.selected = bench.name(head);
+    this.root.dataset.exact = String(bench.isExact(head));
+    this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
+  }
+
+  drawAbout(head) {
+    const { bench } = this;
+    this.title.textContent = bench.name(head);
+    const labels = bench.labels(head);
+    const badges = (labels ?? []).map((title) => make("span", "label", title));
+    if (!labels) badges.push(make("span", "none", bench.said.later ? "labels are on their way …" : ""));
+    else if (!labels.length) badges.push(make("span", "none", "no label"));
+    this.badges.replaceChildren(...badges);
+    const twin = bench.known?.twins?.[head];
+    this.twin.hidden = !twin;
+    if (!twin) return;
+    this.twinOf = twin[0];
+    this.twin.textContent = `Nearest: ${bench.name(twin[0])}`;
+    this.twin.title = `Hellinger distance ${formatNumber(twin[1])}, the smallest of all heads`;
+  }
+
+  drawNumbers(head) {
+    const { header } = this.bench.payload;
+    const rows = unusualOf(header.facts, head, NUMBERS).map(({ title, value, place }) => {
+      const row = make("div", "number");
+      const line = make("div", "value");
+      line.append(make("b", "", formatNumber(value)), make("span", "place", place));
+      row.append(make("div", "title", title), line);
+      return row;
+    });
+    const heading = make("div", "heading", rows.length ? "Most unusual among all heads" : "");
+    this.numbers.replaceChildren(heading, ...rows);
+  }
+
+  drawSentence(head) {
+    const { bench } = this;
+    const { header } = bench.shown;
+    const row = (query) => {
+      if (this.mean) return bench.meanRow(query);
+      const weights = bench.weights(head);
+      return weights && weights.subarray(query * header.keys, (query + 1) * header.keys);
+    };
+    const { scale } = bench.view;
+    this.sentence.draw({ header, pair: bench.pair, row, scale, theme: this.theme, mean: this.mean });
+  }
+
+  drawPicture(head, width) {
+    const { bench } = this;
+    const { show } = bench.view;
+    const codes = bench.picture(head);
+    const told = bench.said.view?.show === show;
+    const coming = HERE.includes(show) ? (codes ? "" : "Fetching the weights …") : told ? "" : "Computing …";
+    this.wait.textContent = coming;
+    this.wait.hidden = !coming;
+    const drawn = codes && HERE.includes(show) ? show : "";
+    this.heat.root.hidden = drawn !== "heatmap";
+    this.lines.root.hidden = drawn !== "lines";
+    this.table.hidden = drawn !== "table";
+    this.middle.hidden = !coming && !drawn;
+    bench.exact.request(head);
+    if (!drawn) return;
+    const beside = width >= 520;
+    this.middle.classList.toggle("narrow", !beside);
+    const room = beside ? width - SIDE - 12 : width;
+    const height = this.room();
+    if (drawn === "heatmap") this.drawHeat(head, codes, room, beside ? height : Math.min(height, width * 1.05));
+    else if (drawn === "lines") this.drawLines(head, height);
+    else this.drawTable(head, height);
+  }
+
+  /** The height that is left for the picture in the window. */
+  room() {
+    const end = this.height ?? 640;
+    const above = this.middle.offsetTop;
+    return Math.max(LEAST, end - above);
+  }
+
+  drawHeat(head, codes, width, height) {
+    const { bench } = this;
+    const shown = bench.shown.header;
+    const sizes = { rows: shown.queries, cols: shown.keys };
+    const scene = {
+      header: { ...shown, ...sizes }, codes, weights: bench.weights(head), exact: bench.isExact(head),
+      scale: bench.view.scale, pair: bench.pair, name: bench.name(head),
+    };
+    this.heat.draw(scene, width, height);
+  }
+
+  drawLines(head, height) {
+    const { bench } = this;
+    const { header } = bench.shown;
+    const others = (bench.view.heads ?? []).map(([layer, index]) => layer * header.heads + index);
+    const heads = [head, ...others.filter((one) => one !== head && one < bench.count)];
+    const size = header.queries * header.keys;
+    const weights = new Float32Array(heads.length * size);
+    const known = heads.map((one) => bench.weights(one));
+    for (const one of heads) bench.exact.request(one);
+    known.forEach((row, at) => row && weights.set(row, at * size));
+    const model = new LinesModel({
+      ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
+      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => bench.isExact(one)),
+    }, weights);
+    this.lines.parts.scroller.style.maxHeight = `${Math.max(LEAST, height - 70)}px`;
+    this.lines.show(model, bench.pair, (name, value) => {
+      if (name === "share") bench.choose({ mass: value });
+      else bench.choosePair(value);
+    });
+  }
+
+  /** The largest weights; of one row where a query is chosen. */
+  drawTable(head, height) {
+    const { bench } = this;
+    const { header } = bench.shown;
+    const weights = bench.weights(head);
+    const { query } = bench.pair;
+    const exact = bench.isExact(head);
+    let pairs = strongestOf(weights, header.keys, query < 0 ? PAIRS : weights.length);
+    if (query >= 0) pairs = pairs.filter((pair) => pair.query === query);
+    const table = make("table");
+    const caption = query < 0
+      ? `The ${pairs.length} largest weights`
+      : `All weights of “${header.query_labels[query]}”`;
+    table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
+    const head_row = make("tr");
+    head_row.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
+    table.append(head_row, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
+    this.table.style.maxHeight = `${height}px`;
+    this.table.replaceChildren(table);
+  }
+
+  tableRow(header, { query, key, weight }, exact) {
+    const row = make("tr");
+    const token = (side, place) => {
+      const cell = make("td");
+      cell.append(tokenElement(header[`${side}_labels`][place], header[`${side}_special`][place]), make("sub", "position", String(place)));
+      return cell;
+    };
+    const number = make("td", "weight");
+    const bar = make("span", "bar");
+    bar.style.width = `${Math.min(1, weight) * 90}px`;
+    number.append(bar, make("span", "", exact ? formatWeight(weight) : `≈ ${weight.toFixed(3)}`));
+    row.append(token("query", query), token("key", key), number);
+    row.addEventListener("click", () => this.bench.choosePair({ query, key }));
+    return row;
+  }
+
+  close() {
+    this.resized.disconnect();
+    this.lines.close();
+  }
+}

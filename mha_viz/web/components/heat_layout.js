@@ -1,0 +1,90 @@
+// @ts-check
+// Where the cells and labels of one head's heatmap lie. Knows sizes only.
+
+const TITLE = 17; // pixels of the axes' names
+const LETTER = 6.9; // mean width of a letter of the labels
+const LINE = 12; // pixels that a label needs
+
+/** Part of the rows and columns that is shown. @typedef {{ top: number, left: number, rows: number, cols: number }} Window */
+
+/**
+ * Cells are squares, as large as fit; labels take what they need, up to a share of the picture.
+ * @param {number} width in CSS pixels
+ * @param {number} height
+ * @param {Window} view
+ * @param {string[]} queries labels of all rows
+ * @param {string[]} keys
+ */
+export function heatLayout(width, height, view, queries, keys) {
+  const longest = (labels) => Math.max(...labels.map((label) => [...label].length));
+  const left = TITLE + Math.min(longest(queries) * LETTER + 10, 0.26 * width, 120);
+  const top = TITLE + Math.min(longest(keys) * LETTER * 0.87 + 12, 0.26 * height, 100);
+  // Slanted labels of the last columns reach over the edge of the cells.
+  const right = Math.min(0.5 * (top - TITLE), 50);
+  const cell = Math.max(Math.min((width - left - right) / view.cols, (height - top - 4) / view.rows), 0.5);
+  return {
+    left, top, cell, view,
+    wide: Math.max(1, cell * view.cols), high: Math.max(1, cell * view.rows),
+    step: Math.max(1, Math.ceil(LINE / cell)), // every so manyth label is drawn
+  };
+}
+
+/**
+ * The row and column at a point; -1 beside the cells on that side: a label, or nothing.
+ * @param {ReturnType<typeof heatLayout>} layout
+ * @param {number} x
+ * @param {number} y
+ */
+export function cellAt({ left, top, wide, high, cell, view }, x, y) {
+  const inX = x >= left && x < left + wide;
+  const inY = y >= top && y < top + high;
+  return {
+    row: inY ? view.top + Math.floor((y - top) / cell) : -1,
+    column: inX ? view.left + Math.floor((x - left) / cell) : -1,
+    inside: inX && inY,
+  };
+}
+
+/**
+ * The part of the picture between two points that were dragged over.
+ * @param {ReturnType<typeof heatLayout>} layout
+ * @param {{ x: number, y: number }} from
+ * @param {{ x: number, y: number }} to
+ * @returns {Window}
+ */
+export function windowBetween({ left, top, cell, view }, from, to) {
+  const span = (a, b, start, first, count) => {
+    const places = [a, b].map((at) => Math.floor((at - start) / cell)).sort((one, other) => one - other);
+    const [low, high] = places.map((place) => Math.min(Math.max(place, 0), count - 1));
+    return [first + low, high - low + 1];
+  };
+  const [leftmost, cols] = span(from.x, to.x, left, view.left, view.cols);
+  const [topmost, rows] = span(from.y, to.y, top, view.top, view.rows);
+  return { top: topmost, left: leftmost, rows, cols };
+}
+
+/**
+ * A window that shows `factor` times as much around a place, kept inside the picture.
+ * @param {Window} view
+ * @param {number} factor
+ * @param {{ row: number, column: number }} around
+ * @param {{ rows: number, cols: number }} whole
+ * @returns {Window}
+ */
+export function zoomed(view, factor, around, whole) {
+  const along = (first, count, at, all) => {
+    const size = Math.min(all, Math.max(Math.min(2, all), Math.round(count * factor)));
+    const share = (at + 0.5 - first) / count;
+    return [Math.min(Math.max(Math.round(at + 0.5 - share * size), 0), all - size), size];
+  };
+  const [top, rows] = along(view.top, view.rows, around.row, whole.rows);
+  const [left, cols] = along(view.left, view.cols, around.column, whole.cols);
+  return { top, left, rows, cols };
+}
+
+/** Which place a weight takes among those of its row: 1 for the largest; equal ones share it. */
+export function rankInRow(row, weight) {
+  let rank = 1;
+  for (const other of row) if (other > weight) rank++;
+  return rank;
+}
