@@ -289,9 +289,8 @@ def sent_choices(sent: object) -> dict[str, Choice]:
         if choice.name not in BENCH or not isinstance(raw, str):
             continue
         try:
-            found[choice.name] = (
-                choice.metadata["read"](raw) if raw else getattr(DEFAULT, choice.name)
-            )
+            read = choice.metadata["read"]
+            found[choice.name] = read(raw) if raw else getattr(DEFAULT, choice.name)
         except ValueError:
             continue
     return found

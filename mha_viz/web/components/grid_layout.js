@@ -6,6 +6,8 @@ const GAP = 7;
 const NARROW_GAP = 4;
 const ROW_LABELS = 34;
 const LARGEST = 132;
+const SMALL = 40; // pixels of a tile that still shows something
+const CAPTION = 19; // pixels above a tile for its name
 
 /**
  * The lattice of tiles for a width in CSS pixels.
@@ -17,13 +19,13 @@ const LARGEST = 132;
 export function layoutOf({ layers, heads, rows, cols }, flow, width, height) {
   const gap = height && heads > 8 ? NARROW_GAP : GAP;
   const room = height ? (height - 28 - (layers - 1) * gap) / layers : Infinity;
-  const side = flow ? flowSide(width, flow) : matrixSide(width, heads, gap, room);
+  const side = flow ? flowSide(width, flow, gap, height) : matrixSide(width, heads, gap, room);
   const columns = flow ? side.columns : heads;
   const longest = Math.max(rows, cols);
   const shape = (cells) => Math.max(Math.round((side.size * cells) / longest), Math.ceil(side.size / 4));
   const [tileWidth, tileHeight] = [shape(cols), shape(rows)];
   const count = flow || layers * heads;
-  const caption = flow ? 19 : 0;
+  const caption = flow ? CAPTION : 0;
   const top = flow ? 0 : 22;
   const lines = Math.ceil(count / columns);
   const pitchX = tileWidth + gap;
@@ -49,7 +51,13 @@ function matrixSide(width, heads, gap, room) {
   return { size: Math.min(Math.max(fit, smallest), LARGEST) };
 }
 
-function flowSide(width, count) {
+function flowSide(width, count, gap, height = 0) {
+  // As large as lets all of them be seen at once; where that is too small to see much, they scroll.
+  for (let columns = 3; height && columns <= 24; columns++) {
+    const size = Math.min(Math.floor((width - 6 - (columns - 1) * gap) / columns), LARGEST);
+    if (size < SMALL) break;
+    if (Math.ceil(count / columns) * (size + gap + CAPTION) <= height) return { size, columns };
+  }
   const columns = Math.max(3, Math.round((width + GAP) / (104 + GAP)));
   const size = Math.floor((width - 6 - (columns - 1) * GAP) / columns);
   return { size: Math.min(size, LARGEST), columns: Math.min(columns, Math.max(count, 1)) };

@@ -130,6 +130,8 @@ export class HeadGrid {
       parts.captions.replaceChildren();
       drawAxes(parts.rows, parts.columns, layout, header);
     }
+    const { height } = this.settings;
+    parts.scroller.style.maxHeight = layout.flow && height ? `${height}px` : "";
     parts.stage.style.width = `${layout.width}px`;
     parts.stage.style.height = `${layout.height}px`;
     const side = `${header.pool} × ${header.pool}`;
