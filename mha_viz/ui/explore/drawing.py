@@ -90,15 +90,19 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
             record = displayed_record(scene, state.current())
             if picture := PICTURES.get(state.current().show):
                 picture(scene, record)
-        bring(_notes(scene, payload), key="bench-notes")
-        if _is_pooled(record):
-            bring(head_payload(payload, record, state.current().chosen), key="bench-head")
+        # Fragments within follow; they must stand at the same place in every run.
+        with st.container(gap=None):
+            state.publish()  # before what may take its time
+        with st.container(gap=None):
+            if _is_pooled(record):
+                bring(head_payload(payload, record, state.current().chosen), key="bench-head")
+            bring(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
-        _status(scene, record)
+        with st.container():
+            _status(scene, record)
         folded.expander("All about this head", "card", lambda: _facts(scene, record))
         folded.expander("All heads as a table", "heads-table", lambda: _table(scene))
-        state.publish()
 
 
 def _take(choices: dict[str, Choice]) -> None:

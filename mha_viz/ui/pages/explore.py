@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import memory
 from mha_viz.ui.widgets import controls, look, picking
 
 
@@ -17,4 +17,3 @@ def page() -> None:
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene)
-    state.publish()

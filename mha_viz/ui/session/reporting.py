@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from typing import TypeVar
 
 import numpy as np
@@ -94,12 +95,11 @@ def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int =
         make: makes it.
         size: about how many bytes it has.
     """
-
-    def wait() -> T:
-        with st.spinner("Comparing heads …"):
-            return make()
-
-    return memory.cache().get((scene.key, *what), wait, lambda made: size)
+    key = (scene.key, *what)
+    known = memory.cache().find(key) is not None
+    # Around the cache: a run that a click overtakes ends with the spinner, and keeps what it made.
+    with nullcontext() if known else st.spinner("Comparing heads …"):
+        return memory.cache().get(key, make, lambda made: size)
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:

@@ -32,6 +32,11 @@ def bar(text: bool = True) -> Bar:
     Args:
         text: whether the page shows a text that somebody types.
     """
+    with st.container(key="bar"):
+        return _bar(text)
+
+
+def _bar(text: bool) -> Bar:
     widths = [2.2, 5, 2.6, 1.8, 0.5] if text else [2.2, 9.4, 0.5]
     columns = st.columns(widths, gap="small", vertical_alignment="bottom")
     with columns[0]:

@@ -29,6 +29,7 @@ export class Bench {
     this.changed = {}; // what Python has not heard of yet
     this.sent = null; // name of the last message to Python
     this.ask = null; // sends one
+    this.touched = false; // a head was chosen by hand, and is not in view perhaps
   }
 
   /** A page that was left has heard nothing of what was chosen last. */
@@ -114,6 +115,7 @@ export class Bench {
   /** @type {(head: number) => void} */
   chooseHead(head) {
     const { heads } = this.payload.header;
+    this.touched = true;
     this.choose({ layer: Math.floor(head / heads), head: head % heads });
   }
 

@@ -69,7 +69,7 @@ export class GridView {
       fact: fact?.title ?? null, values: fact?.values, height: this.room(), pair: bench.pair,
       badges: bench.known?.badges, describe: (head) => this.describe(head),
       exact: { of: (head) => (bench.isExact(head) ? bench.weights(head) : null), request: (head) => bench.exact.request(head) },
-    }, ({ layer, head }) => bench.choose({ layer, head }));
+    }, ({ layer, head }) => bench.chooseHead(layer * header.heads + head));
     this.drawNote(fact);
   }
 

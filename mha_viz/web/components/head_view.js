@@ -24,7 +24,7 @@ export class HeadView {
     this.root = make("div", "mha head-view");
     this.build();
     this.heat = new HeatView({
-      pin: (pair) => bench.choosePair(pair),
+      pin: ({ query, key }) => bench.choosePair({ query: this.pool * query, key: this.pool * key }),
       say: (text) => (this.live.textContent = text),
       redraw: () => this.draw(),
     });
@@ -37,6 +37,7 @@ export class HeadView {
       },
     });
     this.mean = false;
+    this.pool = 1; // how many tokens a row of the heatmap stands for
     this.table = make("div", "pairs");
     this.picture.append(this.heat.root, this.lines.root, this.table, this.wait);
     this.middle.append(this.picture, this.numbers);
@@ -85,8 +86,18 @@ export class HeadView {
     this.drawSentence(head);
     this.drawPicture(head, width);
     this.root.dataset.selected = bench.name(head);
+    this.bringIntoView();
     this.root.dataset.exact = String(bench.isExact(head));
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
+  }
+
+  /** On a phone the grid fills the screen: a tap on a head shows its picture. */
+  bringIntoView() {
+    const { touched } = this.bench;
+    this.bench.touched = false;
+    if (!touched || this.height) return;
+    const smooth = matchMedia("(prefers-reduced-motion: no-preference)").matches;
+    this.root.scrollIntoView({ block: "start", behavior: smooth ? "smooth" : "auto" });
   }
 
   drawAbout(head) {
@@ -135,10 +146,13 @@ export class HeadView {
     const { show } = bench.view;
     const codes = bench.picture(head);
     const told = bench.said.view?.show === show;
-    const coming = HERE.includes(show) ? (codes ? "" : "Fetching the weights …") : told ? "" : "Computing …";
+    const coarse = !codes && show === "heatmap";
+    const { pool } = bench.payload.header;
+    const fetching = coarse ? `Each cell is the largest of ${pool} × ${pool} weights until all are here.` : "Fetching the weights …";
+    const coming = HERE.includes(show) ? (codes ? "" : fetching) : told ? "" : "Computing …";
     this.wait.textContent = coming;
     this.wait.hidden = !coming;
-    const drawn = codes && HERE.includes(show) ? show : "";
+    const drawn = (codes || coarse) && HERE.includes(show) ? show : "";
     this.heat.root.hidden = drawn !== "heatmap";
     this.lines.root.hidden = drawn !== "lines";
     this.table.hidden = drawn !== "table";
@@ -163,13 +177,14 @@ export class HeadView {
 
   drawHeat(head, codes, width, height) {
     const { bench } = this;
-    const shown = bench.shown.header;
-    const sizes = { rows: shown.queries, cols: shown.keys };
-    const scene = {
-      header: { ...shown, ...sizes }, codes, weights: bench.weights(head), exact: bench.isExact(head),
-      scale: bench.view.scale, pair: bench.pair, name: bench.name(head),
-    };
-    this.heat.draw(scene, width, height);
+    const { header, pool } = codes ? { header: bench.shown.header, pool: 1 } : coarsened(bench.shown.header);
+    const along = (place) => (place < 0 ? -1 : Math.floor(place / pool));
+    const { query, key } = bench.pair;
+    this.pool = pool;
+    this.heat.draw({
+      header, codes: codes ?? bench.codesOf(head), weights: codes && bench.weights(head), exact: bench.isExact(head),
+      scale: bench.view.scale, pair: { query: along(query), key: along(key) }, name: bench.name(head),
+    }, width, height);
   }
 
   drawLines(head, height) {
@@ -234,4 +249,19 @@ export class HeadView {
     this.resized.disconnect();
     this.lines.close();
   }
+}
+
+/** The header of a pooled payload, with a row and a column for each of its cells. */
+function coarsened(header) {
+  const { pool, rows, cols } = header;
+  const every = (values) => values.filter((_, place) => place % pool === 0);
+  const labels = (values) => every(values).map((label) => `${label} …`);
+  return {
+    pool,
+    header: {
+      ...header, queries: rows, keys: cols, id: `${header.id} coarse`,
+      query_labels: labels(header.query_labels), query_special: every(header.query_special),
+      key_labels: labels(header.key_labels), key_special: every(header.key_special),
+    },
+  };
 }

@@ -41,6 +41,7 @@ export class SentenceView {
   }
 
   build(header) {
+    this.hover = -1; // of another text
     const word = (side, label, place) => {
       const button = make("button", "word");
       button.type = "button";

@@ -38,6 +38,7 @@ class Workbench {
     try {
       this.bench.adopt(payload);
       this.bench.known = byId.get(`${this.data.payload} notes`)?.header ?? null;
+      this.takeHead(byId);
       this.message.hidden = true;
       for (const view of this.views) {
         view.root.hidden = false;
@@ -48,6 +49,13 @@ class Workbench {
       this.say(`This picture cannot be drawn: ${error.message}`);
     }
     return undefined;
+  }
+
+  /** Exact weights of the chosen head that came by themselves, where the grid's are pooled. */
+  takeHead(byId) {
+    const { chosen, exact } = this.bench;
+    const came = byId.get(`${this.data.payload} head ${chosen}`);
+    if (came && !exact.of(chosen)) exact.keep(chosen, 1, came.body.slice().buffer);
   }
 
   say(text) {
