@@ -116,7 +116,14 @@ def _head_figure(record: Any, layer: int, head: int) -> Any:
     return show_head(record, layer, head)
 
 
+def _explorer(record: Any) -> Any:
+    from mha_viz.explorer import Explorer
+
+    return Explorer(record)
+
+
 display.record_bundle = _record_bundle
+display.explorer = _explorer
 display.head_plotter = _head_figure
 
 

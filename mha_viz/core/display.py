@@ -4,4 +4,5 @@ from collections.abc import Callable
 from typing import Any
 
 record_bundle: Callable[[Any], dict[str, str]] | None = None  # by MIME type
+explorer: Callable[[Any], Any] | None = None
 head_plotter: Callable[[Any, int, int], Any] | None = None

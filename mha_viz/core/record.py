@@ -197,6 +197,17 @@ class AttentionRecord:
             raise NotKeptError("Drawing is not available here: import mha_viz first.")
         return display.head_plotter(self, layer, head)
 
+    def explore(self) -> Any:
+        """All heads and a chosen one, in a notebook, with hover and clicks: see
+        `mha_viz.explorer.Explorer`.
+
+        Raises:
+            ArgumentError: anywidget is not installed.
+        """
+        if display.explorer is None:
+            raise NotKeptError("Drawing is not available here: import mha_viz first.")
+        return display.explorer(self)
+
     def compare(self, a: Place, b: Place) -> pd.Series[float]:
         """Every measure between two heads; `mha_viz.head_similarity` gives one for all pairs.
 

@@ -51,6 +51,13 @@ def script(name: str) -> str:
 
 
 @cache
+def notebook_script() -> str:
+    """The workbench as the ES module that anywidget wants."""
+    inside = script("workbench").replace("export default ", "")
+    return "\n".join([inside, _IMPORT.sub("", _read("notebook_widget.js"))])
+
+
+@cache
 def style(name: str) -> str:
     """The style sheet of a component."""
     return "\n".join(_read(f"{part}.css") for part in _STYLES[name])

@@ -31,12 +31,12 @@ def grid_html(
     caption: str = "",
     dark: bool | None = None,
 ) -> str:
-    """The head grid as one HTML document, with the same script as in the app.
+    """All heads and a chosen one as one HTML document, with the same script as in the app.
 
     Args:
         payload: what `grid_payload` made. Without a server there are no exact weights: the tooltip
             shows as many digits as the codes carry.
-        selected: (layer, head) of the chosen head.
+        selected: (layer, head) of the head that is chosen at first.
         scale: "sqrt", "linear" or "log"; changes the colours only.
         title: plain text above the grid.
         caption: plain text below it.
@@ -45,23 +45,41 @@ def grid_html(
     Raises:
         ArgumentError: bytes that are no payload, an unknown scale.
     """
-    settings = {
-        "payload": unpack(payload)[0]["id"],
-        "selected": list(selected),
-        "order": None,
-        "scale": theme.check_scale(scale),
-        "fact": None,
-    }
+    settings = bench_settings(payload, selected, scale)
     # Base64 has no "<", and the settings escape it: nothing can end the script element early.
-    body = f"""<div id="grid"></div>
+    body = f"""<div id="bench"></div>
 <script type="module">
-{script("head_grid").replace("export default ", "")}
+{script("workbench").replace("export default ", "")}
 const bytes = Uint8Array.from(atob("{base64.b64encode(payload).decode()}"), (c) => c.charCodeAt(0));
-const parentElement = document.getElementById("grid");
-try {{ putPayload(bytes); }} catch {{ /* the grid says so */ }}
-headGrid({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
+const parentElement = document.getElementById("bench");
+try {{ putPayload(bytes); }} catch {{ /* the workbench says so */ }}
+workbench({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
 </script>"""
-    return _document(body, style("head_grid"), title, caption, dark)
+    return _document(body, style("workbench"), title, caption, dark)
+
+
+def bench_settings(
+    payload: bytes, selected: tuple[int, int] = (0, 0), scale: str = "sqrt"
+) -> dict[str, Any]:
+    """What a workbench without a server is told: what it draws, and what heads can be sorted by.
+
+    Args:
+        payload: what `grid_payload` made.
+        selected: (layer, head) of the head that is chosen at first.
+        scale: "sqrt", "linear" or "log".
+
+    Raises:
+        ArgumentError: bytes that are no payload, an unknown scale.
+    """
+    header = unpack(payload)[0]
+    layer, head = (int(i) for i in selected)
+    return {
+        "part": "both",
+        "name": header["id"],
+        "payload": header["id"],
+        "view": {"layer": layer, "head": head, "scale": theme.check_scale(scale)},
+        "titles": {title: title for title in header["facts"]},
+    }
 
 
 def figure_html(

@@ -117,7 +117,7 @@ export function drawCaptions(captions, layout, names, values) {
       caption.style.top = `${tile.y - layout.caption}px`;
       caption.style.width = `${layout.tileWidth}px`;
       caption.append(make("b", "", name));
-      if (values) caption.append(make("span", "", formatNumber(values[index])));
+      if (values) caption.append(make("span", "", formatNumber(values[index], layout.tileWidth < 84 ? 2 : 4)));
       return caption;
     }),
   );

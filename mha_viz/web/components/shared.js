@@ -146,11 +146,12 @@ export function formatCode(code) {
 /**
  * Any quantity, short.
  * @param {number | null} value
+ * @param {number} [digits] significant ones
  * @returns {string}
  */
-export function formatNumber(value) {
-  if (value === null || !Number.isFinite(value)) return "not defined";
-  const text = value.toPrecision(4);
+export function formatNumber(value, digits = 4) {
+  if (value === null || !Number.isFinite(value)) return digits < 4 ? "–" : "not defined";
+  const text = value.toPrecision(digits);
   return text.includes("e") || !text.includes(".") ? text : text.replace(/\.?0+$/, "");
 }
 

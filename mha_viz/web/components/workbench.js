@@ -70,7 +70,7 @@ class Workbench {
     if (innerWidth < 640) return undefined; // a phone: one below the other
     let scroller = this.root.getRootNode().host ?? this.root;
     while (scroller && getComputedStyle(scroller).overflowY !== "auto") scroller = scroller.parentElement;
-    const scrolled = scroller?.scrollTop ?? 0;
+    const scrolled = scroller?.scrollTop ?? globalThis.scrollY;
     const top = this.root.getBoundingClientRect().top + scrolled;
     return Math.max(420, innerHeight - top - BELOW);
   }

@@ -1,0 +1,92 @@
+"""The workbench in a notebook: hover and clicks, and what is chosen can be read from Python.
+
+Needs the extra `notebook` (anywidget), which works in Jupyter, Colab and VS Code.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from mha_viz.core.record import AttentionRecord
+from mha_viz.errors import ArgumentError
+from mha_viz.notebook import record_payload
+from mha_viz.web.browser import notebook_script, style
+from mha_viz.web.payload import head_payload
+from mha_viz.web.standalone import bench_settings
+
+try:
+    import anywidget
+    import traitlets
+except ImportError as error:
+    raise ArgumentError(
+        "Exploring a record in a notebook needs anywidget: pip install 'mha_viz[notebook]'. "
+        "Without it, a record that a cell ends with draws itself."
+    ) from error
+
+
+class Explorer(anywidget.AnyWidget):
+    """All heads of a record and a chosen one, as in the app; a cell that ends with it draws it.
+
+    Choices are drawn by the browser at once and reach Python a moment later.
+
+    Args:
+        record: any record.
+        selected: (layer, head) of the head that is chosen at first.
+
+    Raises:
+        ArgumentError: no such layer or head.
+
+    >>> import mha_viz as mv
+    >>> explorer = mv.load("tiny-bert").trace("The cat sat").explore()
+    >>> explorer.selected, explorer.pair
+    ((0, 0), (None, None))
+    """
+
+    _esm = notebook_script()
+    styles = traitlets.Unicode(style("workbench")).tag(sync=True)
+    payload = traitlets.Bytes().tag(sync=True)
+    exact = traitlets.Bytes(b"").tag(sync=True)  # of the chosen head
+    settings = traitlets.Dict().tag(sync=True)
+    sent = traitlets.Dict().tag(sync=True)
+    heard = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, record: AttentionRecord, selected: tuple[int, int] = (0, 0)) -> None:
+        record.head(*selected)  # which says what is wrong with a head that is not there
+        self.record = record
+        self.selected: tuple[int, int] = selected
+        self.pair: tuple[int | None, int | None] = (None, None)
+        packed = record_payload(record)
+        settings = bench_settings(packed, selected) | {"name": uuid.uuid4().hex}
+        exact = head_payload(packed, record, selected)
+        super().__init__(payload=packed, settings=settings, exact=exact)
+        self.observe(self._hear, names="sent")
+
+    @property
+    def weights(self) -> Any:
+        """The chosen head's weights, (query, key)."""
+        return self.record.head(*self.selected)
+
+    def _hear(self, change: Mapping[str, Any]) -> None:
+        """Take what the browser chose, as far as it makes sense."""
+        sent = change["new"]
+        view = sent.get("view")
+        if not isinstance(view, Mapping):
+            return
+        layers, heads, queries, keys = self.record.pattern.shape
+        layer = _number(view.get("layer"), layers, self.selected[0])
+        head = _number(view.get("head"), heads, self.selected[1])
+        if layer is not None and head is not None:
+            self.selected = layer, head
+        query, key = self.pair
+        self.pair = _number(view.get("query"), queries, query), _number(view.get("key"), keys, key)
+        self.exact = head_payload(self.payload, self.record, self.selected)
+        self.heard = str(sent.get("id", ""))[:40]
+
+
+def _number(sent: object, size: int, before: int | None) -> int | None:
+    """A place that the browser sent, None beyond the end; what was before where it sent none."""
+    if not isinstance(sent, str) or not sent.removeprefix("-").isdecimal():
+        return before
+    return int(sent) if len(sent) < 10 and 0 <= int(sent) < size else None
