@@ -8,6 +8,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.core.metrics import output_pairs, pairs
 from mha_viz.core.metrics.pair_rows import ROWS
@@ -121,6 +122,27 @@ def test_larger_outputs_keep_their_accuracy(function: Callable[..., Tensor]) -> 
     assert abs(1 - got[1, 4]) < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("function", "whole", "part"),
+    [
+        (pairs.hellinger, 2 * 144**2 * 64**2, 0.7),
+        (output_pairs.correlation, 2 * 144**2 * 64 * 16, 0.7),
+        (output_pairs.redundancy, 2 * 144 * 64 * 16**2 + 2 * 144**2 * 16**2, 0.8),
+        (output_pairs.cka, 2 * 144 * 64**2 * 16 + 2 * 144**2 * 64**2, 0.6),
+    ],
+)
+def test_what_is_symmetric_is_not_computed_twice(
+    function: Callable[..., Tensor], whole: int, part: float
+) -> None:
+    dice = torch.Generator().manual_seed(13)
+    given = torch.randn(3, 48, 64, 64 if function in OF_PATTERN else 16, generator=dice)
+    given = given.softmax(-1) if function in OF_PATTERN else given
+    with FlopCounterMode(display=False) as counter:
+        matrix = function(given)
+    assert 0.5 * whole < counter.get_total_flops() < part * whole
+    close(matrix[::7, ::7], function(given.flatten(0, 1)[None, ::7]), atol=2e-6)
+
+
 # -- what must hold for any input --------------------------------------------------------------
 
 
@@ -164,8 +186,8 @@ def test_blocks_do_not_change_the_result(
     whole = function(given)
     for size in (1, 22, 33, 10**6):
         monkeypatch.setattr(pairs, "BLOCK", size)
-        monkeypatch.setattr(pairs, "SMALL_BLOCK", size)
-        monkeypatch.setattr(output_pairs, "BLOCK", size)
+        monkeypatch.setattr(pairs, "STRIP", size % 10 + 1)
+        monkeypatch.setattr(output_pairs, "ROWS", size)
         close(function(given), whole, atol=1e-5)
         close(function(given) ** 2, whole**2, atol=1e-6)
 

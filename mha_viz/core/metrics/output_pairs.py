@@ -11,8 +11,9 @@ from torch import Tensor
 
 from mha_viz.core.metrics.checks import HeadVectors, check_z
 from mha_viz.core.metrics.outputs import rounding
-from mha_viz.core.metrics.pairs import BLOCK, finished, products
+from mha_viz.core.metrics.pairs import finished, products
 
+ROWS = 32  # of each head's kernel at a time: no kernel is held as a whole
 LEAST_TOKENS = 4  # of fewer nothing is left that is not the same for all z: see `cka`
 
 
@@ -40,7 +41,8 @@ def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
             [-1.,  1.]])
     """
     deviations = _centred(z, (1, 2)).flatten(1)
-    return finished(_cosines(deviations @ deviations.mT).clamp(-1.0, 1.0), 1.0, deviations.dtype)
+    inner = products([deviations])
+    return finished(_cosines(inner).clamp(-1.0, 1.0), 1.0, deviations.dtype)
 
 
 def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
@@ -72,7 +74,7 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
     """
     heads = _scaled(z)
     moments = heads.mT @ heads
-    inner = moments.flatten(1) @ moments.flatten(1).mT
+    inner = products([moments.flatten(1)])
     if normalize:
         squared = _cosines(inner)
     else:
@@ -137,7 +139,7 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     if heads.shape[1] < LEAST_TOKENS:
         return heads.new_full((len(heads), len(heads)), torch.nan)
     inner = products(_u_centred(heads))
-    own, trace = inner.diagonal(), heads.square().sum((1, 2))
+    own, trace = inner.diagonal(), heads.flatten(1).norm(dim=-1).square()
     own[own.sqrt() <= rounding(z) * trace] = torch.nan
     return finished(_cosines(inner).clamp(-1.0, 1.0), 1.0, heads.dtype)
 
@@ -168,26 +170,26 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
             [1., 1.]])
     """
     heads = _centred(z, (1,))
-    blocks = heads.split(max(1, BLOCK // heads.shape[1]), dim=1)
-    inner = products((block @ heads.mT).flatten(1) for block in blocks)
+    inner = products((rows @ heads.mT).flatten(1) for rows in heads.split(ROWS, dim=1))
     return finished(_cosines(inner).clamp(0.0, 1.0), 1.0, heads.dtype)
 
 
 def _u_centred(heads: Tensor) -> Iterator[Tensor]:
     """U of `cka` for heads (head, query, d_head) of mean 0, some rows at a time, flattened.
 
-    Without its diagonal, a row of K sums to minus that; what has to be added to row and column is
-    then known, and becomes two more coordinates of z.
+    Without its diagonal, a row of K sums to minus that: what has to be added to row and column is
+    then known. U is symmetric: of some rows only what stands in their own columns and to the right
+    of them is made, and there counts twice in a sum of products.
     """
     n = heads.shape[1]
-    own = heads.square().sum(-1, keepdim=True)  # K's diagonal
+    own = heads.norm(dim=-1, keepdim=True).square()  # K's diagonal
     shift = own / (n - 2) - own.sum(1, keepdim=True) / (2 * (n - 1) * (n - 2))
-    ones = torch.ones_like(shift)
-    left, right = torch.cat([heads, shift, ones], -1), torch.cat([heads, ones, shift], -1)
-    step = max(1, BLOCK // n)
-    for begin in range(0, n, step):
-        rows = left[:, begin : begin + step] @ right.mT
-        rows.diagonal(begin, 1, 2).zero_()
+    for begin in range(0, n, ROWS):
+        rows = heads[:, begin : begin + ROWS] @ heads[:, begin:].mT
+        rows += shift[:, begin : begin + ROWS]
+        rows += shift[:, begin:].mT
+        rows.diagonal(0, 1, 2).zero_()
+        rows[:, :, ROWS:] *= 2**0.5
         yield rows.flatten(1)
 
 
@@ -199,17 +201,19 @@ def _scaled(z: HeadVectors) -> Tensor:
     """
     kept, wide = check_z(z)
     heads = kept.detach().to(wide).flatten(0, 1)
-    largest = heads.abs().amax((1, 2), keepdim=True)
+    largest = heads.amax((1, 2), keepdim=True).maximum(-heads.amin((1, 2), keepdim=True))
     return heads / torch.where(largest > 0, largest, 1.0)
 
 
 def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
     """`_scaled` less its mean over some axes; NaN for a head of which only rounding is left."""
     heads = _scaled(z)
-    centred = heads - heads.mean(over, keepdim=True)
-    whole, left = (part.flatten(1).norm(dim=-1) for part in (heads, centred))
-    centred[left <= rounding(z) * whole] = torch.nan
-    return centred
+    mean, whole = heads.mean(over, keepdim=True), heads.flatten(1).norm(dim=-1)
+    heads -= mean  # in place: a second tensor of this size takes longer to lay out than to fill
+    alike = heads.flatten(1).norm(dim=-1) <= rounding(z) * whole
+    if alike.any():
+        heads[alike] = torch.nan
+    return heads
 
 
 def _cosines(inner: Tensor) -> Tensor:
