@@ -15,6 +15,7 @@ from mha_viz.core.metrics.layers import capacity, coverage, variance_statement
 from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES, PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.weights import MASKED
 from mha_viz.ui.compare import diversity
 from mha_viz.ui.session import views
 from mha_viz.web.theme import format_weight
@@ -33,6 +34,12 @@ def model(request) -> mv.AttentionModel:
 @pytest.fixture(scope="module")
 def record(model) -> mv.AttentionRecord:
     return model.trace(TEXT)
+
+
+def seen(weights, causal):
+    """What a table shows of weights: nothing where a causal model's mask hides the key."""
+    weights = np.asarray(weights, dtype=float)
+    return np.where(np.tri(len(weights), dtype=bool), weights, np.nan) if causal else weights
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -163,7 +170,8 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         assert float(between[f"overlap of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     difference = table(app, "query").set_index("query")
     change = (record.head(1, 6) - record.head(3, 1)).numpy()
-    np.testing.assert_allclose(difference, change, atol=1e-6)
+    np.testing.assert_allclose(difference, seen(change, record.causal), atol=1e-6)
+    assert (MASKED in said(app)) == record.causal
     metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
     report = mv.head_report(record)
     assert metrics.loc["Distance", "L3 H1"] == pytest.approx(report.distance[a], abs=1e-5)
@@ -183,7 +191,8 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
     tables = [shown.value for shown in app.dataframe if "query" in shown.value]
     assert len(tables) == len(opened)
     for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
-        np.testing.assert_allclose(found.set_index("query"), record.head(*place), atol=1e-6)
+        weights = seen(record.head(*place), record.causal)
+        np.testing.assert_allclose(found.set_index("query"), weights, atol=1e-6)
         name = f"L{place[0]} H{place[1]}"
         assert f"one token’s weights in {name} over" in said(app)
         files = [button for button in app.get("download_button") if key in button.proto.id]
@@ -206,8 +215,8 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     check(app)
     other = model.trace(OTHER)
     pairs = align(record.labels, other.labels)
-    left = aligned(record.head(1, 2), [i for i, _ in pairs])
-    right = aligned(other.head(1, 2), [j for _, j in pairs])
+    left = aligned(seen(record.head(1, 2), record.causal), [i for i, _ in pairs])
+    right = aligned(seen(other.head(1, 2), other.causal), [j for _, j in pairs])
     np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
     common = equal_places(record.labels, other.labels, pairs)
     assert 0 < len(common) < len(pairs)
@@ -215,6 +224,17 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
     shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
     np.testing.assert_allclose(shown, change, atol=1e-6)
+
+
+def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_0():
+    app = compare(
+        "sides", model="tiny-gpt2", model_b="tiny-bert", text="the cat sat", section="sides"
+    )
+    check(app)
+    shown = table(app, "query").set_index("query").to_numpy(dtype=float)
+    assert shown.shape == (5, 5)  # [CLS] and [SEP] are in B alone
+    assert np.array_equal(np.isfinite(shown[1:-1, 1:-1]), np.tri(3, dtype=bool))
+    assert "0 cells only in A L0 H0 (rising), 19 only in" in said(app)
 
 
 def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
