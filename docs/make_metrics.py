@@ -21,6 +21,7 @@ NEEDS = {
     "ids": "a token that occurs twice",
     "repeats": "a token that occurs again where it may be seen",
     "period": "a text said twice",
+    "sink": "a model whose heads have learned a sink",
     "outputs": "what heads write (z and W_O)",
 }
 
@@ -76,6 +77,8 @@ REFERENCES = {
     "Olsson et al. 2022": "C. Olsson, N. Elhage, N. Nanda and others. *In-context Learning and "
     "Induction Heads.* Transformer Circuits Thread. "
     "[arXiv:2209.11895](https://arxiv.org/abs/2209.11895)",
+    "OpenAI 2025": "OpenAI. *gpt-oss-120b & gpt-oss-20b Model Card.* 2025. "
+    "[arXiv:2508.10925](https://arxiv.org/abs/2508.10925)",
     "Roy and Vetterli 2007": "O. Roy, M. Vetterli. *The Effective Rank: A Measure of Effective "
     "Dimensionality.* EUSIPCO 2007.",
     "Shannon 1948": "C. E. Shannon. *A Mathematical Theory of Communication.* Bell System "
@@ -161,7 +164,7 @@ they are left out.
 $A_{qk}$ is the weight that query token $q$ (the one that looks) gives to key token $k$ (the one
 looked at), and $A_q$ the row of all weights of $q$, which sums to 1. Where weight went to a sink
 that a head has learned (gpt-oss), the row sums to less: entropies are then of the rest, scaled to
-1, and the column `sink` of `head_report` is the share that went there. $n$ is the number of tokens;
+1, and [`sink`](#sink) is the share that went there. $n$ is the number of tokens;
 positions count from 0. $H$ is the entropy. $m_q$ is how many tokens row $q$ may see by the mask of
 its layer, a sliding window included. $t_k$ is the token at position $k$, and $R$ the positions that
 may see their own token at another place (where the future is hidden, at an earlier one); special

@@ -36,6 +36,7 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
             record.pattern,
             **_about(record),
             allowed=allowed_keys(record),
+            sink=record.sink,
             z=record.z,
             W_O=record.W_O,
         ),

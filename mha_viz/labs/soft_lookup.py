@@ -77,7 +77,7 @@ def lookup(
 
 
 def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Q, K (token, d_k) and V (token, 2) with one decimal, to begin with.
+    """Q, K (token, d_k) and V (token, 2) with one decimal, to begin with; V for any d_k the same.
 
     Raises:
         ArgumentError: n outside 3..8 or d_k outside 1..8.
@@ -88,8 +88,8 @@ def example(n: int, d_k: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     if not (3 <= n <= 8 and 1 <= d_k <= 8):
         raise ArgumentError(f"the lab takes 3 to 8 tokens of width 1 to 8, got {n} and {d_k}.")
     random = torch.Generator().manual_seed(seed)
-    query, key, value = (
-        (torch.randn(n, width, generator=random) * 10).round() / 10 for width in (d_k, d_k, 2)
+    value, query, key = (  # values first: so they do not depend on d_k
+        (torch.randn(n, width, generator=random) * 10).round() / 10 for width in (2, d_k, d_k)
     )
     return query, key, value
 

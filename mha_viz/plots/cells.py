@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mha_viz.plots.frame import Limits, over
+from mha_viz.plots.weights import MASKED
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, plotly_text
 
@@ -195,6 +196,14 @@ def missing_ground(rows: int, columns: int, dark: bool) -> dict[str, Any]:
         line=dict(width=0),
         fillcolor=theme.missing(dark),
     )
+
+
+def masked(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
+    """Grey cells that say why they have no weight."""
+    grey = theme.missing(dark)
+    colours = dict(showscale=False, colorscale=[[0, grey], [1, grey]])
+    hover = dict(hovertemplate=f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>", hoverongaps=False)
+    return coloured(np.where(where, 0.0, np.nan), cell, colours, hover)
 
 
 def hatching(where: NDArray[np.bool_], dark: bool, *, falling: bool = False) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from mha_viz.plots.frame import (
     with_unit,
 )
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
+from mha_viz.plots.weights import where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
 
@@ -37,12 +38,14 @@ def difference_heatmap(
     title: str = "",
     names: tuple[str, str] = ("A", "B"),
     dark: bool = False,
+    masked: tuple[Any, Any] | None = None,
 ) -> go.Figure:
     """B minus A, cell by cell, in two hues that are symmetric around 0.
 
     Hover tells both values and the difference. A cell that only one of the two has (NaN in the
     other: see `mha_viz.core.alignment.aligned`) is grey and hatched, rising for A and falling for
-    B; hover tells its value. A cell that neither has is grey.
+    B; hover tells its value. A cell that neither has is grey; where that is because of a mask,
+    hover says so. What a mask hides on one side is no weight of 0, so the other side has it alone.
 
     Args:
         a: (query, key), aligned to `b`.
@@ -52,6 +55,7 @@ def difference_heatmap(
         title: what is drawn; "B minus A" where empty.
         names: what the two are called.
         dark: colours for a dark page.
+        masked: of either side the cells (query, key) that its mask hides; None: none.
 
     Raises:
         ShapeError: matrices of different shapes, labels that do not fit them.
@@ -59,6 +63,11 @@ def difference_heatmap(
     first, second = as_numbers(a, 2, "a (query, key)"), as_numbers(b, 2, "b (query, key)")
     if first.shape != second.shape:
         raise ShapeError(f"a and b must have one shape: {first.shape} and {second.shape}.")
+    hidden = np.zeros(first.shape, dtype=bool)
+    if masked is not None:
+        one, two = (np.asarray(side, dtype=bool) for side in masked)
+        first, second = where_visible(first, ~one, np.nan), where_visible(second, ~two, np.nan)
+        hidden = np.isnan(first) & np.isnan(second) & (one | two)
     queries, keys = first.shape
     rows, columns = (
         clean_all(labels, size, axis)
@@ -72,6 +81,7 @@ def difference_heatmap(
     traces = [
         _change(first, second, called, cell, dark),
         *_lone_cells(first, second, called, cell, dark),
+        *([cells.masked(hidden, cell, dark)] if hidden.any() else []),
         cells.on_label_axes(),
     ]
     layout = dict(
@@ -82,7 +92,7 @@ def difference_heatmap(
         traces,
         dark,
         title or f"{called[1]} minus {called[0]}",
-        _notes(first, second, called),
+        [*_notes(first, second, called), *(["Grey: masked."] if hidden.any() else [])],
         cell * queries + 6.3 * cells.widest(cells.fitting(columns, wide)) + 22,
         layout,
         above=cells.BAR,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mha_viz.plots import cells
 from mha_viz.plots.frame import build_figure, over
-from mha_viz.plots.weights import MASKED, labelled_head, where_visible
+from mha_viz.plots.weights import labelled_head, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import plotly_text
 from mha_viz.web.standalone import figure_html
@@ -130,13 +130,12 @@ def head_html(
 
 def _masked_cells(masked: NDArray[np.bool_], cell: float, dark: bool) -> list[dict[str, Any]]:
     """Grey cells that say why they have no weight, and what the legend shows of them."""
-    grey = theme.missing(dark)
-    colours = dict(showscale=False, colorscale=[[0, grey], [1, grey]])
-    hover = dict(hovertemplate=f"%{{y}} → %{{x}}<br>{MASKED}<extra></extra>", hoverongaps=False)
-    shown = cells.coloured(np.where(masked, 0.0, np.nan), cell, colours, hover)
-    marker = dict(symbol="square", size=11, color=grey)
+    marker = dict(symbol="square", size=11, color=theme.missing(dark))
     swatch = dict(x=[None], y=[None], mode="markers", marker=marker, name="masked")
-    return [shown, swatch | dict(showlegend=True, hoverinfo="skip", xaxis="x2", yaxis="y2")]
+    return [
+        cells.masked(masked, cell, dark),
+        swatch | dict(showlegend=True, hoverinfo="skip", xaxis="x2", yaxis="y2"),
+    ]
 
 
 def _masked_legend(dark: bool, below: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ MAX_CELLS = 4_096
 _WIDTH, _HEIGHT = 46, 30  # of a cell with a number in it, in pixels
 _LETTER = 7  # about the width of one, in pixels
 _EDGE, _SLANTED = 8, 44  # pixels beside the cells, and with slanted names above them
-_NAME = 14  # letters of a name beside the cells; hover shows all of it
+_NAME = 14  # letters of a name beside the cells
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ def number_matrix(
     marked: Sequence[tuple[int, int]] = (),
     note: str = "",
     cell: int = _WIDTH,
+    letters: int = _NAME,
     room: int | None = None,
 ) -> Cells:
     """A matrix as coloured cells, each with its number.
@@ -85,6 +86,7 @@ def number_matrix(
         note: shown below row, column and value of a cell under the pointer, with their names in
             place of {row} and {column}.
         cell: width of a cell in pixels; below 30 no numbers are written.
+        letters: of a name beside the cells; hover shows all of it.
         room: pixels that there are for all of it, where that is known and little (a phone): cells
             become narrower to fit.
 
@@ -101,7 +103,7 @@ def number_matrix(
     names = clean_all(rows or [str(i) for i in range(n_rows)], n_rows, "rows")
     heads = clean_all(columns or [str(i) for i in range(n_columns)], n_columns, "columns")
     if room is not None:
-        around = _left(names if rows else []) + (_SLANTED if columns else _EDGE)
+        around = _left(names if rows else [], letters) + (_SLANTED if columns else _EDGE)
         cell = max(1, min(cell, (room - around) // n_columns))
     low, high = ends_of(numbers, diverging, limits)
     return Cells(
@@ -114,8 +116,8 @@ def number_matrix(
         (float(cell), float(min(_HEIGHT, cell))),
         shape,
         shown=(
-            [_short(name) for name in names] if rows else None,
-            [_short(name) for name in heads] if columns else None,
+            [_short(name, letters) for name in names] if rows else None,
+            [_short(name, letters) for name in heads] if columns else None,
         ),
         slanted=bool(columns) and max(map(len, heads)) * _LETTER > cell,
         texts=[_text(value) for value in numbers.flat] if cell >= 30 else None,
@@ -129,13 +131,13 @@ def short_numbers(numbers: NDArray[np.float64]) -> list[float | None]:
     return [float(f"{n:.6g}") if math.isfinite(n) else None for n in numbers.ravel().tolist()]
 
 
-def _left(rows: list[str]) -> int:
+def _left(rows: list[str], letters: int) -> int:
     """Room for the names of the rows."""
-    return 10 + _LETTER * min(_NAME, max(map(len, rows))) if rows else 6
+    return 10 + _LETTER * min(letters, max(map(len, rows))) if rows else 6
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _NAME else name[: _NAME - 1] + "…"
+def _short(name: str, letters: int) -> str:
+    return name if len(name) <= letters else name[: letters - 1] + "…"
 
 
 def _text(value: float) -> str:

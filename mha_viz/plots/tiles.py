@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.frame import headed_figure
-from mha_viz.plots.weights import as_weights, where_visible
+from mha_viz.plots.weights import MASKED, as_weights, where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import head_name
 
@@ -58,7 +58,7 @@ def head_tiles(
             left = (head % across) * (1 + _GAP)
             above = (layer * lines + head // across) * (1 + label) + label
             name = head_name(layer, head)
-            traces.append(_tile(weights[layer, head], name, left, above, dark))
+            traces += _tile(weights[layer, head], name, left, above, dark)
             names.append(
                 dict(
                     x=left,
@@ -71,8 +71,6 @@ def head_tiles(
                     borderpad=0,
                 )
             )
-            if visible is not None:
-                frames.append(_ground(left, above, dark))
             if (layer, head) in marked:
                 frames.append(
                     dict(
@@ -96,30 +94,33 @@ def head_tiles(
     return headed_figure(traces, dark, title, [note], inner, layout, sides=(4, 4))
 
 
-def _ground(left: float, above: float, dark: bool) -> dict[str, Any]:
-    """Grey below a tile, which is seen where a cell has no weight."""
-    place = dict(x0=left, x1=left + 1, y0=above, y1=above + 1)
-    grey = dict(fillcolor=theme.missing(dark), line=dict(width=0))
-    return dict(type="rect", layer="below", **place, **grey)
-
-
-def _tile(weights: np.ndarray, name: str, left: float, above: float, dark: bool) -> dict[str, Any]:
-    """One head's heatmap, a unit wide and high; customdata is (query, key)."""
+def _tile(
+    weights: np.ndarray, name: str, left: float, above: float, dark: bool
+) -> list[dict[str, Any]]:
+    """One head's cells, a unit wide and high, and its masked ones; customdata is (query, key)."""
     queries, keys = weights.shape
-    place = np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8)
-    return dict(
+    masked, grey = np.isnan(weights), theme.missing(dark)
+    cells = dict(
         type="heatmap",
-        z=weights,
+        customdata=np.moveaxis(np.indices((queries, keys)), 0, -1).astype(np.uint8),
         zmin=0.0,
         zmax=1.0,
         showscale=False,
-        customdata=place,
         x0=left + 0.5 / keys,
         dx=1 / keys,
         y0=above + 0.5 / queries,
         dy=1 / queries,
-        colorscale=theme.colorscale("sqrt", dark, stops=21),
         hoverongaps=False,
-        hovertemplate=name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
-        "weight <b>%{z:.4~g}</b><extra></extra>",
     )
+    place = name + "<br>query %{customdata[0]} → key %{customdata[1]}<br>"
+    shown = dict(
+        z=weights,
+        colorscale=theme.colorscale("sqrt", dark, stops=21),
+        hovertemplate=place + "weight <b>%{z:.4~g}</b><extra></extra>",
+    )
+    hidden = dict(
+        z=np.where(masked, np.float32(0), np.float32(np.nan)),
+        colorscale=[[0, grey], [1, grey]],
+        hovertemplate=f"{place}{MASKED}<extra></extra>",
+    )
+    return [cells | shown, *([cells | hidden] if masked.any() else [])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.labels import clean_all
 
+F = TypeVar("F", bound=np.floating)
 MASKED = "masked: this query cannot see this key"
 
 
@@ -47,11 +48,11 @@ def labelled_head(
     return weights, rows, clean_all(key_labels, weights.shape[1], "keys")
 
 
-def where_visible(weights: NDArray[np.float32], visible: Any, masked: float) -> NDArray[np.float32]:
+def where_visible(weights: NDArray[F], visible: Any, masked: float) -> NDArray[F]:
     """The weights, with the number `masked` wherever a query cannot see a key.
 
     Args:
-        weights: (..., query, key).
+        weights: (..., query, key); or what is made of them.
         visible: bool, of a shape that broadcasts to that; None: all are visible.
         masked: no weight: NaN, or a number below 0.
 
@@ -63,4 +64,4 @@ def where_visible(weights: NDArray[np.float32], visible: Any, masked: float) -> 
     seen = np.asarray(visible, dtype=bool)
     if seen.shape != weights.shape[weights.ndim - seen.ndim :]:
         raise ShapeError(f"visible must be of shape {weights.shape}, got {seen.shape}.")
-    return np.where(seen, weights, np.float32(masked))
+    return np.where(seen, weights, weights.dtype.type(masked))

@@ -65,8 +65,6 @@ class Report:
         }
         for key, values in self.scores.items():
             columns[key] = values.flatten().numpy()
-        if record.sink_mass is not None:
-            columns["sink"] = record.sink_mass.flatten().numpy()
         if self.induction is not None:
             columns["induction_low"] = self.induction.low.flatten().numpy()
             columns["induction_high"] = self.induction.high.flatten().numpy()
@@ -137,13 +135,12 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
 
     Returns:
         DataFrame with the columns layer, head; labels and why (score, threshold, baseline beaten);
-        one for each metric by its key; sink (the share of the weight that went to a learned sink,
-        where heads have one); induction_low and _high (95 % interval over seeds); twin
-        and output_twin (the nearest head by Hellinger distance of patterns and by CKA of outputs)
-        with those numbers; and for each metric key_uniform, key_offset and key_random: what
-        uniform attention, a fixed offset of -1 and random weights score on this text. NaN is "not
-        defined". `attrs["notes"]` says what a reader should know. Displayed, it shows its main
-        columns; all are there.
+        one for each metric by its key (sink only where heads have learned one); induction_low and
+        _high (95 % interval over seeds); twin and output_twin (the nearest head by Hellinger
+        distance of patterns and by CKA of outputs) with those numbers; and for each metric
+        key_uniform, key_offset and key_random: what uniform attention, a fixed offset of -1 and
+        random weights score on this text. NaN is "not defined". `attrs["notes"]` says what a reader
+        should know. Displayed, it shows its main columns; all are there.
 
     >>> import mha_viz as mv
     >>> table = mv.head_report(mv.load("tiny-bert").trace("The cat sat on the mat"))

@@ -24,6 +24,7 @@ _SCRIPTS = {
     "head_grid": ("shared", *_GRID, "head_grid_alone"),
     "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
+    "class_cookie": ("class_cookie",),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
     "player": ("shared", "player"),

@@ -29,6 +29,19 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     expect(page.get_by_role("slider", name="Pixel’s row")).to_have_value("8")
 
 
+def test_the_sharpness_is_played_to_its_end_and_written_down_once(open_page):
+    page = open_page("/lab-convolution?side=16&alpha=12", reduced_motion="no-preference")
+    steps = page.evaluate("history.length")
+    page.get_by_role("button", name="Play: the sharpness").click()
+    expect(page).to_have_url(
+        re.compile("/lab-convolution\\?side=16$")
+    )  # full is what it is at first
+    expect(page.get_by_role("slider", name="Sharpness α")).to_have_value("20")
+    expect(page.get_by_role("button", name="Play: the sharpness")).to_be_visible()
+    expect(page.get_by_text("That is rounding in float32")).to_be_visible()
+    assert page.evaluate("history.length") == steps + 1
+
+
 def test_a_picture_of_ones_own(open_page, wait_idle):
     page = open_page("/lab-convolution?picture=yours")
     held = io.BytesIO()

@@ -4,6 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
+PROJECTOR = {"viewport": {"width": 1280, "height": 720}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
@@ -39,3 +40,16 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
         page = open_page(f"/lab-step-by-step?step={step}", **PHONE)
         main = page.get_by_test_id("stMain")
         assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+
+
+def test_on_a_projector_a_product_and_its_factors_stand_side_by_side(open_page, wait_idle):
+    long_names = "text=everybody+remember+everybody+remember"
+    page = open_page(f"/lab-step-by-step?step=scores&{long_names}", **PROJECTOR)
+    page.get_by_text("Shapes: ").wait_for()
+    page.get_by_text("Projector").click()
+    wait_idle(page)
+    tables = [page.locator(".number-table").nth(i) for i in range(3)]
+    expect(tables[2]).to_contain_text("Q Kᵀ")
+    boxes = [table.bounding_box() for table in tables]
+    assert len({round(box["y"]) for box in boxes}) == 1, boxes
+    assert [box["x"] for box in boxes] == sorted({box["x"] for box in boxes})

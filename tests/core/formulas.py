@@ -114,6 +114,11 @@ def separator_token(A: Array, text: Text) -> float:
     return sum(A[:, k].sum() for k in range(1, A.shape[1]) if text.special[k]) / len(A)
 
 
+@formula(r"1 - \frac{1}{n}\sum_q \sum_k A_{qk}")
+def sink(A: Array, text: Text) -> float:
+    return 1 - sum(A[q, k] for q in range(len(A)) for k in range(A.shape[1])) / len(A)
+
+
 @formula(r"\frac{1}{|R|}\sum_{q \in R}\ \sum_{k \ne q,\ t_k = t_q} A_{qk}")
 def duplicate_token(A: Array, text: Text) -> float:
     n, t = len(A), text.ids

@@ -66,9 +66,11 @@ def test_every_formula_of_the_page_is_evaluated_here() -> None:
 def test_of_a_head(key: str, causal: bool) -> None:
     weights = A if not causal else pattern(True)
     text = Text(IDS.numpy(), SPECIAL.numpy(), sees(N, causal).numpy(), PERIOD)
-    table = head_table(
-        weights, ids=IDS, is_special=SPECIAL, causal=causal, period=PERIOD, z=Z, W_O=list(W_O)
-    )
+    about = dict(ids=IDS, is_special=SPECIAL, causal=causal, period=PERIOD, z=Z, W_O=list(W_O))
+    if key == "sink":
+        weights = weights * random(LAYERS, HEADS, N, 1).sigmoid()
+        about["sink"] = 1 - weights.sum(-1)
+    table = head_table(weights, **about)
     want = np.zeros((LAYERS, HEADS))
     for i, j in np.ndindex(*want.shape):
         if "outputs" in METRICS[key].needs:
@@ -135,7 +137,7 @@ def test_the_table_of_the_page_holds_what_the_formulas_give(column: str, causal:
         make_metrics.PERIOD,
     )
     for key in of("head"):
-        if "outputs" in METRICS[key].needs:
+        if {"outputs", "sink"} & METRICS[key].needs:
             assert found[key] == "–"
         else:
             assert float(found[key]) == pytest.approx(FORMULAS[key](uniform, text), rel=6e-3), key

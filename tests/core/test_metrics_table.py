@@ -10,13 +10,13 @@ from torch import Tensor
 
 from mha_viz.core import metrics
 from mha_viz.core.metrics import content, spread
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, ShapeError
 from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
 
 PATTERN_METRICS = [
     key
     for key, metric in metrics.METRICS.items()
-    if metric.of == "head" and "outputs" not in metric.needs
+    if metric.of == "head" and not {"outputs", "sink"} & metric.needs
 ]
 
 
@@ -144,3 +144,15 @@ def test_a_key_of_before_is_refused_with_the_one_of_now() -> None:
             metrics.METRICS[old]
     with pytest.raises(ArgumentError, match="no metric 'bogus'; there are: entropy, "):
         metrics.METRICS["bogus"]
+
+
+def test_a_learned_sink_is_measured_where_there_is_one_and_left_out_elsewhere() -> None:
+    pattern = random_pattern(causal=True) * 0.25
+    sink = 1 - pattern.sum(-1)
+    table = metrics.head_table(pattern, sink=sink)
+    torch.testing.assert_close(table["sink"], torch.full(pattern.shape[:2], 0.75))
+    assert "sink" not in metrics.head_table(pattern)
+    nothing = metrics.head_table(0 * pattern, sink=1 + 0 * sink)
+    assert nothing["entropy"].isnan().all() and (nothing["sink"] == 1).all()
+    with pytest.raises(ShapeError, match="sink must be"):
+        metrics.METRICS["sink"].function(pattern, sink=sink[:, :, 1:])

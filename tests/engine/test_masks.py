@@ -30,7 +30,9 @@ WINDOWED = {
     "gpt_neo": (1, 3),
 }
 TEXT = f"{LONG} and {SHORT}"
-OF_WEIGHTS = {key for key, m in METRICS.items() if m.of == "head" and "outputs" not in m.needs}
+OF_WEIGHTS = {
+    key for key, m in METRICS.items() if m.of == "head" and not {"outputs", "sink"} & m.needs
+}
 
 
 model = functools.cache(lambda name: build({**SINGLE, **PAIRED}[name], name))
@@ -112,6 +114,9 @@ def test_what_a_learned_sink_took_is_told_for_each_head(tmp_path) -> None:
     assert record.sink_mass.min() < 0.3 and record.sink_mass.max() > 0.7
     table = mv.head_report(record)
     assert table.sink.to_numpy() == pytest.approx(record.sink_mass.flatten().numpy())
+    left_out = measure(record.without_first())["sink"]
+    assert torch.equal(left_out, record.without_first().sink_mass)
+    assert "sink" not in mv.head_report(mv.load("tiny-gpt2").trace(TEXT))  # no column of zeros
     (note,) = (note for note in table.attrs["notes"] if "sink, which is no token" in note)
     assert f"{record.sink_mass.max():.0%}" in note
     # entropies are of the rest, scaled to 1

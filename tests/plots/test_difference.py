@@ -9,6 +9,7 @@ import pytest
 from mha_viz.core.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
+from mha_viz.plots.weights import MASKED
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
 
@@ -48,6 +49,41 @@ def test_what_only_one_has_is_hatched_and_keeps_its_value() -> None:
     assert len(rising.x) == len(falling.x) == 3 * 5
     assert rising.y[0] > rising.y[1] and falling.y[0] < falling.y[1]  # rows run downwards
     assert "5 cells only in one (rising), 5 only in two" in texts(figure)
+
+
+def test_a_masked_cell_is_no_difference_of_0() -> None:
+    hidden = ~np.tri(3, dtype=bool)
+    a, b = (np.where(hidden, 0, RNG.random((3, 3))) for _ in range(2))
+    figure = difference_heatmap(a, b, "abc", "abc", masked=(hidden, hidden))
+    heat, grey = figure.data[:2]
+    assert np.array_equal(np.isnan(heat.z), hidden) and np.array_equal(np.isfinite(grey.z), hidden)
+    assert MASKED in grey.hovertemplate and "difference" not in grey.hovertemplate
+    assert {colour for _, colour in grey.colorscale} == {theme.missing()}
+    assert "Grey: masked." in texts(figure) and "Hatched" not in texts(figure)
+    assert "masked" not in texts(difference_heatmap(a, b, "abc", "abc"))
+
+
+def test_what_only_one_may_see_it_has_alone() -> None:
+    """A causal model beside one that sees all: 0 there is no weight that could be compared."""
+    hidden, nothing = ~np.tri(3, dtype=bool), np.zeros((3, 3), dtype=bool)
+    a, b = np.where(hidden, 0, A[:, :3]), B[:, :3]
+    figure = difference_heatmap(a, b, "abc", "abc", masked=(hidden, nothing))
+    heat, alone = figure.data[:2]
+    assert np.array_equal(np.isnan(heat.z), hidden)
+    assert "only in B" in alone.hovertemplate and (alone.z[hidden] == b[hidden]).all()
+    assert "0 cells only in A" in texts(figure) and "3 only in B" in texts(figure)
+
+
+def test_what_one_masks_and_the_other_lacks_is_masked() -> None:
+    gap = np.full((1, 1), np.nan)
+    figure = difference_heatmap(
+        np.zeros((1, 1)), gap, ["a"], ["b"], masked=(gap > 1, np.isnan(gap))
+    )
+    assert "only in A" in texts(figure)
+    figure = difference_heatmap(
+        np.zeros((1, 1)), gap, ["a"], ["b"], masked=(np.isnan(gap), gap > 1)
+    )
+    assert MASKED in texts(figure) and "only in" not in texts(figure)
 
 
 def test_equal_matrices_and_one_cell() -> None:

@@ -24,6 +24,8 @@ def test_names_are_cleaned_and_short_ones_stand_beside_the_cells() -> None:
     assert cells.names == (["<i>a</i>", "b␊"], ["x", "y", "a rather long name"])
     assert cells.shown == (["<i>a</i>", "b␊"], ["x", "y", "a rather long…"])
     assert cells.slanted and not number_matrix(VALUES, "Q", columns=["a", "b", "c"]).slanted
+    shorter = number_matrix(VALUES, "Q", columns=["x", "y", "a rather long name"], letters=8)
+    assert shorter.shown[1] == ["x", "y", "a rathe…"] and shorter.names[1][2] == cells.names[1][2]
     plain = number_matrix(VALUES, "Q")
     assert plain.shown == (None, None) and plain.names == (["0", "1"], ["0", "1", "2"])
 

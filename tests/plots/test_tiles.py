@@ -5,6 +5,7 @@ import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.tiles import head_tiles
+from mha_viz.plots.weights import MASKED
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, is_neutral, texts
 
@@ -22,17 +23,17 @@ def test_every_head_is_a_tile_with_its_weights_and_its_name():
     assert "query %{customdata[0]}" in texts(figure)
 
 
-def test_masked_cells_are_left_open_on_grey():
+def test_masked_cells_are_grey_and_say_so():
     seen = np.tri(4, 5, dtype=bool)
     figure = head_tiles(np.where(seen, PATTERNS, 0), title="t", visible=seen)
-    assert all((np.isnan(tile.z) == ~seen).all() for tile in figure.data)
-    grounds = [shape for shape in figure.layout.shapes if shape.layer == "below"]
-    assert {shape.fillcolor for shape in grounds} == {theme.missing()} and len(grounds) == 12
+    assert len(figure.data) == 24
+    for tile, masked in zip(figure.data[::2], figure.data[1::2], strict=True):
+        assert (np.isnan(tile.z) == ~seen).all() and (np.isnan(masked.z) == seen).all()
+        assert {colour for _, colour in masked.colorscale} == {theme.missing()}
+        assert MASKED in masked.hovertemplate and "weight" not in masked.hovertemplate
+        assert (tile.x0, tile.dx, tile.y0, tile.dy) == (masked.x0, masked.dx, masked.y0, masked.dy)
     with pytest.raises(ShapeError, match="visible must be of shape"):
         head_tiles(PATTERNS, title="t", visible=seen[:3])
-    for ground, tile in zip(grounds, figure.data, strict=True):
-        assert ground.x0 == pytest.approx(tile.x0 - tile.dx / 2)
-        assert ground.y0 == pytest.approx(tile.y0 - tile.dy / 2)
 
 
 def test_tiles_stand_four_in_a_row_and_never_overlap():

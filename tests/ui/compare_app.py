@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from streamlit.testing.v1 import AppTest
 
@@ -95,3 +96,9 @@ def check(app: AppTest) -> str:
     found = _NOT_A_NUMBER.search(text)
     assert not found, text[max(0, found.start() - 80) : found.end() + 80]
     return text
+
+
+def seen(weights, causal):
+    """What a table shows of weights: nothing where a causal model's mask hides the key."""
+    weights = np.asarray(weights, dtype=float)
+    return np.where(np.tri(len(weights), dtype=bool), weights, np.nan) if causal else weights

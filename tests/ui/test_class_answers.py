@@ -1,5 +1,6 @@
 """A class's votes are counted once each, anonymous, bounded, and gone when it is over."""
 
+import json
 import math
 
 import pytest
@@ -18,9 +19,13 @@ QUESTION = "soft-lookup-predict-temperature"
 
 def test_the_last_answer_of_a_page_counts_and_others_beside_it():
     found = Classes()
-    code, other = found.open(), found.open()
+    code, other = found.open("t"), found.open("t")
     for page, option in (("a", 0), ("b", 2), ("a", 2), ("c", 1)):
         found.vote(code, "why", page, option)
+    assert found.counts(code, "why", 3) == (0, 1, 2)
+    for page in "cd":  # one has voted, the other looks first
+        found.see(code, "why", page)
+        found.vote(code, "why", page, 0)
     assert found.counts(code, "why", 3) == (0, 1, 2)
     assert found.counts(other, "why", 3) == found.counts(code, "how", 3) == (0, 0, 0)
     found.close(code)
@@ -33,13 +38,28 @@ def test_memory_is_bounded(monkeypatch):
     for name in ("MAX_CLASSES", "MAX_QUESTIONS", "MAX_PUPILS"):
         monkeypatch.setattr(class_answers, name, 3)
     found = Classes()
-    used, unused = found.open(), found.open()
+    used, unused = found.open("t"), found.open("t")
     for number in range(9):
         for page in "abcdef":
             found.vote(used, number, page, 0)
     assert [found.counts(used, number, 1)[0] for number in range(5)] == [3, 3, 3, 0, 0]
-    found.open(), found.open()
+    found.open("t"), found.open("t")
     assert used in found and unused not in found
+
+
+def test_a_browser_is_in_the_last_class_it_came_to_and_leads_its_own(monkeypatch):
+    monkeypatch.setattr(class_answers, "MAX_BROWSERS", 3)
+    found = Classes()
+    code, other = found.open("anna"), found.open("ben")
+    assert (found.of("anna"), found.of("ben"), found.of("carl")) == (code, other, None)
+    assert found.leads(code, "anna") and not found.leads(code, "ben")
+    found.join(other, "anna")
+    assert found.of("anna") == other and found.leads(code, "anna")
+    for name in "xyz":
+        found.join(code, name)
+    assert found.of("anna") is None and found.of("z") == code
+    found.close(code)
+    assert found.of("z") is None and not found.leads(code, "anna")
 
 
 def _question() -> None:
@@ -54,10 +74,27 @@ def _question() -> None:
     )
 
 
-def pupil(code: str) -> AppTest:
+def pupil(code: str = "") -> AppTest:
     page = AppTest.from_function(_question, default_timeout=60)
-    page.query_params[classroom.PARAM] = code
+    if code:
+        page.query_params[classroom.PARAM] = code
     return page.run()
+
+
+@pytest.fixture
+def cookies(monkeypatch):
+    """What the browser of the pages that are opened from now on sends."""
+    sent: dict[str, str] = {}
+    monkeypatch.setattr("streamlit.runtime.context.ContextProxy.cookies", property(lambda _: sent))
+    return sent
+
+
+def kept(page: AppTest) -> dict[str, str]:
+    """The cookie that the page sets."""
+    found = [part.proto for part in page.get("bidi_component")]
+    (proto,) = (one for one in found if one.component_name == "mha_viz.class_cookie")
+    told = json.loads(proto.json)
+    return {told["name"]: told["value"]}
 
 
 def said(page: AppTest) -> str:
@@ -70,7 +107,7 @@ def counted(code: str) -> tuple[int, ...]:
 
 
 def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
-    code = classes().open()
+    code = classes().open("teacher")
     first, second = pupil(code), pupil(code)
     first.radio[0].set_value("one").run()
     assert counted(code) == (1, 0) and "Your class" not in said(first)
@@ -83,6 +120,32 @@ def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
     assert code in second.sidebar.caption[0].value
     classes().close(code)
     assert "is over" in second.run().sidebar.caption[0].value
+
+
+def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
+    code = classes().open("teacher")
+    page = pupil(code)
+    cookies |= kept(page)
+    page.radio[0].set_value("one").run()
+    again = pupil()  # from an address that does not name the class
+    assert code in again.sidebar.caption[0].value and "count" in again.sidebar.caption[0].value
+    again.radio[0].set_value("two").run()
+    assert counted(code) == (0, 1) and kept(again) == cookies
+    again.button[0].click().run()
+    assert "Your class:** 1 answer so far" in said(again)
+    once_more = pupil()
+    once_more.radio[0].set_value("one").run()
+    assert counted(code) == (0, 1)  # the answer has been seen
+
+
+@pytest.mark.parametrize("sent", ["", "x", "a" * 23, "ä" * 22, "<script>alert(1)</scri"])
+def test_a_cookie_that_is_none_of_ours_is_not_taken_over(cookies, sent):
+    cookies[classroom.COOKIE] = sent
+    assert kept(pupil(classes().open("teacher")))[classroom.COOKIE] != sent
+
+
+def test_who_is_in_no_class_gets_no_cookie(cookies):
+    assert not [part for part in pupil().get("bidi_component") if "cookie" in part.proto.json]
 
 
 def test_a_page_in_no_class_counts_nothing():
@@ -115,6 +178,21 @@ def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
     assert len(page.get("image")) == 1
     page.button(key="class-end").click().run()
     assert code not in classes() and "class=" not in page.code[0].value
+
+
+def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
+    page = AppTest.from_function(_lesson, default_timeout=60).run()
+    page.button(key="class-open").click().run()
+    link, cookie = page.code[0].value, kept(page)
+    assert "you lead it" in page.sidebar.caption[0].value
+    cookies |= cookie
+    again = AppTest.from_function(_lesson, default_timeout=60).run()
+    assert again.code[0].value == link
+    cookies.clear()  # another browser, at the address that is handed out
+    other = pupil(link.rpartition("class=")[2])
+    assert "you lead it" not in other.sidebar.caption[0].value
+    again.button(key="class-end").click().run()
+    assert "class=" not in again.code[0].value
 
 
 def test_the_route_is_a_lesson_of_pages_that_are_there():

@@ -12,7 +12,7 @@ from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
-from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, table
+from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, seen, table
 
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")
@@ -79,7 +79,8 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
     tables = [shown.value for shown in app.dataframe if "query" in shown.value]
     assert len(tables) == len(opened)
     for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
-        np.testing.assert_allclose(found.set_index("query"), record.head(*place), atol=1e-6)
+        weights = seen(record.head(*place), record.causal)
+        np.testing.assert_allclose(found.set_index("query"), weights, atol=1e-6)
         name = f"L{place[0]} H{place[1]}"
         assert f"one token’s weights in {name} over" in said(app)
         files = [button for button in app.get("download_button") if key in button.proto.id]

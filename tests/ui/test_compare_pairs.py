@@ -11,8 +11,9 @@ from mha_viz.core.measure import distances
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session import views
-from tests.ui.compare_app import TEXT, check, compare, figures, said, table
+from tests.ui.compare_app import TEXT, check, compare, figures, said, seen, table
 
 MODELS = ("tiny-bert", "tiny-gpt2")
 NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
@@ -119,7 +120,8 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         assert float(between[f"overlap of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     difference = table(app, "query").set_index("query")
     change = (record.head(1, 6) - record.head(3, 1)).numpy()
-    np.testing.assert_allclose(difference, change, atol=1e-6)
+    np.testing.assert_allclose(difference, seen(change, record.causal), atol=1e-6)
+    assert (MASKED in said(app)) == record.causal
     metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
     report = mv.head_report(record)
     assert metrics.loc["Distance", "L3 H1"] == pytest.approx(report.distance[a], abs=1e-5)

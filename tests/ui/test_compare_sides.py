@@ -5,7 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
-from tests.ui.compare_app import TEXT, check, compare, said, table
+from tests.ui.compare_app import TEXT, check, compare, said, seen, table
 
 OTHER = "The old cat slept while a dog watched."
 MODELS = ("tiny-bert", "tiny-gpt2")
@@ -38,8 +38,8 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     check(app)
     other = model.trace(OTHER)
     pairs = align(record.labels, other.labels)
-    left = aligned(record.head(1, 2), [i for i, _ in pairs])
-    right = aligned(other.head(1, 2), [j for _, j in pairs])
+    left = aligned(seen(record.head(1, 2), record.causal), [i for i, _ in pairs])
+    right = aligned(seen(other.head(1, 2), other.causal), [j for _, j in pairs])
     np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
     common = equal_places(record.labels, other.labels, pairs)
     assert 0 < len(common) < len(pairs)
@@ -47,6 +47,17 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
     shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
     np.testing.assert_allclose(shown, change, atol=1e-6)
+
+
+def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_0():
+    app = compare(
+        "sides", model="tiny-gpt2", model_b="tiny-bert", text="the cat sat", section="sides"
+    )
+    check(app)
+    shown = table(app, "query").set_index("query").to_numpy(dtype=float)
+    assert shown.shape == (5, 5)  # [CLS] and [SEP] are in B alone
+    assert np.array_equal(np.isfinite(shown[1:-1, 1:-1]), np.tri(3, dtype=bool))
+    assert "0 cells only in A L0 H0 (rising), 19 only in" in said(app)
 
 
 def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():

@@ -58,6 +58,34 @@ def test_pruning_is_that_of_the_library(monkeypatch):
     assert format_number(found.summary()["extra"]) in said(app)
 
 
+def test_how_long_it_takes_is_said_before_the_click(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "mha_viz.ui.intervene.measuring.seconds_per_token",
+        lambda *given: calls.append(given) or 0.1,
+    )
+    app = intervene(more="", text="The cat sat on the mat.")
+    # 7 tokens, 32 heads in 4 layers: 21 passes by ablation, 3 by the gradient, and for pruning
+    # both, 9 points of 8 curves, and 32 pairs of heads
+    assert "Takes about 10 seconds" in said(app) and "Takes about 80 seconds" in said(app)
+    press(app, "measure")
+    assert "Takes about 10 seconds" not in said(app)
+    assert "Takes about 70 seconds" in said(app)  # one of both is known
+    app.segmented_control(key="ask_method").set_value("gradient").run()
+    assert "Takes a few seconds" in said(app)
+    assert len(calls) == 1  # the pace of a model is measured once
+    check(app)
+
+
+def test_what_was_measured_for_a_text_is_there_again_when_it_comes_back():
+    app = intervene("importance", more="", text="The cat sat on the mat.")
+    before = table(press(app, "measure"), "importance", "layer")["importance"].tolist()
+    app.text_input(key="ask_text").input("A dog ran.").run()
+    assert "Takes" in said(app)
+    app.text_input(key="ask_text").input("The cat sat on the mat.").run()
+    assert table(app, "importance", "layer")["importance"].tolist() == before
+
+
 def test_one_token_of_one_text_has_nothing_to_be_measured_by():
     app = intervene(text="a", more="")
     for button in ("measure", "prune"):

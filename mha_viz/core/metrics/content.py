@@ -1,4 +1,4 @@
-"""Which tokens a head looks at: special ones, and the same token elsewhere."""
+"""Which tokens a head looks at: special ones, the same token elsewhere, or none."""
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +13,7 @@ from mha_viz.core.metrics.checks import (
     check_per_key,
     check_self_attention,
 )
-from mha_viz.errors import ArgumentError, DTypeError
+from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 
 def special_token(
@@ -69,6 +69,37 @@ def separator_token(
     later = check_per_key("is_special", is_special, pattern).clone()
     later[0] = False
     return special_token(pattern, is_special=later)
+
+
+def sink(
+    pattern: Pattern, *, sink: Given[Float[Array, "layer head query"]]
+) -> Float[Tensor, "layer head"]:
+    """Mean mass on a learned sink, which is no token: of the run itself, 1 - mean_q sum_k A.
+
+    Args:
+        pattern: (layer, head, query, key).
+        sink: (layer, head, query), the share of each row's softmax that the sink took. It stays
+            what it is where tokens are left out of the pattern, whose rows then sum to still less.
+
+    Returns:
+        (layer, head), probability in [0, 1].
+
+    Raises:
+        ShapeError, DTypeError: if it is no pattern, or `sink` does not fit it.
+
+    Source: OpenAI 2025 (gpt-oss).
+
+    >>> sink(torch.tensor([[[[0.5, 0.25]]]]), sink=torch.tensor([[[0.25]]]))
+    tensor([[0.2500]])
+    """
+    pattern, wide = check_pattern(pattern)
+    mass = as_tensor("sink", sink)
+    if mass.shape != pattern.shape[:3]:
+        raise ShapeError(
+            f"sink must be (layer, head, query), {tuple(pattern.shape[:3])}; got "
+            f"{tuple(mass.shape)}."
+        )
+    return mass.mean(-1, dtype=wide)
 
 
 def duplicate_token(

@@ -15,6 +15,7 @@ Need = Literal[
     "causal",
     "allowed",
     "period",
+    "sink",
     "rows",
     "outputs",
     "compact",
@@ -44,8 +45,8 @@ class Metric:
         needs: beyond the pattern: "self" self-attention, "neighbours" that of two tokens or more,
             "special" is_special, "ids" token ids with one that repeats, "causal" whether the
             future is hidden, "allowed" that and what else hides keys, "repeats" both and a token
-            that may see itself again, "period" a text repeated twice; "rows": takes its row
-            entropies;
+            that may see itself again, "period" a text repeated twice, "sink" a sink that heads
+            have learned; "rows": takes its row entropies;
             "outputs": computed from what heads write, z and W_O (pairs: z; flow: values as well);
             "compact": takes their `compact_outputs`.
 

@@ -146,6 +146,18 @@ ROWS = (
         needs=frozenset({"special"}),
     ),
     Metric(
+        key="sink",
+        title="Learned sink",
+        unit="probability",
+        limits=(0.0, 1.0),
+        direction="higher means more weight on no token at all",
+        meaning="The weight that goes to a sink, which the head has learned and which is no token.",
+        formula=r"1 - \frac{1}{n}\sum_q \sum_k A_{qk}",
+        source="OpenAI 2025",
+        function=content.sink,
+        needs=frozenset({"sink"}),
+    ),
+    Metric(
         key="duplicate_token",
         title="Same token elsewhere",
         unit="probability",

@@ -44,6 +44,7 @@ def head_table(
     causal: bool = False,
     allowed: Allowed | None = None,
     period: int | None = None,
+    sink: Given[Float[Array, "layer head query"]] | None = None,
     z: HeadVectors | None = None,
     W_O: OutputMatrices = (),
 ) -> dict[str, Float[Tensor, "layer head"]]:
@@ -61,6 +62,7 @@ def head_table(
         allowed: bool (query, key) or (layer, query, key), True = may attend, where more was hidden
             than that; takes the place of `causal`.
         period: tokens in one copy, if the text is two copies of a sequence, one after the other.
+        sink: (layer, head, query), the share of each row that went to a learned sink.
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model): with both, what a head writes is
             measured, too.
@@ -94,8 +96,8 @@ def head_table(
         sight: dict[str, Any] = {"causal": causal, "allowed": allowed, "is_special": is_special}
         if n_query == n_key and occurs_again(pattern, ids, **sight).any():
             given["repeats"] = {"ids": ids, **sight}
-    if period is not None:
-        given["period"] = {"period": period}
+    told: dict[Need, object] = {"period": period, "sink": sink}
+    given |= {need: {need: value} for need, value in told.items() if value is not None}
     if z is not None and len(W_O):
         z, W_O, _ = check_outputs(z, W_O)
         given |= {"outputs": {}, "compact": {"compact": compact_outputs(z, W_O)}}
@@ -108,6 +110,6 @@ def head_table(
     idle = table["confidence"] == 0
     if idle.any():
         for key, values in table.items():
-            if "outputs" not in METRICS[key].needs:
+            if not {"outputs", "sink"} & METRICS[key].needs:  # what a head does without tokens
                 table[key] = torch.where(idle, torch.nan, values)
     return table

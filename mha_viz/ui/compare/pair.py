@@ -81,6 +81,7 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
     st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     record = scene.record
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
+    seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
     names = (head_name(*a), head_name(*b))
     both_heatmaps((record, a), (record, b), names=names, caption=words.settings(scene))
     left, right = st.columns(2)
@@ -94,10 +95,13 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
                 names=names,
                 dark=look.dark(),
                 title=f"{names[1]} minus {names[0]}",
+                masked=(~seen[0], ~seen[1]),
             ),
             key="difference",
             name="Difference of two heads",
-            table=words.by_tokens(two - one, record.labels, record.key_labels),
+            table=words.by_tokens(
+                two - one, record.labels, record.key_labels, visible=seen[0] & seen[1]
+            ),
             caption=words.settings(scene, f"{names[1]} minus {names[0]}"),
             how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
         )
@@ -141,6 +145,7 @@ def changes(
 def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
     # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
     weights, scale = record.head(*place).numpy().copy(), state.current().scale
+    seen = visible_keys(record, place[0])
     figures.show(
         head_heatmap(
             weights,
@@ -150,11 +155,11 @@ def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name
             scale=scale,
             dark=look.dark(),
             **look.square(460),
-            visible=visible_keys(record, place[0]),
+            visible=seen,
         ),
         key=f"heatmap_{key}",
         name=f"Attention weights of {name}",
-        table=words.by_tokens(weights, record.labels, record.key_labels),
+        table=words.by_tokens(weights, record.labels, record.key_labels, visible=seen),
         caption=f"{caption} · {name} · colours: {scale}",
         how_to_read=f"Each row is one token’s weights in {name} over all that it looks at; a row "
         "sums to 1.",

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
 from mha_viz.ui.compare.pair import both_heatmaps, changes, chosen_pair
 from mha_viz.ui.session import memory, reporting, scene, state
@@ -134,8 +136,8 @@ def _short(text: str, letters: int) -> str:
 def _difference(
     first: Scene, runs: _Runs, places: tuple[tuple[int, int], ...], names: tuple[str, str]
 ) -> None:
-    left = aligned(runs.a.head(*places[0]), [i for i, _ in runs.pairs])
-    right = aligned(runs.b.head(*places[1]), [j for _, j in runs.pairs])
+    left, hidden_left = _on_common(runs.a, places[0], [i for i, _ in runs.pairs])
+    right, hidden_right = _on_common(runs.b, places[1], [j for _, j in runs.pairs])
     labels = [_label(runs, i, j) for i, j in runs.pairs]
     figure = difference_heatmap(
         left,
@@ -145,18 +147,27 @@ def _difference(
         names=names,
         title=f"{names[1]} minus {names[0]}",
         dark=look.dark(),
+        masked=(hidden_left, hidden_right),
     )
     figures.show(
         figure,
         key="sides",
         name="Difference of both sides",
-        table=words.by_tokens(right - left, labels, labels),
+        table=words.by_tokens(right - left, labels, labels, visible=~(hidden_left | hidden_right)),
         caption=_settings(first, runs),
         how_to_read=f"{len(runs.common)} of {len(runs.pairs)} places have the same token in both "
         "texts (least edits; “a / b” is b in place of a); a place that only one text has is "
         "hatched. Weights sum to 1 over all keys of a text, so a longer text has smaller weights: "
         "compare where they lie before how large they are.",
     )
+
+
+def _on_common(
+    record: AttentionRecord, place: tuple[int, int], places: list[int | None]
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """A head's weights on common axes, and which of them the run's mask hides."""
+    hidden = (~visible_keys(record, place[0])).float()
+    return aligned(record.head(*place), places), aligned(hidden, places) == 1
 
 
 def _most_changed(first: Scene, runs: _Runs) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import METHODS
+from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, agreement, head_importance
 from mha_viz.plots.importance import head_scatter, importance_map
 from mha_viz.ui.intervene import measuring
@@ -89,15 +90,17 @@ def _texts(scene: Scene) -> None:
 def _measure(scene: Scene) -> None:
     """The button, and the work with its progress; another click or text ends it."""
     view, chosen = state.current(), texts(scene)
+    model = memory.model(*view.checkpoint)
     if known(scene, view.method) is None:
-        st.caption(
+        interval = (
             f"{len(chosen)} texts. An interval over them shows how far they agree."
             if len(chosen) > 1
             else "One text: there will be no interval. Add some above."
         )
+        passes = importance_passes(model, view.method)
+        st.caption(f"{interval} {measuring.estimate(view.checkpoint, model, chosen, passes)}")
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
-    model = memory.model(*view.checkpoint)
     with measuring.working("Measuring", "stop_measuring") as tell:
 
         def on_progress(done: int, total: int) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import streamlit as st
+
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import MhaVizError
+from mha_viz.interventions.duration import n_tokens, seconds_per_token
 
 KEPT = 8  # measurements that a visitor may come back to
 
@@ -36,6 +40,45 @@ def keep(kind: str, key: object, result: object) -> None:
     held[key] = result
     while len(held) > KEPT:
         held.pop(next(iter(held)))
+
+
+def estimate(checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float) -> str:
+    """How long so many passes over the texts will take here, as a sentence.
+
+    How fast a model is, is measured once in a session.
+
+    Args:
+        checkpoint: what the model was loaded from.
+        model: that is to be run.
+        texts: that are to be measured over.
+        passes: over all of them.
+
+    Returns:
+        "" where they cannot be measured over: the button will say why.
+    """
+    try:
+        if checkpoint not in found("pace"):
+            keep("pace", checkpoint, seconds_per_token(model, texts[0]))
+        seconds = found("pace")[checkpoint] * n_tokens(model, texts) * passes
+    except MhaVizError:
+        return ""
+    return f"Takes {about(seconds)} on this machine."
+
+
+def about(seconds: float) -> str:
+    """A duration in round numbers: nobody knows it better beforehand.
+
+    Args:
+        seconds: 0 or more.
+
+    >>> [about(seconds) for seconds in (0.2, 7.0, 38.0, 140.0, 5e3)]
+    ['a few seconds', 'about 10 seconds', 'about 40 seconds', 'about 2 minutes', 'about 83 minutes']
+    """
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 95:
+        return f"about {max(10, round(seconds / 10) * 10)} seconds"
+    return f"about {round(seconds / 60)} minutes"
 
 
 @contextmanager

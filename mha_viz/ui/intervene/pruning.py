@@ -9,6 +9,7 @@ import streamlit as st
 
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
+from mha_viz.interventions.duration import pruning_passes
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.interventions.pruning import PruningCurve, pruning_curve
 from mha_viz.interventions.robustness import Robustness, robustness
@@ -44,12 +45,25 @@ def draw(scene: Scene) -> None:
         if found is None:
             st.caption(
                 "Takes heads away one after the other, in four orders, and follows the loss over "
-                "the texts above. Takes about as long as measuring importance a few times."
+                f"the texts above. {_estimate(scene)}"
             )
             return
         curves, draws = found
         _curves(scene, curves)
         _draws(scene, draws)
+
+
+def _estimate(scene: Scene) -> str:
+    """How long it will take, in a sentence."""
+    view, model = state.current(), memory.model(*state.current().checkpoint)
+    measured = [method for method in METHODS if known(scene, method) is not None]
+    orders = len(ORDERS) - 1 + N_SEEDS
+    passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
+    return measuring.estimate(view.checkpoint, model, texts(scene), passes)
+
+
+def _n_draws(model: AttentionModel) -> int:
+    return min(N_DRAWS, model.n_layers * model.n_heads)
 
 
 def _measured(scene: Scene) -> Measured | None:
@@ -92,9 +106,10 @@ def _work(
         )
         for i, (order, name) in enumerate(ORDERS.items())
     }
-    n_draws = min(N_DRAWS, model.n_layers * model.n_heads)
     on_progress = telling(len(ORDERS), "One random head off")
-    draws = robustness(model, chosen, n_draws, importance=importance, on_progress=on_progress)
+    draws = robustness(
+        model, chosen, _n_draws(model), importance=importance, on_progress=on_progress
+    )
     return curves, draws
 
 

@@ -6,7 +6,7 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from mha_viz.ui.widgets import look
 
@@ -22,6 +22,26 @@ class Cells(TypedDict, total=False):
     marked: Sequence[tuple[int, int]]
     note: str
     cell: int
+    letters: int
+
+
+class Window(NamedTuple):
+    """How much of a large matrix is written out.
+
+    Args:
+        size: rows and columns.
+        cell: width of one, in pixels.
+        letters: of a name beside the cells.
+    """
+
+    size: int
+    cell: int
+    letters: int
+
+
+def window() -> Window:
+    """A part of a matrix so small that three stand side by side where type is large."""
+    return Window(4, 36, 8) if look.large() else Window(8, 46, 14)
 
 
 def matrix(

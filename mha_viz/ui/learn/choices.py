@@ -222,16 +222,23 @@ def _params(held: _Held) -> dict[str, str]:
     # What no part of the lab has read yet, it may read further down.
     unread = {name: raw[:MAX_RAW] for name, raw in held.raw.items() if name not in views.NAMES}
     return unread | {
-        name: _written(value)
+        name: _written(value, held.defaults.get(name))
         for name, value in held.values.items()
         if value != held.defaults.get(name)
     }
 
 
-def _written(value: Any) -> str:
-    if isinstance(value, tuple):  # a matrix
-        return ";".join(",".join(f"{number:g}" for number in row) for row in value)
-    return views.written(value)
+def _written(value: Any, default: Any) -> str:
+    """A choice as a link says it; of a matrix only the numbers that are not the default's."""
+    if not isinstance(value, tuple):
+        return views.written(value)
+    rows = [
+        ",".join(
+            "" if number == usual else f"{number:g}" for number, usual in zip(*pair, strict=True)
+        )
+        for pair in zip(value, default, strict=True)
+    ]
+    return ";".join(row.rstrip(",") for row in rows)
 
 
 def among(options: Sequence[T]) -> Callable[[str], T]:
@@ -246,14 +253,25 @@ def among(options: Sequence[T]) -> Callable[[str], T]:
     return read
 
 
-def numbers(rows: int, columns: int, low: float, high: float) -> Callable[[str], Numbers]:
-    """Reads a small matrix, rows split by ";" and numbers by ",", as a tuple of tuples."""
+def numbers(default: Numbers, low: float, high: float) -> Callable[[str], Numbers]:
+    """Reads a small matrix, rows split by ";" and numbers by ",", as a tuple of tuples.
+
+    Args:
+        default: gives its size, and the numbers that are not written: "" between two commas, and
+            what is missing at the end of a row.
+        low: the least number.
+        high: the largest one.
+    """
     number = views.real(low, high)
 
-    def read(raw: str) -> Numbers:
-        matrix = tuple(tuple(number(n) for n in row.split(",")) for row in raw.split(";"))
-        if len(matrix) != rows or any(len(row) != columns for row in matrix):
+    def row(raw: str, usual: tuple[float, ...]) -> tuple[float, ...]:
+        typed = raw.split(",")
+        if len(typed) > len(usual):
             raise ValueError
-        return matrix
+        given = [number(text) if text else usual[i] for i, text in enumerate(typed)]
+        return *given, *usual[len(given) :]
+
+    def read(raw: str) -> Numbers:
+        return tuple(row(*pair) for pair in zip(raw.split(";"), default, strict=True))
 
     return read

@@ -5,32 +5,62 @@ Knows streamlit; must not import torch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import re
+import secrets
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.ui.session.class_answers import CODE, classes
 from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.browser import script
 
 PARAM = "class"  # in the address that is handed out
+COOKIE = "mha_viz_class"  # a random name, by which a page that is loaded again is known
 OFTEN = 3  # seconds between two looks at the votes
-_OWN, _JOINED = "class-own", "class-joined"
+_BROWSER, _JOINED = "class-browser", "class-joined"
 
 
 def arrive() -> None:
-    """Join the class that the address names, and say in the sidebar which one it is."""
+    """Join the class that the address names, and say in the sidebar which one it is.
+
+    A page without one is in the class that its browser has joined, or leads: most addresses do not
+    name it, and none could say who leads it, because addresses are handed on.
+    """
     asked = st.query_params.get(PARAM, "")[:CODE]
     if asked:
         st.session_state[_JOINED] = asked
+        if asked in classes():
+            classes().join(asked, _browser())
+    elif _JOINED not in st.session_state and (known := classes().of(_browser())) is not None:
+        st.session_state[_JOINED] = known
     code = st.session_state.get(_JOINED)
     if code is None:
         return
     with st.sidebar:
         if code in classes():
-            st.caption(f"Class **{plain(code)}**: your predictions count, without your name.")
+            role = "you lead it" if leads() else "your predictions count, without your name"
+            st.caption(f"Class **{plain(code)}**: {role}.")
+            _cookie()(key="class-cookie", data={"name": COOKIE, "value": _browser()})
         else:
             st.caption("The class of this link is over: ask for a new link.")
+
+
+def _browser() -> str:
+    """The random name of the browser that shows this page."""
+    if _BROWSER not in st.session_state:
+        sent = str(st.context.cookies.get(COOKIE, ""))
+        known = re.fullmatch(r"[\w-]{22}", sent, re.ASCII)
+        st.session_state[_BROWSER] = sent if known else secrets.token_urlsafe(16)
+    found: str = st.session_state[_BROWSER]
+    return found
+
+
+@cache
+def _cookie() -> Callable[..., object]:
+    # Not at import, as elsewhere: the server imports this before it can take components.
+    return st.components.v2.component("mha_viz.class_cookie", js=script("class_cookie"))
 
 
 def code() -> str | None:
@@ -40,19 +70,19 @@ def code() -> str | None:
 
 
 def leads() -> bool:
-    """Whether this page opened the class that it is in."""
-    return code() is not None and st.session_state.get(_OWN) == code()
+    """Whether this browser opened the class that its page is in."""
+    here = code()
+    return here is not None and classes().leads(here, _browser())
 
 
 def begin() -> None:
     """Open a class that this page leads."""
-    st.session_state[_OWN] = st.session_state[_JOINED] = classes().open()
+    st.session_state[_JOINED] = classes().open(_browser())
 
 
 def end() -> None:
     """Forget the class and all its votes."""
-    classes().close(st.session_state.pop(_OWN))
-    st.session_state.pop(_JOINED, None)
+    classes().close(st.session_state.pop(_JOINED))
 
 
 def prediction(
@@ -67,15 +97,13 @@ def prediction(
         is_open: whether this page shows the answer.
     """
     here = code()
-    context = get_script_run_ctx()
-    if here is None or context is None:
+    if here is None:
         return
     question = question, tuple(options)
-    seen: set[Hashable] = st.session_state.setdefault("class-seen", set())
     if is_open:
-        seen.add(question)
-    if chosen is not None and question not in seen and not leads():
-        classes().vote(here, question, context.session_id, options.index(chosen))
+        classes().see(here, question, _browser())
+    elif chosen is not None and not leads():
+        classes().vote(here, question, _browser(), options.index(chosen))
     if is_open or leads():  # pupils see the votes once theirs is given
         _bars(here, question, tuple(options))
 

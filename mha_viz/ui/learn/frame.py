@@ -184,7 +184,7 @@ def editor(
     """
     import pandas as pd
 
-    held = choices.get(name, begin, numbers(len(rows), len(columns), -most, most))
+    held = choices.get(name, begin, numbers(begin, -most, most))
     # The editor keeps its own edits: it must be handed the same numbers in every run.
     base = choices.fixed(f"{name}-base", held)
     number = st.column_config.NumberColumn(min_value=-most, max_value=most, step=step)

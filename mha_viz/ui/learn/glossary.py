@@ -29,14 +29,15 @@ QUANTITIES = {
     "layer": "Quantities of a layer",
     "flow": "Quantities of all layers together",
 }
+_ALL_HEADS = (("sort", ""), ("least", 0.0), ("only", ""))  # none left out by an earlier choice
 _SEEN = {  # quantities that are not where others of their kind are
+    "sink": Place("Explore", "explore", _ALL_HEADS),  # not sorted by it: few models have one
     "value_weighted": Place("Explore", "explore", (("show", "carried"),)),
     "cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_Q"))),
     "product_cosine": Place("Compare", "compare", (("section", "alike"), ("space", "W_QK"))),
     "product_overlap": Place("Compare", "compare", (("section", "alike"), ("space", "W_QK"))),
     "subspace_overlap": Place(BY_KEY["statements"].title, BY_KEY["statements"].address),
 }
-_ALL_HEADS = (("sort", ""), ("least", 0.0), ("only", ""))  # none left out by an earlier choice
 _WITHOUT_VIEW = {lab.address for lab in LABS if not lab.uses_text}
 
 

@@ -182,6 +182,7 @@ def _cross(choices: Choices) -> None:
 
 
 def _crossed(choices: Choices, found: Crossed) -> None:
+    window = charts.window()
     with st.container(horizontal=True):
         for i, pattern in enumerate(found.pattern):
             charts.weights(
@@ -191,6 +192,7 @@ def _crossed(choices: Choices, found: Crossed) -> None:
                 found.queries,
                 found.keys,
                 shape=f"{len(found.queries)} × {len(found.keys)}",
+                cell=window.cell,
             )
         charts.matrix(
             choices.key("cross-output"),
@@ -199,6 +201,7 @@ def _crossed(choices: Choices, found: Crossed) -> None:
             rows=found.queries,
             columns=[str(i) for i in range(found.output.shape[1])],
             shape=f"{len(found.queries)} × {found.output.shape[1]}",
+            cell=window.cell,
         )
     st.caption(
         "Load an encoder-decoder (T5, BART …) and choose the part “Cross attention” above "

@@ -17,7 +17,6 @@ from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import clean, head_name
 from mha_viz.web.theme import format_number
 
-WINDOW = 8  # rows and columns that are written out
 _WHOLE = 64  # rows and columns up to which all of a matrix is drawn as well
 STAGES = ("PROJECT", "COMPUTE", "CONCATENATE", "PROJECT")
 
@@ -83,20 +82,22 @@ def _place(choices: Choices, axis: Axis, label: str) -> int:
 
 def _terms_from(choices: Choices, step: StepTable) -> int:
     """Where the window into the summed-over axis begins."""
-    if step.right is None or step.left is None or step.left.columns.size <= WINDOW:
+    size = charts.window().size
+    if step.right is None or step.left is None or step.left.columns.size <= size:
         return 0
     axis = step.left.columns
-    name, last = f"from_{axis.name}", (axis.size - 1) // WINDOW * WINDOW
+    name, last = f"from_{axis.name}", (axis.size - 1) // size * size
     asked = choices.get(name, 0, views.whole(0, 99_999))
-    choices.keep(name, min(asked // WINDOW * WINDOW, last))
+    choices.keep(name, min(asked // size * size, last))
     text = f"Summed over: {axis.title}, shown from"
-    return choices.amount(name, text, 0, last, 0, step=WINDOW, width=260)
+    return choices.amount(name, text, 0, last, 0, step=size, width=260)
 
 
 def _block(place: int, size: int) -> slice:
-    """The eight places that this one is among; at the end the last eight."""
-    start = max(0, min(place // WINDOW * WINDOW, size - WINDOW))
-    return slice(start, min(start + WINDOW, size))
+    """The places that are written out with this one; at the end the last ones."""
+    shown = charts.window().size
+    start = max(0, min(place // shown * shown, size - shown))
+    return slice(start, min(start + shown, size))
 
 
 def _window(
@@ -111,8 +112,9 @@ def _window(
     cell: tuple[int, int] | None = None,
     step: StepTable | None = None,
 ) -> None:
-    """Up to 8 x 8 numbers of a matrix, with the chosen row, column or cell framed."""
-    inner = slice(terms, terms + WINDOW)
+    """Some rows and columns of a matrix, with the chosen row, column or cell framed."""
+    window = charts.window()
+    inner = slice(terms, terms + window.size)
     rows = blocks.get(matrix.rows.name, inner)
     columns = blocks.get(matrix.columns.name, inner)
     part = matrix.values[rows, columns]
@@ -135,6 +137,8 @@ def _window(
         limits=matrix.limits,
         marked=marked,
         note="" if step is None else _made_of(step),
+        cell=window.cell,
+        letters=window.letters,
     )
 
 
@@ -185,7 +189,7 @@ def _left_out(step: StepTable, blocks: dict[str, slice]) -> None:
 def _whole(choices: Choices, step: StepTable) -> None:
     """All of a result that the window cuts, as coloured cells."""
     rows, columns = step.result.values.shape
-    if max(rows, columns) <= WINDOW or max(rows, columns) > _WHOLE:
+    if not charts.window().size < max(rows, columns) <= _WHOLE:
         return
     size = max(4, min(14, 260 // columns))
     charts.matrix(

@@ -31,7 +31,6 @@ from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
-WINDOW = 8  # rows and columns of a matrix that are written out
 LENGTHS = tuple(2**i for i in range(13))  # 1 to 4,096 tokens
 _CELLS = 4_000  # of the matrix of norms
 
@@ -81,7 +80,8 @@ def _merged(
     )
     view = state.current()
     found = two_ways(weights, view.head, record.pattern[view.layer, view.head], seen.Y)
-    rows = list(record.labels)[:WINDOW]
+    window = charts.window()
+    rows, columns = list(record.labels)[: window.size], min(window.size, d_model)
     with st.container(horizontal=True):
         for key, title, values in (
             ("apart", "A (X W_V) W_O", found.apart),
@@ -89,14 +89,16 @@ def _merged(
         ):
             charts.matrix(
                 choices.key(key),
-                values[:WINDOW, :WINDOW],
+                values[: window.size, : window.size],
                 title,
                 rows=rows,
-                columns=[str(i) for i in range(min(WINDOW, d_model))],
+                columns=[str(i) for i in range(columns)],
                 shape=f"{values.shape[0]} × {d_model}",
+                cell=window.cell,
+                letters=window.letters,
             )
-    if values.shape[0] > WINDOW or d_model > WINDOW:
-        st.caption(f"The first {len(rows)} tokens and {min(WINDOW, d_model)} columns.")
+    if max(values.shape[0], d_model) > window.size:
+        st.caption(f"The first {len(rows)} tokens and {columns} columns.")
     st.markdown(
         f"What {head_name(view.layer, view.head)} writes, computed both ways: the largest "
         f"difference of any two numbers is **{found.difference:.2g}**, where the largest number is "

@@ -10,31 +10,47 @@ import secrets
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Hashable
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another one
 CODE = 5  # letters of a code: not to be guessed while a lesson lasts
 MAX_CLASSES = 16
 MAX_QUESTIONS = 64  # in a class
 MAX_PUPILS = 200  # who answer one question
+MAX_BROWSERS = MAX_CLASSES * MAX_PUPILS  # whose class is known when they come back
 
-Votes: TypeAlias = "OrderedDict[Hashable, dict[str, int]]"  # question -> page -> option
+
+class _Vote(NamedTuple):
+    option: int | None = None
+    seen: bool = False  # the answer, after which no vote counts
+
+
+@dataclass
+class _Class:
+    leader: str  # the browser that opened it
+    votes: OrderedDict[Hashable, dict[str, _Vote]] = field(default_factory=OrderedDict)
 
 
 class Classes:
-    """Classes by their codes; safe to share between threads."""
+    """Classes by their codes; safe to share between threads.
+
+    A browser is a random name: who sits before it is not known.
+    """
 
     def __init__(self) -> None:
-        self._classes: OrderedDict[str, Votes] = OrderedDict()
+        self._classes: OrderedDict[str, _Class] = OrderedDict()
+        self._joined: OrderedDict[str, str] = OrderedDict()  # browser -> code
         self._lock = threading.Lock()
 
-    def open(self) -> str:
-        """A new class; its code."""
+    def open(self, browser: str) -> str:
+        """A new class, led by this browser; its code."""
+        code = "".join(secrets.choice(LETTERS) for _ in range(CODE))
         with self._lock:
-            code = "".join(secrets.choice(LETTERS) for _ in range(CODE))
-            self._classes[code] = OrderedDict()
+            self._classes[code] = _Class(browser)
             while len(self._classes) > MAX_CLASSES:
                 self._classes.popitem(last=False)
+        self.join(code, browser)
         return code
 
     def close(self, code: str) -> None:
@@ -45,25 +61,55 @@ class Classes:
     def __contains__(self, code: str) -> bool:
         return code in self._classes
 
-    def vote(self, code: str, question: Hashable, page: str, option: int) -> None:
-        """Note what one open page predicts; its last answer counts. Full classes take no more."""
+    def join(self, code: str, browser: str) -> None:
+        """Remember which class a browser is in: the last one that it came to."""
+        with self._lock:
+            self._joined[browser] = code
+            self._joined.move_to_end(browser)
+            while len(self._joined) > MAX_BROWSERS:
+                self._joined.popitem(last=False)
+
+    def of(self, browser: str) -> str | None:
+        """The class that a browser is in, if it is still on."""
+        code = self._joined.get(browser)
+        return code if code in self._classes else None
+
+    def leads(self, code: str, browser: str) -> bool:
+        """Whether this browser opened this class."""
+        found = self._classes.get(code)
+        return found is not None and found.leader == browser
+
+    def vote(self, code: str, question: Hashable, browser: str, option: int) -> None:
+        """Note a prediction. The last one counts, but none after the answer was seen."""
+        self._note(code, question, browser, option)
+
+    def see(self, code: str, question: Hashable, browser: str) -> None:
+        """Note that the answer has been seen."""
+        self._note(code, question, browser, None)
+
+    def _note(self, code: str, question: Hashable, browser: str, option: int | None) -> None:
+        """Full classes take no more."""
         with self._lock:
             if code not in self._classes:
                 return
             self._classes.move_to_end(code)
-            votes = self._classes[code]
+            votes = self._classes[code].votes
             if question not in votes and len(votes) >= MAX_QUESTIONS:
                 return
             answers = votes.setdefault(question, {})
-            if page in answers or len(answers) < MAX_PUPILS:
-                answers[page] = option
+            before = answers.get(browser, _Vote())
+            if before.seen or (browser not in answers and len(answers) >= MAX_PUPILS):
+                return
+            seen = option is None
+            answers[browser] = _Vote(before.option if seen else option, seen)
 
     def counts(self, code: str, question: Hashable, options: int) -> tuple[int, ...]:
         """How many chose each option."""
         with self._lock:
-            votes = self._classes.get(code, OrderedDict()).get(question, {})
-            found = Counter(votes.values())
-        return tuple(found[option] for option in range(options))
+            found = self._classes.get(code)
+            votes = {} if found is None else found.votes.get(question, {})
+            chosen = Counter(vote.option for vote in votes.values())
+        return tuple(chosen[option] for option in range(options))
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlencode
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit import runtime
@@ -18,6 +19,7 @@ from mha_viz.core.visible import visible_keys
 from mha_viz.plots.csv_file import commented_csv, table_csv
 from mha_viz.plots.heatmap import head_html
 from mha_viz.plots.static import head_image
+from mha_viz.plots.weights import MASKED, where_visible
 from mha_viz.ui.session import own_address, state, views
 from mha_viz.ui.session import scene as scenes
 from mha_viz.ui.session.scene import Scene
@@ -145,8 +147,9 @@ def caption(record: AttentionRecord, view: View) -> str:
 
 def csv(record: AttentionRecord, view: View) -> bytes:
     """All weights of the head, a row per query, under comment lines that say what they are."""
+    seen = visible_keys(record, view.layer)
     table = pd.DataFrame(
-        record.head(*view.chosen).numpy(),
+        where_visible(record.head(*view.chosen).numpy(), seen, np.nan),
         index=words.numbered(record.labels),
         columns=words.numbered(record.key_labels),
     )
@@ -154,6 +157,8 @@ def csv(record: AttentionRecord, view: View) -> bytes:
         f"{head_name(*view.chosen)} of {caption(record, view)}",
         "attention weights; rows are queries, columns are keys",
     ]
+    if not seen.all():
+        notes.append(f"an empty cell is {MASKED}")
     return commented_csv(table, notes)
 
 

@@ -11,6 +11,13 @@ from mha_viz.ui.session import state
 ICON = Path(__file__).with_name("icon.png")
 ROOM = 350  # pixels that a phone leaves for a figure
 _STYLE = Path(__file__).with_name("page.css")
+# Larger type needs the room beside a page, which is measured in letters and would grow with it.
+_PROJECTED = """<style>
+html { font-size: %gpx; }
+@media (min-width: 641px) {
+  [data-testid="stMainBlockContainer"] { padding-left: 1.5rem; padding-right: 1.5rem; }
+}
+</style>"""
 
 
 def page_style() -> None:
@@ -29,7 +36,7 @@ def projector(on: bool) -> None:
     """Larger type, to be read from the last row of a class; figures follow."""
     st.session_state.projected = on
     if on:
-        st.html(f"<style>html {{ font-size: {16 * state.LARGER:g}px; }}</style>")
+        st.html(_PROJECTED % (16 * state.LARGER))
 
 
 def large() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mha_viz.core.metrics import METRICS, Baseline
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.showing import count as count
+from mha_viz.plots.weights import where_visible
 from mha_viz.ui.session import state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
@@ -60,6 +62,7 @@ def by_tokens(
     labels: Sequence[str],
     key_labels: Sequence[str],
     corner: str = "query",
+    visible: Any = None,
 ) -> pd.DataFrame:
     """A matrix (query, key) as a table: a row per query, a column per key.
 
@@ -68,7 +71,9 @@ def by_tokens(
         labels: of the queries.
         key_labels: of the keys.
         corner: the title of the column that holds the queries' names.
+        visible: (query, key), which keys each query may see; the other cells stay empty.
     """
+    matrix = where_visible(matrix, visible, np.nan)
     table = pd.DataFrame(matrix, columns=numbered(key_labels), index=numbered(labels))
     return table.reset_index(names=corner)
 

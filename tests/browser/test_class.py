@@ -1,0 +1,40 @@
+"""A lesson in a real Chromium: a teacher and two pupils, each in a browser of their own."""
+
+import re
+
+from playwright.sync_api import expect
+
+RIGHT, WRONG = "Weight 1 for the key with the largest score", "Equal weights for all keys"
+
+
+def test_a_class_votes_sees_its_result_and_survives_a_reload(open_page, wait_idle):
+    teacher = open_page("/teach")
+    teacher.get_by_role("button", name="Open a class").click()
+    handed_out = teacher.get_by_text(re.compile(r"/lab-soft-lookup\?class=\w{5}$"))
+    link = handed_out.inner_text()
+    code = link.rpartition("class=")[2]
+    pupils = [open_page(f"/lab-soft-lookup?class={code}") for _ in range(2)]
+    for page, option in zip(pupils, (RIGHT, WRONG), strict=True):
+        expect(page.get_by_text(f"Class {code}")).to_be_visible()
+        page.get_by_text(option).first.click()
+        wait_idle(page)
+        expect(page.get_by_text("Your class:")).to_have_count(0)  # not before the answer
+    # The teacher's bars come by themselves, on a page that does not name the class.
+    teacher.get_by_role("link", name="1. Attention as soft lookup").first.click()
+    expect(teacher.get_by_text("Your class: 2 answers so far").first).to_be_visible()
+    assert code not in teacher.url
+    # Loaded again, a page is still in the class, and another vote takes the place of the first.
+    for page in (teacher, pupils[1]):
+        page.reload()
+        wait_idle(page)
+        expect(page.get_by_text(f"Class {code}")).to_be_visible()
+    pupils[1].get_by_text(RIGHT).first.click()
+    expect(teacher.get_by_text(f"{RIGHT}: 2")).to_be_visible()
+    expect(teacher.get_by_text("Your class: 2 answers so far").first).to_be_visible()
+    pupils[0].get_by_role("button", name="Show the answer").first.click()
+    expect(pupils[0].get_by_text(f"{WRONG}: 0")).to_be_visible()
+    teacher.goto("/teach")
+    wait_idle(teacher)
+    expect(teacher.get_by_text(link, exact=True)).to_be_visible()
+    teacher.get_by_role("button", name="End the class").click()
+    expect(teacher.get_by_role("button", name="Open a class")).to_be_visible()

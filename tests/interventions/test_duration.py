@@ -1,0 +1,73 @@
+"""How long measuring takes is foretold by what it does: counted in tokens, not in seconds."""
+
+import pytest
+from torch.nn.modules.module import register_module_forward_hook
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+
+import mha_viz as mv
+from mha_viz.errors import TextError
+from mha_viz.interventions.duration import (
+    importance_passes,
+    n_tokens,
+    pruning_passes,
+    seconds_per_token,
+)
+from mha_viz.interventions.importance import head_importance
+from mha_viz.interventions.pruning import pruning_curve
+from mha_viz.interventions.robustness import robustness
+
+TEXTS = ["Once there was a little dog.", "The cat sat on the mat.", "Tom had a red ball."]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mv.load("tiny-gpt2")
+
+
+@pytest.fixture
+def done():
+    """How many tokens have gone through how many blocks: a list that grows."""
+    tokens: list[int] = []
+
+    def count(module, given, output):
+        if isinstance(module, GPT2Block):
+            tokens.append(given[0].shape[0] * given[0].shape[1])
+
+    hook = register_module_forward_hook(count)
+    yield tokens
+    hook.remove()
+
+
+def passes(done, model, texts=TEXTS):
+    """What was counted, in passes of these texts through all layers."""
+    return sum(done) / (model.n_layers * n_tokens(model, texts))
+
+
+def test_importance_by_ablation_takes_as_many_passes_as_it_is_said_to(model, done):
+    head_importance(model, TEXTS)
+    assert passes(done, model) == pytest.approx(importance_passes(model, "ablation"), rel=0.25)
+
+
+def test_pruning_takes_about_as_many_passes_as_it_is_said_to(model, done):
+    found = head_importance(model, TEXTS)
+    done.clear()
+    for order in (found, "redundancy", "random"):
+        pruning_curve(model, TEXTS, order, steps=8, n_seeds=5)
+    robustness(model, TEXTS, 32, importance=found)
+    said = pruning_passes(model, 1 + 1 + 5, 8, 32, known=("ablation", "gradient"))
+    assert passes(done, model) == pytest.approx(said, rel=0.25)
+
+
+def test_what_is_known_is_not_counted_again(model):
+    both = pruning_passes(model, 8, 8, 32) - pruning_passes(model, 8, 8, 32, ("ablation",))
+    assert both == importance_passes(model, "ablation") > importance_passes(model, "gradient")
+
+
+@pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-bert"])
+def test_the_pace_is_measured_by_running_every_layer(name):
+    assert 0 < seconds_per_token(mv.load(name), TEXTS[0]) < 10
+
+
+def test_a_text_with_nothing_to_predict_is_said(model):
+    with pytest.raises(TextError, match="nothing to predict"):
+        seconds_per_token(model, "a")
