@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
 from mha_viz.checkpoints.config_file import read_config
+from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import entries, is_file, size
-from mha_viz.checkpoints.hub import fetch, online
+from mha_viz.checkpoints.hub import online
 from mha_viz.checkpoints.hub_cache import HUB_ID, cached_models, repository
 from mha_viz.errors import ArgumentError, LoadError, ModelNotFoundError
 
@@ -87,7 +88,7 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     if cached is None:
         if not download or not online():
             raise ModelNotFoundError(_nowhere(name))
-        cached = fetch(name)
+        cached = begin(name).wait()
     return _info(name, "cached", cached)
 
 

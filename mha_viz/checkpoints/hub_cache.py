@@ -31,6 +31,11 @@ def repository(name: str) -> Path:
     return cache_root() / ("models--" + name.replace("/", "--"))
 
 
+def part_of(blob: Path) -> Path:
+    """Where a large file grows until it is whole."""
+    return blob.with_suffix(".part")
+
+
 def cached_models() -> dict[str, Path]:
     """Hub ids in the cache that can be loaded, each with the folder of its newest files."""
     found = {}
