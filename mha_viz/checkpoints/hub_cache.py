@@ -19,6 +19,15 @@ _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tikto
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
 
 
+def is_hub_id(name: str) -> bool:
+    """Whether a model of the Hub may have this name.
+
+    >>> is_hub_id("openai-community/gpt2"), is_hub_id("../models/mine")
+    (True, False)
+    """
+    return HUB_ID.fullmatch(name) is not None and ".." not in name
+
+
 def cache_root() -> Path:
     """Where huggingface_hub keeps what it fetches."""
     from huggingface_hub import constants
