@@ -55,7 +55,7 @@ def test_layers_shows_the_report(model, record, metric):
     for title, row in kinds.iterrows():
         labelled = report.labels.str.contains(title, regex=False)
         assert list(row) == [int(labelled[report.layer == i].sum()) for i in range(4)], title
-    assert app.subheader[0].value == "L2 H5"
+    assert app.header[0].value == "L2 H5"
 
 
 def test_induction_is_not_said_to_be_of_this_text():
@@ -97,7 +97,7 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
     assert clusters["Heads"].astype(int).sum() == 32
     assert sorted(", ".join(clusters["Which"]).split(", ")) == NAMES
-    assert app.subheader[0].value == "L0 H0 and L0 H1"
+    assert app.header[0].value == "L0 H0 and L0 H1"
 
 
 def test_alike_shows_all_pairs(model, record):
@@ -148,7 +148,7 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         layer_b="1",
         head_b="6",
     )
-    assert app.subheader[0].value == "L3 H1 and L1 H6"
+    assert app.header[0].value == "L3 H1 and L1 H6"
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
     for measure in PAIR_MEASURES:
@@ -222,11 +222,34 @@ def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
         model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
     )
     text = check(app)
-    assert "0 of 6 places have the same token" in text
-    assert [info.value for info in app.info] == [
-        "The two texts have no token in common, so that no row can be compared."
-    ]
+    (info,) = app.info
+    assert info.value.startswith("The two texts have no token in common\\: a difference")
+    assert "L0 H0 minus" not in text and "places have the same token" not in text
     assert "Most: L" not in text and "averaged over" not in text
+
+
+def test_texts_that_share_special_tokens_only_are_not_subtracted():
+    app = compare(text="The dog slept", section="sides", text_b="Quantum gravity", head_b="0")
+    text = check(app)
+    (info,) = app.info
+    assert info.value.startswith("The two texts have no token in common but special ones")
+    assert "minus" not in text
+    # The two pictures stay, and what both have can be compared row by row.
+    assert [figure["layout"]["title"]["text"] for figure in figures(app)[:2]] == [
+        "A L0 H0",
+        "B L0 H0",
+    ]
+    assert "Most: L" in text
+
+
+@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
+def test_the_colour_scale_is_chosen_where_weights_are_drawn(section):
+    app = compare(text=TEXT, section=section, scale="log")
+    (scale,) = [one for one in app.segmented_control if one.key == "ask_scale"]
+    assert scale.value == "log"
+    scale.set_value("linear").run()
+    check(app)
+    assert app.session_state.view.scale == "linear"
 
 
 def test_a_long_text_is_said_to_be_cut():

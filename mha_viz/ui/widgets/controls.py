@@ -194,7 +194,7 @@ def look_for() -> str:
 def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: bool) -> None:
     """Which heads are shown, and how. `metrics` and `labels` map keys to titles."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        choosing.menu("sort", "Sort heads by", {"": "Layer and head", **metrics}, width=190)
+        choosing.menu("sort", "Sort heads by", {"": "Layer and head", **metrics}, width=250)
         if state.current().sort:
             state.bound(
                 "least",
@@ -207,7 +207,7 @@ def grid_options(metrics: dict[str, str], labels: dict[str, str], has_special: b
                 help="Heads with less of it are left out.",
             )
         choosing.menu("only", "Show", {"": "All heads", **labels}, width=170, help=KINDS)
-        choosing.segments("scale", "Colour scale", views.SCALES)
+        scale()
         with st.container(horizontal=True, width="content", vertical_alignment="bottom"):
             state.bound("words", st.checkbox, "Whole words", help=MERGED)
             if has_special:
@@ -219,6 +219,11 @@ def head_options(n_layers: int, n_heads: int) -> None:
     """Which head, and which picture of it; the same choice as a click on the grid."""
     head_menus(n_layers, n_heads)
     choosing.segments("show", "Picture", views.SHOWS)
+
+
+def scale() -> None:
+    """The colour scale of attention weights, which all pages share."""
+    choosing.segments("scale", "Colour scale", views.SCALES)
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:
