@@ -214,6 +214,6 @@ def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None
 def _facts(scene: Scene, record: AttentionRecord) -> None:
     """The chosen head in words and numbers."""
     view = state.current()
-    st.subheader(head_name(*view.chosen), anchor=False)
+    st.header(head_name(*view.chosen), anchor=False)
     st.markdown(plain(in_words(record)))
     card(scene)

@@ -93,6 +93,7 @@ def _lines(scene: Scene, record: AttentionRecord) -> None:
         value=list(chosen),
         take=lambda heads: state.change(heads=tuple(heads)),
         max_selections=views.MAX_HEADS,
+        select_all=False,  # it would take the first eight, without a word
         format_func=lambda head: head_name(*head),
     )
     payload = lines_payload(record, chosen, threshold=state.current().mass)
