@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
 from mha_viz.checkpoints.config_file import read_config
+from mha_viz.checkpoints.download import download as begin
 from mha_viz.checkpoints.files import entries, is_file, size
-from mha_viz.checkpoints.hub import fetch, online
-from mha_viz.checkpoints.hub_cache import HUB_ID, cached_models, repository
+from mha_viz.checkpoints.hub import online
+from mha_viz.checkpoints.hub_cache import cached_models, is_hub_id, repository
 from mha_viz.errors import ArgumentError, LoadError, ModelNotFoundError
 
 MAX_NAME = 4096  # the longest path of Linux
@@ -78,7 +79,7 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     folder = _typed_folder(name)
     if folder is not None:
         return _info(name, "folder", folder)
-    if not HUB_ID.fullmatch(name) or ".." in name:
+    if not is_hub_id(name):
         raise ModelNotFoundError(
             f"There is no folder {_quoted(name)}, and a Hub id looks like 'owner/name'. "
             f"Shipped models: {', '.join(_shipped_names())}."
@@ -87,7 +88,7 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
     if cached is None:
         if not download or not online():
             raise ModelNotFoundError(_nowhere(name))
-        cached = fetch(name)
+        cached = begin(name).wait()
     return _info(name, "cached", cached)
 
 

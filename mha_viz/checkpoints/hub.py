@@ -1,4 +1,4 @@
-"""Fetching a model from the Hub, over networks that break, lie or fall silent.
+"""What the Hub offers under a name, and what its answers, or their absence, mean.
 
 Imports neither torch nor transformers.
 """
@@ -6,89 +6,83 @@ Imports neither torch nor transformers.
 from __future__ import annotations
 
 import errno
+import shutil
 import socket
 import threading
-import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from mha_viz.checkpoints.files import entries, size
-from mha_viz.checkpoints.hub_cache import READ, cache_root, is_whole, repository
-from mha_viz.errors import MhaVizError, ModelNotFoundError, UnsafeCheckpointError
+from mha_viz.checkpoints.files import size
+from mha_viz.checkpoints.hub_cache import READ, cache_root, part_of, repository
+from mha_viz.checkpoints.pickled import HOW_TO_CONVERT, PICKLED
+from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 
 NETWORK_TIMEOUT = 0.7  # seconds; without network an id has to fail within one
 ANSWER_TIMEOUT = 10.0  # seconds that the Hub has for one answer
-STALLED_AFTER = 20.0  # seconds without a byte after which fetching is given up
 MAX_DOWNLOAD_BYTES = 8 * 2**30
 _NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def online() -> bool:
     """Whether the Hub may be asked and its host answers."""
+    return not why_offline()
+
+
+def why_offline() -> str:
+    """Why the Hub cannot be asked, and what to do; "" where it can."""
     from huggingface_hub import constants
 
-    return not constants.HF_HUB_OFFLINE and _reachable(constants.ENDPOINT)
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set, so that the network is never asked; unset it and try again"
+    if not _reachable(constants.ENDPOINT):
+        return "there is no network here, or the Hub does not answer; try again where there is one"
+    return ""
 
 
-def fetch(name: str) -> Path:
-    """Download a model into the machine's cache -> the folder with its files.
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What of a model on the Hub is fetched.
 
-    huggingface_hub tries again by itself and may wait for minutes, in some calls for ever. So it
-    works in a thread of its own, which is left alone when nothing has come for a while.
+    Args:
+        commit: of the repository.
+        sizes: file -> bytes. What makes a folder a model, config.json, comes last: until then
+            nobody takes the files for one.
+    """
+
+    commit: str
+    sizes: dict[str, int]
+
+    @property
+    def n_bytes(self) -> int:
+        """Of all files."""
+        return sum(self.sizes.values())
+
+
+def look_up(name: str) -> Offer:
+    """What the Hub has under a name, looked at before any of it is fetched.
 
     Raises:
-        ModelNotFoundError: the Hub has no such model, or the network failed.
+        ModelNotFoundError: there is too little room on the disk.
         UnsafeCheckpointError: no safetensors weights, or far too many.
+        Exception: what the network makes huggingface_hub raise; see `reason`.
     """
-    done: dict[str, Any] = {}
-
-    def work() -> None:
-        try:
-            done["folder"] = _fetch(name)
-        # Raised again by the thread that waits. What is not the Hub can make the library raise
-        # any exception.
-        except Exception as error:
-            done["error"] = error
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    if not _moves(thread, repository(name) / "blobs"):
-        raise _failed(name, f"nothing has come for {STALLED_AFTER:.0f} seconds; try again later")
-    error = done.get("error")
-    if isinstance(error, MhaVizError):
-        raise error
-    if error is not None:
-        raise _failed(name, _reason(error)) from error
-    folder: Path = done["folder"]
-    return folder
-
-
-def _fetch(name: str) -> Path:
-    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub import HfApi
 
     info = HfApi().model_info(name, files_metadata=True, timeout=ANSWER_TIMEOUT)
-    _check_offer(name, info)
-    # What makes a folder a model comes last: until then nobody takes the files for one.
-    files = [file.rfilename for file in info.siblings or () if _is_wanted(file.rfilename)]
-    files.sort(key=lambda file: (file == "config.json", file))
-    folder = Path()
-    for file in files:
-        folder = Path(
-            hf_hub_download(
-                name,
-                file,
-                cache_dir=cache_root(),
-                # Named without a commit, the last one is entered as what "main" stands for.
-                revision=None if file == files[-1] else info.sha,
-            )
-        ).parent
-    if not is_whole(folder):
-        raise ModelNotFoundError(
-            f"{name!r} on the Hub has no config.json, weights and tokenizer that belong together: "
-            "it is no model that can be loaded here, or it was changed while it was fetched."
+    files = list(info.siblings or ())
+    wanted = [file for file in files if _is_wanted(file.rfilename)]
+    wanted.sort(key=lambda file: (file.rfilename == "config.json", file.rfilename))
+    offer = Offer(str(info.sha), {file.rfilename: file.size or 0 for file in wanted})
+    _check_weights(name, [file.rfilename for file in files])
+    if offer.n_bytes > MAX_DOWNLOAD_BYTES:
+        raise UnsafeCheckpointError(
+            f"{name!r} has {offer.n_bytes / 2**30:.0f} GiB of weights; at most "
+            f"{MAX_DOWNLOAD_BYTES >> 30} GiB are fetched. Download it yourself and give the folder."
         )
-    return folder
+    blobs = [repository(name) / "blobs" / file.lfs.sha256 for file in wanted if file.lfs]
+    _check_room(name, offer.n_bytes - sum(max(size(b), size(part_of(b))) for b in blobs))
+    return offer
 
 
 def _is_wanted(file: str) -> bool:
@@ -96,38 +90,51 @@ def _is_wanted(file: str) -> bool:
     return file.endswith(READ) and Path(file).name == file and "\\" not in file
 
 
-def _check_offer(name: str, info: Any) -> None:
-    files = [file for file in info.siblings or () if _is_wanted(file.rfilename)]
-    weights = [file for file in files if file.rfilename.endswith(".safetensors")]
-    if not weights:
+def _check_weights(name: str, offered: list[str]) -> None:
+    if any(_is_wanted(file) and file.endswith(".safetensors") for file in offered):
+        return
+    pickled = next((file for file in offered if file.endswith(PICKLED)), None)
+    if pickled is None:
         raise UnsafeCheckpointError(
-            f"{name!r} has no safetensors weights; pickled weights can run code and are never "
-            "loaded."
+            f"{name!r} has no safetensors weights: there is nothing in it that could be loaded."
         )
-    total = sum(file.size or 0 for file in files)
-    if total > MAX_DOWNLOAD_BYTES:
-        raise UnsafeCheckpointError(
-            f"{name!r} has {total / 2**30:.0f} GiB of weights; at most "
-            f"{MAX_DOWNLOAD_BYTES >> 30} GiB are fetched. Download it yourself and give the folder."
+    raise UnsafeCheckpointError(
+        f"{name!r} has no safetensors weights; its own ({pickled}) are pickled, which can run code "
+        f"when they are read, and are never loaded. {HOW_TO_CONVERT}"
+    )
+
+
+def _check_room(name: str, needed: int) -> None:
+    """What is still to come has to fit on the cache's disk."""
+    root = cache_root()
+    there = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
+    free = shutil.disk_usage(there).free
+    if needed > free:
+        raise failed(
+            name,
+            f"{in_megabytes(needed)} are still to come, and the disk of this machine's cache has "
+            f"{in_megabytes(free)} left; make room, or set HF_HUB_CACHE to a folder on another "
+            "disk",
         )
 
 
-def _moves(thread: threading.Thread, blobs: Path) -> bool:
-    """Wait for a thread as long as files grow; whether it has ended."""
-    there, since = -1, time.monotonic()
-    while thread.is_alive() and time.monotonic() - since < STALLED_AFTER:
-        thread.join(0.1)
-        now = sum(size(file) for file in entries(blobs))
-        if now != there:
-            there, since = now, time.monotonic()
-    return not thread.is_alive()
+def in_megabytes(n_bytes: int) -> str:
+    """A size in words, in decimal units, as the Hub and file managers tell it.
+
+    >>> in_megabytes(440_449_768), in_megabytes(2_200_119_864), in_megabytes(90_000)
+    ('440 MB', '2.2 GB', '0.1 MB')
+    """
+    if n_bytes >= 1e9:
+        return f"{n_bytes / 1e9:.1f} GB"
+    return f"{n_bytes / 1e6:.{0 if n_bytes >= 1e7 else 1}f} MB"
 
 
-def _failed(name: str, reason: str) -> ModelNotFoundError:
-    return ModelNotFoundError(f"{name!r} could not be fetched from the Hub: {reason}.")
+def failed(name: str, why: str) -> ModelNotFoundError:
+    """The error for a model that could not be fetched."""
+    return ModelNotFoundError(f"{name!r} could not be fetched from the Hub: {why}.")
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """What has happened, and what to do, without the library's own words (addresses, paths)."""
     from huggingface_hub.errors import FileMetadataError, HFValidationError, LocalEntryNotFoundError
 

@@ -19,6 +19,15 @@ _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tikto
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
 
 
+def is_hub_id(name: str) -> bool:
+    """Whether a model of the Hub may have this name.
+
+    >>> is_hub_id("openai-community/gpt2"), is_hub_id("../models/mine")
+    (True, False)
+    """
+    return HUB_ID.fullmatch(name) is not None and ".." not in name
+
+
 def cache_root() -> Path:
     """Where huggingface_hub keeps what it fetches."""
     from huggingface_hub import constants
@@ -29,6 +38,11 @@ def cache_root() -> Path:
 def repository(name: str) -> Path:
     """The folder of the cache that belongs to a Hub id."""
     return cache_root() / ("models--" + name.replace("/", "--"))
+
+
+def part_of(blob: Path) -> Path:
+    """Where a large file grows until it is whole."""
+    return blob.with_suffix(".part")
 
 
 def cached_models() -> dict[str, Path]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from mha_viz.checkpoints.hub_cache import INDEX
+from mha_viz.checkpoints.pickled import HOW_TO_CONVERT, PICKLED
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MAX_HEADER_BYTES = 16 * 2**20  # a thousand tensors take 0.1 MB
-_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.pkl")
 
 
 def check_weight_files(folder: Path) -> None:
@@ -27,12 +27,11 @@ def check_weight_files(folder: Path) -> None:
         )
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        pickled = [path.name for pattern in _PICKLED for path in folder.glob(pattern)]
+        pickled = [path.name for path in sorted(folder.iterdir()) if path.name.endswith(PICKLED)]
         if pickled:
             raise UnsafeCheckpointError(
                 f"{folder.name} holds its weights in {pickled[0]}, a format that can run code "
-                "when it is read. Only safetensors is loaded: convert it with "
-                "save_pretrained(..., safe_serialization=True) where you trust it."
+                f"when it is read. Only safetensors is loaded. {HOW_TO_CONVERT}"
             )
         raise BrokenCheckpointError(f"{folder.name} has no *.safetensors file with weights.")
     for file in files:

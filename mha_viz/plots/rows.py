@@ -16,7 +16,6 @@ SIDES = (-0.22, 1.22)  # of the axis: room for the numbers at both ends of a lin
 _ROW = 38  # pixels
 _LABEL = 0.42  # how far above its line a row's text is, in rows
 _TITLE_LETTERS = 28
-_GAP = "\u00a0\u00a0"  # between a number and the end of its line, where a mark may stand
 
 
 def rules(rows: int, dark: bool) -> dict[str, Any]:
@@ -54,8 +53,9 @@ def row_texts(
         (right, row - _LABEL, value, "middle left"),
     ]
     if ends is not None:
-        texts.append((-0.035, float(row), f"{small}{ends[0]:.3g}</span>{_GAP}", "middle left"))
-        texts.append((1.035, float(row), f"{_GAP}{small}{ends[1]:.3g}</span>", "middle right"))
+        # From the figure's edges inwards: however narrow it is, no digit is cut off.
+        texts.append((left, float(row), f"{small}{ends[0]:.3g}</span>", "middle right"))
+        texts.append((right, float(row), f"{small}{ends[1]:.3g}</span>", "middle left"))
     return texts
 
 

@@ -79,7 +79,7 @@ MISSING_LIGHT, MISSING_DARK = "#dcdddf", "#3b3c40"
 HATCH_LIGHT, HATCH_DARK = "#8d9096", "#85888f"
 
 # For what is selected: a hue that no scale has.
-ACCENT_LIGHT = "#d9480f"
+ACCENT_LIGHT = "#c2410c"
 ACCENT_DARK = "#ffb454"
 
 INK_LIGHT, INK_DARK = "#1a1d29", "#e9ebf3"

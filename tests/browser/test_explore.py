@@ -30,7 +30,7 @@ def grid(page: Page):
 
 
 def chosen(page: Page) -> str:
-    return page.get_by_role("heading", level=3).first.inner_text()
+    return page.get_by_test_id("stMain").get_by_role("heading", level=2).first.inner_text()
 
 
 def test_a_sentence_is_drawn_for_every_head(open_page, wait_idle):

@@ -1,19 +1,17 @@
 """Fetching from the Hub: what networks do ends in one sentence, and in no half of a model."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
-from huggingface_hub import constants
 
 import mha_viz as mv
-from mha_viz.checkpoints import hub
+from mha_viz.checkpoints import download, hub
 from mha_viz.checkpoints.catalog import find_model, list_models
 from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 from tests.making import fake_hub
 from tests.making.checkpoints import TEXT
-from tests.making.fake_hub import COMMIT, NAME, FakeHub
+from tests.making.fake_hub import COMMIT, NAME
 
 BROKEN, NO_HUB = "connection broke off; try again", "what answered is not the Hub"
 NOT_THERE, STATUS, STALLED = "is not there, or it is private", "status 503", "nothing has come for"
@@ -30,23 +28,6 @@ FAULTS = {
     fake_hub.silent: STALLED,
 }
 IN_A_FILE = FAULTS | {fake_hub.cut: BROKEN}
-
-
-@pytest.fixture
-def served(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    """A Hub that the library asks, an empty cache, and no patience."""
-    server = FakeHub(folder)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
-    monkeypatch.setattr(
-        constants,
-        "HUGGINGFACE_CO_URL_TEMPLATE",
-        server.endpoint + "/{repo_id}/resolve/{revision}/{filename}",
-    )
-    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
-    yield server
-    server.close()
 
 
 def cached(tmp_path: Path) -> set[str]:
@@ -77,7 +58,7 @@ def check_fails(words: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_question_that_the_network_spoils(served, tmp_path, monkeypatch, fault):
-    monkeypatch.setattr(hub, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
+    monkeypatch.setattr(download, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
     served.faults["/api/"] = fault
     check_fails(FAULTS[fault], tmp_path)
 
@@ -85,7 +66,7 @@ def test_a_question_that_the_network_spoils(served, tmp_path, monkeypatch, fault
 @pytest.mark.parametrize("file", ["model.safetensors", "config.json"])
 @pytest.mark.parametrize("fault", IN_A_FILE, ids=lambda fault: fault.__name__)
 def test_a_file_that_the_network_spoils(served, folder, tmp_path, monkeypatch, fault, file):
-    monkeypatch.setattr(hub, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
+    monkeypatch.setattr(download, "STALLED_AFTER", 0.5 if fault is fake_hub.silent else 20)
     served.faults[file] = fault
     check_fails(IN_A_FILE[fault], tmp_path)
     if fault is fake_hub.silent:
@@ -121,8 +102,24 @@ def test_what_is_offered_is_looked_at_before_it_is_fetched(served, monkeypatch):
     with pytest.raises(UnsafeCheckpointError, match="at most 0 GiB are fetched"):
         find_model(NAME)
     monkeypatch.setattr(served, "files", lambda: [served.folder / "config.json"])
-    with pytest.raises(UnsafeCheckpointError, match="no safetensors weights"):
+    with pytest.raises(UnsafeCheckpointError, match="nothing in it that could be loaded"):
         find_model(NAME)
+    assert not any("resolve" in path for path in served.asked)
+
+
+def test_pickled_weights_are_not_fetched_but_how_to_convert_them_is_said(served, monkeypatch):
+    names = ["config.json", "pytorch_model.bin", "tokenizer.json"]
+    pickled = served.folder / "pytorch_model.bin"
+    pickled.write_bytes(b"pickled")
+    monkeypatch.setattr(served, "files", lambda: [served.folder / name for name in names])
+    try:
+        with pytest.raises(
+            UnsafeCheckpointError, match=r"\(pytorch_model\.bin\) are pickled"
+        ) as told:
+            find_model(NAME)
+    finally:
+        pickled.unlink()
+    assert "convert it" in str(told.value) and "save_pretrained" in str(told.value)
     assert not any("resolve" in path for path in served.asked)
 
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import mha_viz as mv
 from mha_viz.checkpoints import loading
+from mha_viz.checkpoints.suggested import SUGGESTED
 from mha_viz.cli import main as cli
 from mha_viz.cli import options as cli_common
 from mha_viz.cli import server as cli_server
@@ -146,10 +147,12 @@ def test_a_table_needs_a_head(arguments):
 
 def test_models_lists_what_loads_offline():
     out = call("models").stdout
-    assert [line.split()[:2] for line in out.splitlines()[2:]] == [
+    here, absent = out.split("\n\n")
+    assert [line.split()[:2] for line in here.splitlines()[2:]] == [
         ["tiny-bert", "shipped"],
         ["tiny-gpt2", "shipped"],
     ]
+    assert [line.split()[0] for line in absent.splitlines()[3:]] == [one.name for one in SUGGESTED]
     listed = json.loads(call("models", "--json").stdout)
     assert [(model["name"], model["n_heads"]) for model in listed] == [
         ("tiny-bert", 8),

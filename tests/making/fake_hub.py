@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import socket
 import struct
 import threading
@@ -23,10 +24,12 @@ class FakeHub:
         faults: what is done instead of an answer, by how the path ends ("model.safetensors") or
             begins ("/api/"); None is every path.
         asked: the paths that were asked for.
+        begun: file and first byte of what was asked for from there on.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, []
+        self.begun: list[tuple[str, int]] = []
         self.faults: dict[str | None, Fault] = {}
         self.closing = threading.Event()
         hub = self
@@ -92,15 +95,22 @@ class Answer(BaseHTTPRequestHandler):
                     "id": NAME,
                     "sha": COMMIT,
                     "siblings": [
-                        {"rfilename": file.name, "size": file.stat().st_size}
+                        {"rfilename": file.name, "size": file.stat().st_size} | _large(file)
                         for file in self.hub.files()
                     ],
                 }
             )
         elif path.startswith(f"/{NAME}/resolve/") and (file := self.file()).is_file():
-            self.send(200, file.read_bytes(), etag=_name_of(file))
+            self.send_file(file)
         else:
             self.send(404, b"{}", error="RepoNotFound")
+
+    def send_file(self, file: Path) -> None:
+        body, begin = file.read_bytes(), 0
+        if asked := re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", "")):
+            begin = int(asked[1])
+            self.hub.begun.append((file.name, begin))
+        self.send(206 if begin else 200, body[begin:], etag=_name_of(file))
 
     def file(self) -> Path:
         return self.hub.folder / unquote(urlsplit(self.path).path).rpartition("/")[2]
@@ -137,7 +147,16 @@ class Answer(BaseHTTPRequestHandler):
 
 
 def _name_of(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    """Of its content, by which the cache keeps it: another kind of name for large files."""
+    known = hashlib.sha256 if file.suffix == ".safetensors" else hashlib.sha1
+    return known(file.read_bytes()).hexdigest()
+
+
+def _large(file: Path) -> dict[str, Any]:
+    """What the Hub says more of a large file."""
+    if file.suffix != ".safetensors":
+        return {}
+    return {"lfs": {"sha256": _name_of(file), "size": file.stat().st_size, "pointerSize": 134}}
 
 
 # -- what networks do ----------------------------------------------------------------------------
@@ -163,6 +182,23 @@ def cut(answer: Answer) -> None:
     body = answer.file().read_bytes()
     answer.close_connection = True
     answer.send(200, body[: len(body) // 2], etag=_name_of(answer.file()), length=len(body))
+    return None
+
+
+def spoilt(answer: Answer) -> None:
+    """As many bytes as there should be, but others."""
+    body = answer.file().read_bytes()
+    answer.send(200, body[:-1] + b"?", etag=_name_of(answer.file()))
+
+
+def slow(answer: Answer) -> None:
+    """Half of a file, then silence; a question for its size alone is answered."""
+    if answer.command == "HEAD":
+        return answer.right()
+    body = answer.file().read_bytes()
+    answer.close_connection = True
+    answer.send(200, body[: len(body) // 2], etag=_name_of(answer.file()), length=len(body))
+    answer.hub.closing.wait()
     return None
 
 

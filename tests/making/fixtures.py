@@ -3,6 +3,7 @@
 Nothing of mha_viz is imported before a test asks: shapes are checked in what is imported later.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +29,24 @@ def models(folders: dict[str, Path]) -> dict[str, Any]:
     import mha_viz as mv
 
     return {name: mv.load(str(folder)) for name, folder in folders.items()}
+
+
+@pytest.fixture
+def served(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Hub that the library asks, an empty cache, and no patience."""
+    from huggingface_hub import constants
+
+    from tests.making.fake_hub import FakeHub
+
+    server = FakeHub(folder)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
+    monkeypatch.setattr(
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        server.endpoint + "/{repo_id}/resolve/{revision}/{filename}",
+    )
+    monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+    yield server
+    server.close()

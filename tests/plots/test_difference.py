@@ -9,6 +9,7 @@ import pytest
 from mha_viz.core.alignment import align, aligned
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.difference import difference_heatmap, head_changes, metric_change
+from mha_viz.plots.rows import SIDES
 from mha_viz.plots.weights import MASKED
 from mha_viz.web import theme
 from tests.plots.drawn import HOSTILE, clicked, is_neutral, texts
@@ -149,9 +150,15 @@ def test_metric_changes_have_scales_of_their_own() -> None:
     assert after.x == pytest.approx([1, 0.5, 1, 1, nan], nan_ok=True)
     assert before.marker.symbol != after.marker.symbol
     assert "one: 1" in texts(figure) and "change +3" in texts(figure)
-    written = next(t for t in figure.data if t.mode == "text").text
-    ends = [text for text in written if text.count("\u00a0") == 2]  # a mark stands at the end
-    assert len(ends) == 2 * len(rows)
+    drawn = next(t for t in figure.data if t.mode == "text")
+    written = drawn.text
+    # The ends of a row's line stand at the figure's edges and go inwards: none is ever cut off.
+    ends = [
+        end
+        for *end, y in zip(drawn.x, drawn.textposition, drawn.y, strict=True)
+        if y in range(len(rows))
+    ]
+    assert ends == [[SIDES[0], "middle right"], [SIDES[1], "middle left"]] * len(rows)
     assert "1 → <b>4</b>" in written and "not defined → <b>2</b>" in written
     assert "not defined" in written
     with pytest.raises(ArgumentError):

@@ -67,7 +67,7 @@ def written(app: AppTest, title: str) -> list[list[str]]:
 
 def said(app: AppTest) -> str:
     """All text on the page; what tables lack is shown in words of its own."""
-    kinds = ("title", "subheader", "markdown", "caption", "info", "warning", "error")
+    kinds = ("title", "header", "markdown", "caption", "info", "warning", "error")
     lines = [part.value for kind in kinds for part in getattr(app, kind)]
     for shown in app.dataframe:
         assert shown.proto.placeholder or not shown.value.isna().to_numpy().any(), shown.value

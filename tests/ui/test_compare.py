@@ -49,7 +49,7 @@ def test_layers_shows_the_report(model, record, metric):
     for title, row in kinds.iterrows():
         labelled = report.labels.str.contains(title, regex=False)
         assert list(row) == [int(labelled[report.layer == i].sum()) for i in range(4)], title
-    assert app.subheader[0].value == "L2 H5"
+    assert app.header[0].value == "L2 H5"
 
 
 def test_induction_is_not_said_to_be_of_this_text():

@@ -54,7 +54,7 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
     assert clusters["Heads"].astype(int).sum() == 32
     assert sorted(", ".join(clusters["Which"]).split(", ")) == NAMES
-    assert app.subheader[0].value == "L0 H0 and L0 H1"
+    assert app.header[0].value == "L0 H0 and L0 H1"
 
 
 def test_alike_shows_all_pairs(model, record):
@@ -105,7 +105,7 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         layer_b="1",
         head_b="6",
     )
-    assert app.subheader[0].value == "L3 H1 and L1 H6"
+    assert app.header[0].value == "L3 H1 and L1 H6"
     a, b = 3 * 8 + 1, 8 + 6
     between = app.table[0].value["between them"].str.strip()
     for measure in PAIR_MEASURES:

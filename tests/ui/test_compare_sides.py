@@ -65,11 +65,34 @@ def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
         model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
     )
     text = check(app)
-    assert "0 of 6 places have the same token" in text
-    assert [info.value for info in app.info] == [
-        "The two texts have no token in common, so that no row can be compared."
-    ]
+    (info,) = app.info
+    assert info.value.startswith("The two texts have no token in common\\: a difference")
+    assert "L0 H0 minus" not in text and "places have the same token" not in text
     assert "Most: L" not in text and "averaged over" not in text
+
+
+def test_texts_that_share_special_tokens_only_are_not_subtracted():
+    app = compare(text="The dog slept", section="sides", text_b="Quantum gravity", head_b="0")
+    text = check(app)
+    (info,) = app.info
+    assert info.value.startswith("The two texts have no token in common but special ones")
+    assert "minus" not in text
+    # The two pictures stay, and what both have can be compared row by row.
+    assert [figure["layout"]["title"]["text"] for figure in figures(app)[:2]] == [
+        "A L0 H0",
+        "B L0 H0",
+    ]
+    assert "Most: L" in text
+
+
+@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
+def test_the_colour_scale_is_chosen_where_weights_are_drawn(section):
+    app = compare(text=TEXT, section=section, scale="log")
+    (scale,) = [one for one in app.segmented_control if one.key == "ask_scale"]
+    assert scale.value == "log"
+    scale.set_value("linear").run()
+    check(app)
+    assert app.session_state.view.scale == "linear"
 
 
 def test_a_long_text_is_said_to_be_cut():

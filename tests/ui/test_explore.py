@@ -36,7 +36,7 @@ def test_first_visit_draws_the_default_sentence():
     text = app.text_input(key="ask_text").value
     n = len(mv.load("tiny-bert").trace(text).tokens)
     assert f"4 layers × 8 heads · {n} tokens" in captions(app)
-    assert app.subheader[0].value == "L0 H0"
+    assert app.header[0].value == "L0 H0"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
     app = run(text="an unusual sentence about seven green pelicans")
     app.selectbox(key="ask_layer").select(2).run()
     app.selectbox(key="ask_head").select(5).run()
-    assert app.subheader[0].value == "L2 H5" and not app.exception
+    assert app.header[0].value == "L2 H5" and not app.exception
     app.text_input(key="ask_text").input("and another one about eleven").run()
     assert traced == [
         "an unusual sentence about seven green pelicans",
@@ -105,7 +105,7 @@ def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
     assert app.text_input(key="ask_text").value == "a sentence to be stopped"
     app.session_state.stopped = None
     app.run()
-    assert not app.info and app.subheader[0].value == "L0 H0"
+    assert not app.info and app.header[0].value == "L0 H0"
 
 
 def test_facts_are_the_metrics_of_the_record():
@@ -286,7 +286,7 @@ def test_text_that_cannot_be_used_keeps_the_page_alive(text):
     app.text_input(key="ask_text").input(text).run()
     assert not app.exception and len(app.error) == 1
     app.text_input(key="ask_text").input("a good sentence").run()
-    assert not app.error and app.subheader[0].value == "L0 H0"
+    assert not app.error and app.header[0].value == "L0 H0"
 
 
 def test_a_text_that_is_largely_unknown_is_said_to_be():
@@ -294,7 +294,7 @@ def test_a_text_that_is_largely_unknown_is_said_to_be():
     assert not app.exception and not app.error
     (warning,) = app.warning
     assert warning.value.startswith("The text is largely unknown to")
-    assert app.subheader[0].value == "L0 H0"
+    assert app.header[0].value == "L0 H0"
     assert not run(text="The old cat sat").warning
 
 
@@ -315,11 +315,11 @@ def test_examples_bring_their_model():
 def test_an_example_shows_the_head_that_answers_it():
     app = run()
     app.selectbox(key="ask_example").select("A sentence in brackets").run()
-    assert app.subheader[0].value == "L0 H2"
+    assert app.header[0].value == "L0 H2"
     assert "L0 H2 leads from" in captions(app)
     app.selectbox(key="ask_example").select("What does “it” mean?").run()
     assert not app.exception and not app.error
-    assert app.subheader[0].value == "L0 H2" and "None here" in captions(app)
+    assert app.header[0].value == "L0 H2" and "None here" in captions(app)
 
 
 def test_a_pair_is_offered_where_the_model_takes_one():
@@ -338,3 +338,10 @@ def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):
     app.text_input(key="ask_other").input(str(tmp_path)).run()
     assert not app.exception and "not JSON" in app.error[0].value.replace("\\", "")
     assert app.text_input(key="ask_text").value == "my own words"
+
+
+def test_no_button_takes_some_of_all_heads_without_a_word():
+    app = run(show="lines")
+    heads = app.multiselect(key="ask_heads")
+    assert heads.proto.max_selections == 8 < len(heads.options)
+    assert heads.proto.select_all == 0  # Streamlit's "Select all" would take the first eight

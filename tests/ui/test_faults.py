@@ -51,7 +51,7 @@ def test_an_error_in_a_callback_is_a_sentence_on_the_next_page_and_gone_after_it
 
 
 def test_a_model_that_cannot_be_looked_up_is_a_sentence(monkeypatch):
-    def fall(name: str) -> None:
+    def fall(name: str, download: bool) -> None:
         raise ConnectionResetError(f"reset while asking for {name}")
 
     monkeypatch.setattr(controls, "find_model", fall)

@@ -34,7 +34,7 @@ def best(name, metric):
 def test_a_game_from_its_first_task_to_its_total():
     app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="previous,self,twins")
     check(app)
-    assert app.subheader[1].value == "Task 1 of 3: The token before"
+    assert app.header[1].value == "Task 1 of 3: The token before"
     choose(app, *best("tiny-gpt2", "previous_token"))
     assert "**100 points.**" in press(app, "answer")
     text = press(app, "next")
@@ -79,7 +79,7 @@ def test_answers_are_in_no_link():
     assert asked == {"model": "tiny-bert", "text": TEXT, "tasks": "sink,self", "seed": "7"}
     again = lab("find-the-head", **asked)
     check(again)
-    assert again.subheader[1].value == app.subheader[1].value
+    assert again.header[1].value == app.header[1].value
     assert not again.success and not again.error and not again.warning
 
 

@@ -20,7 +20,7 @@ def test_every_step_can_be_walked_to_by_the_button(model):
     for step in STEPS:
         check(app)
         assert link(app).get("step", "x") == step
-        seen.append(next(s.value for s in app.subheader if "· L0 H0" in s.value))
+        seen.append(next(s.value for s in app.header if "· L0 H0" in s.value))
         if step != "compare":
             app.button(key=f"{KEY}-Next").click().run()
     assert len(set(seen)) == len(STEPS)

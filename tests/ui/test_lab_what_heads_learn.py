@@ -48,7 +48,7 @@ def test_before_measuring_there_is_nothing_to_see_but_a_button():
     app = lab(NAME)
     check(app)
     assert not figures(app) and not app.dataframe and link(app) == {}
-    assert any("hf download" in caption.value for caption in app.caption)
+    assert any("offers to fetch it" in caption.value for caption in app.caption)
 
 
 def test_every_relation_is_in_the_table_with_both_opponents(measured, found):
@@ -124,7 +124,7 @@ def test_a_published_model_is_offered_where_the_machine_has_it(models, tmp_path:
     shutil.copytree(models["two"], snapshot)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     app = lab(NAME)
-    assert not any("hf download" in caption.value for caption in app.caption)
+    assert not any("offers to fetch it" in caption.value for caption in app.caption)
     app.button(key=f"{NAME}-take-bert-base-uncased").click().run()
     check(app)
     assert app.selectbox(key="ask_model").value == "bert-base-uncased"

@@ -219,7 +219,7 @@ def test_one_head_has_nothing_beside_it(models):
     app = compare(model=models["one"], text=SENTENCE, section="diversity")
     assert "diversity is not defined" in app.info[0].value
     app = compare(model=models["one"], text=SENTENCE, section="sides")
-    assert app.subheader[0].value == "L0 H0 and L0 H0"
+    assert app.header[0].value == "L0 H0 and L0 H0"
 
 
 def test_a_family_that_hides_its_outputs_says_so(models):

@@ -169,7 +169,7 @@ def _show(
 
 def _statements(scene: Scene) -> None:
     """What textbooks say about a layer's heads, with both sides measured."""
-    st.subheader("Textbook statements, measured", anchor=False)
+    st.header("Textbook statements, measured", anchor=False)
     rows = _rows(scene.record)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])

@@ -12,7 +12,7 @@ from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets import choosing, controls, figures, look, words
 
 
 def draw(scene: Scene) -> None:
@@ -24,7 +24,9 @@ def draw(scene: Scene) -> None:
     layers, view = choosing.numbered("L", record.n_layers), state.current()
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
-    choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
+        controls.scale()
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
     figures.show(
         head_heatmap(

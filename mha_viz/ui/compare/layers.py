@@ -94,12 +94,12 @@ def _kinds(scene: Scene, report: Report) -> None:
     for key, label in LABELS.items():
         if heads := reporting.of_kind(report, key):
             held[label.title] = [sum(layer == i for layer, _ in heads) for i in range(layers)]
-    st.subheader("Which kinds of heads sit where", anchor=False)
+    st.header("Which kinds of heads sit where", anchor=False)
     if not held:
         st.markdown("No head of this model earns a label on this text.")
         return
     table = pd.DataFrame(held, index=[f"L{i}" for i in range(layers)]).T
-    st.dataframe(table, width="stretch")
+    st.dataframe(table.rename_axis("Label"), width="stretch")
     induction = LABELS["induction"].title in held
     st.caption(
         f"Heads of each layer with that label, of {scene.record.n_heads}. A label needs a score "

@@ -36,8 +36,9 @@ def one_head(scene: Scene, report: Report) -> None:
     view = state.current()
     place = view.chosen
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.subheader(head_name(*place), anchor=False)
+        st.header(head_name(*place), anchor=False)
         controls.open_in_explore()
+    controls.scale()
     picture, facts = st.columns([3, 2], gap="medium")
     with picture:
         _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place))
@@ -78,7 +79,7 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
 
 def pair(scene: Scene, a: Place, b: Place) -> None:
     """Both heads' weights and their difference, and every number between the two."""
-    st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
+    st.header(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     record = scene.record
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
@@ -106,7 +107,7 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
             how_to_read=f"Weights of {names[1]} minus those of {names[0]}: rows sum to 0.",
         )
     with right:
-        st.table(_between(scene, a, b).set_index(""), width="stretch")
+        st.table(_between(scene, a, b).set_index("Measure"), width="stretch")
     changes(scene, {key: (float(v[a]), float(v[b])) for key, v in scene.facts.items()}, names)
 
 
@@ -114,6 +115,7 @@ def both_heatmaps(
     *sides: tuple[AttentionRecord, Place], names: tuple[str, str], caption: str
 ) -> None:
     """The weights on either side, each with its own tokens."""
+    controls.scale()
     for column, (record, place), key, name in zip(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
@@ -178,4 +180,4 @@ def _between(scene: Scene, a: Place, b: Place) -> pd.DataFrame:
                 i, j = (layer * heads + head for layer, head in (a, b))
                 own = measure == "cosine" and space not in PRODUCTS
                 rows.append((f"{title} of {space}{OWN_BASIS * own}", format_number(matrix[i, j])))
-    return pd.DataFrame(rows, columns=["", "between them"])
+    return pd.DataFrame(rows, columns=["Measure", "between them"])

@@ -106,17 +106,38 @@ def _draw(first: Scene, runs: _Runs) -> None:
     view = state.current()
     a, b = view.chosen, (view.layer_b, view.head_b)
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
-    st.subheader(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
+    st.header(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
     st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+    if apart := _why_apart(runs):
+        st.info(plain(apart), icon=":material/compare_arrows:")
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
-    _difference(first, runs, (a, b), names)
+    if not apart:
+        _difference(first, runs, (a, b), names)
     values = {
         key: (float(facts[a]), float(runs.facts_b[key][b]))
         for key, facts in runs.facts_a.items()
         if key in runs.facts_b
     }
     changes(first, values, names)
-    _most_changed(first, runs)
+    if runs.common:
+        _most_changed(first, runs)
+
+
+def _why_apart(runs: _Runs) -> str:
+    """Why no difference of two heads is drawn; "" where the texts have a token in common.
+
+    Special tokens do not count: every text has them.
+    """
+    shared = [runs.a.tokens[i] for i, _ in runs.common]
+    if any(not token.is_special for token in shared):
+        return ""
+    unit = "word" if runs.a.merged else "token"
+    but = " but special ones" if shared else ""
+    return (
+        f"The two texts have no {unit} in common{but}: a difference of their weights would set "
+        f"{unit}s against each other that have nothing to do with each other. Compare the two "
+        "pictures, or type a text that shares some."
+    )
 
 
 def _about(record: AttentionRecord) -> str:
@@ -180,9 +201,6 @@ def _most_changed(first: Scene, runs: _Runs) -> None:
                 "counterpart in the other. Choose any two above."
             )
         )
-        return
-    if not np.isfinite(change).any():
-        st.info("The two texts have no token in common, so that no row can be compared.")
         return
     view = state.current()
     note = (

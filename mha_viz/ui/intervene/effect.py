@@ -164,10 +164,10 @@ def _numbers(found: Ablation) -> None:
             for name, a, b in rows
             if a is not None and b is not None
         ],
-        columns=["", "All heads", "Changed", "Change"],
+        columns=["Quantity", "All heads", "Changed", "Change"],
     )
     st.metric("KL divergence (nats)", format_number(found.kl), border=True)
-    st.table(table.set_index(""), width="stretch")
+    st.table(table.set_index("Quantity"), width="stretch")
     mean = f" Mean over {found.averaged}." if found.averaged else ""
     st.caption(
         "KL: how much the changed prediction differs from the one with all heads; 0 is the same."

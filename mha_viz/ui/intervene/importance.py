@@ -56,7 +56,7 @@ def draw(scene: Scene) -> None:
     Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
     """
     with stop_on_error():
-        st.subheader("Which heads matter", anchor=False)
+        st.header("Which heads matter", anchor=False)
         _texts(scene)
         ways = {"ablation": "Each head off, one at a time", "gradient": "Gradient of the loss"}
         choosing.segments("method", "Method", ways)

@@ -38,7 +38,7 @@ Measured = tuple[dict[Order, PruningCurve], Robustness]
 def draw(scene: Scene) -> None:
     """A button, the curves, and the distribution. Not a fragment, as in importance.py."""
     with stop_on_error():
-        st.subheader("How many heads can go", anchor=False)
+        st.header("How many heads can go", anchor=False)
         found = None
         with continue_on_error():
             found = _measured(scene)

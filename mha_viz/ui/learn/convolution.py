@@ -113,7 +113,7 @@ def _both(
         choices.set("row", row)
         choices.set("column", column)
 
-    st.subheader("The same twice", anchor=False)
+    st.header("The same twice", anchor=False)
     made, dark = _named(chosen), look.dark()
     panels = {
         "Picture": chosen.picture,
@@ -169,7 +169,7 @@ def _pixels(picture: Picture, exact: Picture, ours: Picture) -> pd.DataFrame:
 def _one_pixel(
     choices: Choices, chosen: Chosen, pixel: tuple[int, int], found: convolution.Pixel
 ) -> None:
-    st.subheader("Where each head looks", anchor=False)
+    st.header("Where each head looks", anchor=False)
     with st.container(horizontal=True):
         for i, name in enumerate(("row", "column")):
             if chosen.picture.shape[i] > 1:

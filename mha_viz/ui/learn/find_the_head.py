@@ -97,7 +97,7 @@ def _play(choices: Choices, scene: Scene, found: dict[str, Board], seed: int) ->
     board = found[keys[game.place]]
     chosen = game.chosen.setdefault(board.task.key, list(board.start))
     _progress(game, found)
-    st.subheader(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
+    st.header(f"Task {game.place + 1} of {len(keys)}: {board.task.title}", anchor=False)
     st.markdown(board.task.ask)
     st.caption(board.task.rule)
     for note in boards.notes(scene, board.task):
@@ -323,7 +323,7 @@ def _onward(choices: Choices, game: Game, keys: list[str]) -> None:
 
 def _total(game: Game, found: dict[str, Board]) -> None:
     scores = _scores(game, found)
-    st.subheader(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
+    st.header(f"Total: {sum(scores.values())} of {100 * len(scores)} points", anchor=False)
     rows = [
         (
             BY_KEY[key].title,

@@ -87,7 +87,7 @@ def onward(lab: Lab) -> None:
 
 def step(title: str, statement: str, formula: str = "") -> None:
     """A part of a lab: what is claimed, and the formula for it (LaTeX)."""
-    st.subheader(title, anchor=False)
+    st.header(title, anchor=False)
     st.markdown(statement)
     if formula:
         st.latex(formula)

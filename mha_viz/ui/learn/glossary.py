@@ -89,7 +89,7 @@ def _group(title: str, rows: Iterable[tuple[str, str]], wanted: list[str]) -> in
     """A heading and its entries, as (what is searched, markdown); how many there are."""
     shown = [line for searched, line in rows if all(word in searched.lower() for word in wanted)]
     if shown:
-        st.subheader(title, anchor=False)
+        st.header(title, anchor=False)
         st.markdown("\n".join(f"- {line}" for line in shown))
     return len(shown)
 

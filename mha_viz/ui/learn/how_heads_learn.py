@@ -143,7 +143,7 @@ def _summary(found: lab.Film) -> str:
 
 @frame.part
 def _film(choices: Choices, found: lab.Film, settings: str) -> None:
-    st.subheader("The film", anchor=False)
+    st.header("The film", anchor=False)
     question = "Scrub through it: 0 is the start, 1 the end"
     with frame.row():
         moment = choices.amount("moment", question, 0.0, 1.0, FULL, step=0.025)

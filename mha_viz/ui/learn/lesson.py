@@ -33,14 +33,14 @@ def draw() -> None:
     )
     with stop_on_error():
         _class()
-        st.subheader("The route", anchor=False)
+        st.header("The route", anchor=False)
         for number, stop in enumerate(STOPS, 1):
             _stop(number, stop)
 
 
 def _class() -> None:
     """Open a class or end it, and the link that leads into it."""
-    st.subheader("Your class", anchor=False)
+    st.header("Your class", anchor=False)
     if not classroom.leads():
         st.markdown(
             "Open a class, and each lab counts what pupils predict before they see the answer. "

@@ -102,12 +102,13 @@ def _walk(choices: Choices, scene: Scene, model: AttentionModel) -> None:
     mask = "own" if record.is_cross else choices.segments("mask", "Mask", MASKS, "own")
     found = step_by_step(model, record, view.layer, view.head, seen, _HIDES[mask])
     one_step(choices, scene, step_table(step, found, record, view.head), found)
-    st.subheader("The same in ten lines of PyTorch", anchor=False)
+    st.header("The same in ten lines of PyTorch", anchor=False)
     st.markdown(
         "From X to the output, all heads of the layer at once; the lines above them fetch X and "
         "the matrices. Copy them with the button in the corner: they print the numbers above."
     )
-    st.code(pytorch_code(found, record, view.model, view.layer, view.head, view.dtype))
+    code = pytorch_code(found, record, view.model, view.layer, view.head, view.dtype)
+    st.code(code, wrap_lines=True)  # else it scrolls, which the keyboard cannot
 
 
 def activations_of(scene: Scene, model: AttentionModel, layer: int) -> LayerActivations:

@@ -115,8 +115,7 @@ def _offer(model: AttentionModel) -> None:
     if not there:
         st.caption(
             "Heads for syntax and coreference were described in bert-base-uncased (Clark et al. "
-            "2019), which is not on this machine: `hf download google-bert/bert-base-uncased` "
-            "fetches it, and it is then in the menu of models."
+            "2019), which is not on this machine: the menu of models offers to fetch it."
         )
         return
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from mha_viz.checkpoints.hub_cache import HUB_ID
+from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.names import DEVICES, DTYPES, HOWS, MATRICES, METHODS, PAIR_MEASURES, PRODUCTS
 
 MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
@@ -114,7 +114,7 @@ def _token(raw: str) -> str:
 
 def _model(raw: str) -> str:
     # A link may name a model, never a path: what is loaded from a folder is typed by hand.
-    if not HUB_ID.fullmatch(raw) or ".." in raw:
+    if not is_hub_id(raw):
         raise ValueError
     return raw
 

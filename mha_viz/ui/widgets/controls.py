@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints.catalog import ModelInfo, find_model, list_models
+from mha_viz.checkpoints.hub import in_megabytes
+from mha_viz.checkpoints.hub_cache import is_hub_id
+from mha_viz.checkpoints.suggested import SuggestedModel, suggested
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets import choosing
+from mha_viz.ui.session.views import View
+from mha_viz.ui.widgets import choosing, fetching
 from mha_viz.ui.widgets.messages import plain
 
 OTHER = "Another model …"
@@ -61,38 +66,56 @@ def _bar(text: bool) -> Bar:
 
 
 def model_picker() -> None:
-    """The model. A name typed under `OTHER` is looked up before it is accepted."""
-    view = state.current()
+    """The model: one of this machine, or one that is fetched on demand.
+
+    A name typed under `OTHER` is looked up before it is accepted.
+    """
+    fetching.take_what_has_come()
     models = {info.name: info for info in list_models()}
+    view = state.current()
     typed = st.session_state.setdefault(
         "typed_models", [view.model] if view.model in state.folders() else []
     )
     known = [*models, *(name for name in typed if name not in models)]
+    absent = {one.name: one for one in suggested(set(models))}
     if view.model not in known:
-        state.tell(
-            f"The model {view.model!r} that the link names is not on this machine. Showing "
-            f"{known[0]}; type its name under “{OTHER}” to fetch it."
-        )
-        view = state.change(model=known[0])
+        view = _not_here(view.model, known[0], absent)
+    wanted = fetching.wanted()
+    offered = dict.fromkeys((*known, *absent, *([wanted] if wanted else []), OTHER))
+    titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
     @guarded
     def choose() -> None:
         st.session_state.problems = []
         chosen = st.session_state.ask_model
-        if chosen != OTHER:
+        if chosen in known:
             state.change(model=chosen, query=-1, key=-1)
             state.another_text()
         st.session_state.asking = chosen == OTHER
+        fetching.want("" if chosen in (*known, OTHER) else chosen)
 
-    state.show("ask_model", OTHER if st.session_state.get("asking") else view.model)
+    asking = st.session_state.get("asking")
+    state.show("ask_model", OTHER if asking else wanted or view.model, tuple(titles.values()))
     st.selectbox(
         "Model",
-        [*known, OTHER],
+        list(titles),
         key="ask_model",
         on_change=choose,
-        format_func=lambda name: _describe(name, models.get(name)),
+        format_func=titles.__getitem__,
         label_visibility="collapsed",
     )
+
+
+def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> View:
+    """A link names a model that this machine does not have: say so, and how to get it."""
+    how = f"type its name under “{OTHER}” to fetch it"
+    if name in absent:
+        fetching.want(name)
+        how = "a click on Download fetches it"
+    state.tell(
+        f"The model {name!r} that the link names is not on this machine. Showing {instead}; {how}."
+    )
+    return state.change(model=instead)
 
 
 def other_model() -> None:
@@ -107,14 +130,17 @@ def other_model() -> None:
         if not name:
             return
         try:
-            find_model(name)
+            find_model(name, download=False)
         except MhaVizError as error:
-            st.session_state.refused = str(error)
-            return
-        st.session_state.typed_models.append(name)
-        state.folders().add(name)
+            if not is_hub_id(name):
+                st.session_state.refused = str(error)
+                return
+            fetching.fetch(name)
+        else:
+            st.session_state.typed_models.append(name)
+            state.folders().add(name)
+            state.change(model=name, query=-1, key=-1)
         st.session_state.asking = False
-        state.change(model=name, query=-1, key=-1)
 
     st.text_input(
         "Folder or Hub id",
@@ -127,7 +153,9 @@ def other_model() -> None:
         st.error(plain(st.session_state.refused))
 
 
-def _describe(name: str, info: ModelInfo | None) -> str:
+def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None = None) -> str:
+    if absent is not None:
+        return f"{name.rpartition('/')[2]} · {in_megabytes(absent.n_bytes)} to fetch"
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
@@ -168,6 +196,7 @@ def _examples() -> None:
         if chosen is not None:
             st.session_state.problems = []
             st.session_state.asking = False
+            fetching.want("")
             state.change(text=chosen.text, pair=chosen.pair, model=chosen.model, query=-1, key=-1)
             layer, head = chosen.head or (-1, -1)
             state.change(layer=layer, head=head)
@@ -187,6 +216,11 @@ def look_for() -> str:
     """What to look for in the text, where it is one of the examples; or ""."""
     text = state.current().text
     return next((example.look for example in EXAMPLES if example.text == text), "")
+
+
+def scale() -> None:
+    """The colour scale of attention weights, which all pages share."""
+    choosing.segments("scale", "Colour scale", views.SCALES)
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:

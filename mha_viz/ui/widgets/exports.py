@@ -78,7 +78,7 @@ def _files(scene: Scene, grid: GridBytes) -> None:
          lambda record: _all_html(record, view, grid(scene, record, view))),
         ("Record file", "safetensors", _record_file),
     )  # fmt: skip
-    columns = st.columns(2, gap="small")  # low enough to open within a laptop's window
+    columns = st.columns([6, 5], gap="xxsmall")  # low enough to open within a laptop's window
     for i, (label, suffix, make) in enumerate(files):
         with columns[i % 2]:
             download(label, f"{name}.{suffix}", of(make), key=f"get_{suffix}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from mha_viz.ui.session import memory, state
-from mha_viz.ui.widgets import controls, messages
+from mha_viz.ui.widgets import controls, fetching, messages
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -28,6 +28,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     more, warnings, work = st.container(), st.container(), st.container()
     with more:
         controls.other_model()
+        fetching.draw()
     with messages.stop_on_error(), work:
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.load_model(state.current())
@@ -52,6 +53,7 @@ def picked_model() -> AttentionModel:
     more, warnings = st.container(), st.container()
     with more:
         controls.other_model()
+        fetching.draw()
     drawing = memory.late("mha_viz.ui.explore.drawing")
     model: AttentionModel = drawing.load_model(state.current())
     with bar.settings:

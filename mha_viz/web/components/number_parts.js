@@ -69,12 +69,24 @@ export function numberColour({ scale, low, high }, theme, number) {
 }
 
 /**
- * Ink that is read on a colour.
+ * Black or white, whichever is read better on a colour: at a contrast of 4.58 at least, which the
+ * softer inks of the page do not reach on every colour of a scale.
  * @param {number[]} colour
  * @returns {string}
  */
-export function inkOn([red, green, blue]) {
-  return PALETTE.ink[0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light"];
+export function inkOn(colour) {
+  return luminance(colour) > EVEN ? "#000000" : "#ffffff";
+}
+
+const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // where black and white have the same contrast
+
+/** As WCAG defines it. @param {number[]} colour */
+function luminance(colour) {
+  const [red, green, blue] = colour.map((byte) => {
+    const part = byte / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 /** One pixel for each cell, grey for one without a number; the page stretches them. */

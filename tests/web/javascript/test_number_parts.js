@@ -25,9 +25,10 @@ test("grey is the same in both themes, weights take the root, a colour stands fo
 });
 
 test("ink is read on its colour", () => {
-  assert.equal(inkOn([0, 0, 0]), python.palette.ink.dark);
-  assert.equal(inkOn([255, 255, 255]), python.palette.ink.light);
-  assert.equal(inkOn([0, 255, 0]), python.palette.ink.light); // green is bright
+  assert.equal(inkOn([0, 0, 0]), "#ffffff");
+  assert.equal(inkOn([255, 255, 255]), "#000000");
+  assert.equal(inkOn([0, 255, 0]), "#000000"); // green is bright
+  assert.equal(inkOn([185, 111, 39]), "#000000"); // where white has a contrast of 3.9
 });
 
 test("each cell is a pixel, grey where there is no number", () => {

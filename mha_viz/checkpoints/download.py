@@ -1,0 +1,230 @@
+"""Fetching a model from the Hub, over networks that break, lie or fall silent.
+
+Weights are written as they come: what was stopped or broken off goes on where it was. Imports
+neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from mha_viz.checkpoints.files import size
+from mha_viz.checkpoints.hub import ANSWER_TIMEOUT, Offer, failed, look_up, reason, why_offline
+from mha_viz.checkpoints.hub_cache import cache_root, is_whole, part_of, repository
+from mha_viz.errors import MhaVizError, ModelNotFoundError
+
+STALLED_AFTER = 20.0  # seconds without a byte after which fetching is given up
+_SHA256 = re.compile(r"[0-9a-f]{64}")  # how the Hub names the content of a large file
+
+
+class Download:
+    """A model on its way into the machine's cache, fetched by a thread of its own.
+
+    huggingface_hub may wait for minutes, in some calls for ever. A thread that has fallen silent is
+    left alone, and ends with the next byte.
+
+    Attributes:
+        name: the Hub id.
+        done, total: bytes; `total` is 0 until the Hub has told it.
+        folder: with the model's files, once all of them are there.
+        error: where it failed, in words for people.
+        stopped: whether somebody has stopped it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.done, self.total = name, 0, 0
+        self.folder: Path | None = None
+        self.error: MhaVizError | None = None
+        self.stopped = False
+        self._moved = time.monotonic()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether it may still bring the model. Where nothing comes any more, this ends it."""
+        if not self._thread.is_alive() or self.error or self.stopped:
+            return False
+        if time.monotonic() - self._moved > STALLED_AFTER:
+            silence = f"nothing has come for {STALLED_AFTER:.0f} seconds; try again later"
+            self.error = failed(self.name, silence)
+        return self.error is None
+
+    def stop(self) -> None:
+        """End it, for all who wait for it; what has come is kept for the next time."""
+        if self.running:
+            self.stopped = True
+
+    def wait(self) -> Path:
+        """The folder with the model's files, once they are there.
+
+        Raises:
+            ModelNotFoundError: the Hub has no such model, the network failed, or it was stopped.
+            UnsafeCheckpointError: no safetensors weights, or far too many.
+        """
+        while self.running:
+            self._thread.join(0.1)
+        if self.folder is None:
+            raise self.error or failed(self.name, "it was stopped; ask for it again to go on")
+        return self.folder
+
+    # -- in the thread -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        try:
+            if offline := why_offline():
+                raise failed(self.name, offline)
+            self.folder = self._fetch(look_up(self.name))
+        except _EndedError:
+            return
+        except MhaVizError as error:
+            self.error = self.error or error
+        # What is not the Hub can make the library raise any exception.
+        except Exception as error:
+            told = failed(self.name, reason(error))
+            told.__cause__ = error
+            self.error = self.error or told
+
+    def _fetch(self, offer: Offer) -> Path:
+        from huggingface_hub import hf_hub_download
+
+        self.total, folder, before = offer.n_bytes, Path(), 0
+        for file, n_bytes in offer.sizes.items():
+            last = file == list(offer.sizes)[-1]
+            if file.endswith(".safetensors"):
+                self._fetch_large(file, offer.commit, before)
+            # Finds in the cache what is there, and links it to the model's name.
+            folder = Path(
+                hf_hub_download(
+                    self.name,
+                    file,
+                    cache_dir=cache_root(),
+                    # Named without a commit, the last one is entered as what "main" stands for.
+                    revision=None if last else offer.commit,
+                )
+            ).parent
+            before += n_bytes
+            self._tell(before)
+        if not is_whole(folder):
+            raise ModelNotFoundError(
+                f"{self.name!r} on the Hub has no config.json, weights and tokenizer that belong "
+                "together: it is no model that can be loaded here, or it was changed while it was "
+                "fetched."
+            )
+        return folder
+
+    def _fetch_large(self, file: str, commit: str, before: int) -> None:
+        """A file into the cache's blobs, from where an earlier attempt has left it.
+
+        huggingface_hub would begin anew each time, and tells of no byte before the tenth million.
+        """
+        from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+        url = hf_hub_url(self.name, file, revision=commit)
+        facts = get_hf_file_metadata(url, timeout=ANSWER_TIMEOUT)
+        if facts.size is None or not _SHA256.fullmatch(facts.etag or ""):
+            raise ValueError("the Hub tells size and content of a large file")
+        blob = repository(self.name) / "blobs" / str(facts.etag)
+        if blob.exists():
+            return
+        part = part_of(blob)
+        lock = cache_root() / ".locks" / repository(self.name).name / f"{facts.etag}.lock"
+        for folder in (blob.parent, lock.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self._locked(lock):
+            while size(part) != facts.size:
+                self._go_on(url, part, before, facts.size)
+            if self._sha256(part) != facts.etag:
+                part.unlink()
+                raise failed(self.name, f"{file} has come with errors in it; try again")
+            part.replace(blob)
+
+    @contextmanager
+    def _locked(self, lock: Path) -> Iterator[None]:
+        """Hold the library's lock of one file. A stopped attempt of ours may still let it go."""
+        from huggingface_hub.utils import WeakFileLock
+
+        with ExitStack() as held:
+            for left in reversed(range(int(STALLED_AFTER) + 5)):
+                self._tell(self.done)
+                try:
+                    held.enter_context(WeakFileLock(lock, timeout=1))
+                    break
+                except TimeoutError as error:
+                    if not left:
+                        busy = "another program here is fetching it; wait until that one is done"
+                        raise failed(self.name, busy) from error
+            yield
+
+    def _go_on(self, url: str, part: Path, before: int, n_bytes: int) -> None:
+        """Fetch the rest of a file; returns early where the connection broke and some had come."""
+        from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+        begun = size(part) if size(part) < n_bytes else 0
+        self._tell(before + begun)
+        headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
+        if begun:
+            headers["Range"] = f"bytes={begun}-"
+        try:
+            with get_session().stream("GET", url, headers=headers, timeout=STALLED_AFTER) as answer:
+                hf_raise_for_status(answer)
+                goes_on = answer.status_code == 206
+                with part.open("ab" if goes_on else "wb") as opened:
+                    for piece in answer.iter_bytes():
+                        opened.write(piece)
+                        self._tell(before + min(opened.tell(), n_bytes))
+        except Exception:
+            if size(part) <= begun:
+                raise
+        if not begun < size(part) <= n_bytes:
+            raise ValueError("as much comes as the Hub has said")
+
+    def _tell(self, done: int) -> None:
+        """Note what has come; the place where a download ends that nobody waits for."""
+        self.done, self._moved = done, time.monotonic()
+        if self.stopped or self.error:
+            raise _EndedError
+
+    def _sha256(self, file: Path) -> str:
+        digest = hashlib.sha256()
+        with file.open("rb") as opened:
+            while piece := opened.read(2**20):
+                digest.update(piece)
+                self._tell(self.done)
+        return digest.hexdigest()
+
+
+class _EndedError(BaseException):
+    """Nobody waits any more. No `Exception`: nothing in between is to take it for a fault."""
+
+
+# -- those under way -------------------------------------------------------------------------------
+
+_LOCK = threading.Lock()
+_UNDER_WAY: dict[str, Download] = {}
+
+
+def download(name: str) -> Download:
+    """Begin to fetch a model into the cache, or join those who wait for it already.
+
+    Args:
+        name: a Hub id.
+    """
+    with _LOCK:
+        for other in [other for other, found in _UNDER_WAY.items() if not found.running]:
+            del _UNDER_WAY[other]
+        if name not in _UNDER_WAY:
+            _UNDER_WAY[name] = Download(name)
+        return _UNDER_WAY[name]
+
+
+def under_way() -> list[Download]:
+    """The downloads that run, in the order in which they were begun."""
+    with _LOCK:
+        return [found for found in _UNDER_WAY.values() if found.running]

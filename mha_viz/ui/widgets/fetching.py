@@ -1,0 +1,104 @@
+"""A model that is not on this machine: what it is, a button that fetches it, and how far it is."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints.download import Download, download, under_way
+from mha_viz.checkpoints.hub import in_megabytes
+from mha_viz.ui.session import state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.messages import plain
+
+TICK = 0.5  # seconds between two looks at what has come
+
+
+def wanted() -> str:
+    """The model that the visitor has chosen and this machine does not have; "" for none."""
+    name: str = st.session_state.get("wanted", "")
+    return name
+
+
+def want(name: str) -> None:
+    """Choose a model that is to be fetched, which asks nothing of the network yet; "" for none."""
+    st.session_state.wanted = name
+    st.session_state.attempt = None
+
+
+def fetch(name: str) -> None:
+    """Choose a model and begin to fetch it, or join the visitors who wait for it already."""
+    want(name)
+    st.session_state.attempt = download(name)
+
+
+def take_what_has_come() -> None:
+    """Once the wanted model is there it is the chosen one."""
+    attempt = _attempt(wanted())
+    if attempt is not None and attempt.folder is not None:
+        state.change(model=attempt.name, query=-1, key=-1)
+        want("")
+
+
+def draw() -> None:
+    """The wanted model, and below it what others have begun: a page that was left stops nothing."""
+    name = wanted()
+    if name:
+        _offer(name)
+    for other in under_way():
+        if other.name != name:
+            _progress(other)
+
+
+def _offer(name: str) -> None:
+    attempt = _attempt(name)
+    if attempt is not None and attempt.running:
+        _progress(attempt)
+        return
+    about = next((one for one in suggested.SUGGESTED if one.name == name), None)
+    if about is not None:
+        st.caption(
+            f"**{plain(name)}**: {about.about}. About {in_megabytes(about.n_bytes)} from the "
+            "Hugging Face Hub into this machine’s cache; nothing is asked of it before you click."
+        )
+    label = "Download"
+    if attempt is not None and attempt.error is not None:
+        st.error(plain(str(attempt.error)), icon=":material/error:")
+        label = "Try again"
+    elif attempt is not None:
+        st.caption(f"Stopped at {_share(attempt)}. It goes on from there.")
+        label = "Go on"
+
+    @guarded
+    def begin() -> None:
+        fetch(name)
+
+    st.button(label, on_click=begin, key="download", icon=":material/download:", type="primary")
+
+
+def _attempt(name: str) -> Download | None:
+    """The visitor's own last attempt at a model, or one of somebody else that runs."""
+    mine: Download | None = st.session_state.get("attempt")
+    if mine is not None and mine.name == name:
+        return mine
+    return next((found for found in under_way() if found.name == name), None)
+
+
+@st.fragment(run_every=TICK)
+def _progress(found: Download) -> None:
+    """How far a download is, looked at again and again; the page runs once it has ended."""
+    if not found.running:
+        st.rerun()
+
+    @guarded
+    def stop() -> None:
+        found.stop()
+
+    short = found.name.rpartition("/")[2]
+    words = f"{_share(found)} of" if found.total else "Asking the Hub for"
+    st.progress(min(found.done / max(found.total, 1), 1.0), plain(f"{words} {short}"))
+    st.button("Stop", on_click=stop, key=f"stop-{found.name}", icon=":material/stop:")
+
+
+def _share(found: Download) -> str:
+    return f"{in_megabytes(found.done)} of {in_megabytes(found.total)}"

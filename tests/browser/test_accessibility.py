@@ -1,0 +1,58 @@
+"""Every page, in light and in dark, has nothing that axe-core finds fault with."""
+
+from importlib.resources import files
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from mha_viz.ui.learn.contents import LABS
+from mha_viz.ui.session.views import SECTIONS
+
+TEXT = "The old dog slept while the young cat watched the birds."
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+PATHS = (
+    f"/?text={TEXT}",
+    *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
+    f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
+    f"/intervene?text={TEXT}&off=0.1",
+    "/learn",
+    *(f"/{lab.address}" for lab in LABS),
+    "/glossary",
+    "/teach",
+)
+
+
+def faults(page: Page, *rules: str) -> list[str]:
+    """What axe finds, of all rules where none is named."""
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if rules:
+        options["runOnly"] = {"type": "rule", "values": list(rules)}
+    found = page.evaluate("(options) => axe.run(document, options)", options)
+    return [
+        f"{fault['id']}: {node['html'][:200]}\n    {node['target']}\n    {node['failureSummary']}"
+        for fault in found["violations"]
+        for node in fault["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_in_light_and_in_dark(open_page, wait_idle, path):
+    page = open_page(path, color_scheme="light")
+    page.evaluate(AXE)
+    assert not (found := faults(page)), "\n".join(found)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
+    )
+    wait_idle(page)
+    assert not (found := faults(page, "color-contrast")), "\n".join(found)
+
+
+def test_axe_finds_what_is_wrong(open_page):
+    page = open_page("/glossary")
+    page.evaluate(AXE)
+    page.evaluate("""document.querySelector("h1").insertAdjacentHTML("afterend",
+        '<h5>Too deep</h5><p style="color: #999; background: #fff">Too faint</p>')""")
+    found = faults(page)
+    assert {fault.split(":")[0] for fault in found} == {"heading-order", "color-contrast"}

@@ -1,0 +1,33 @@
+"""Names on controls are seen whole."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+TEXT = "The old dog slept while the young cat watched the birds."
+
+
+def missing(label: Locator) -> int:
+    """Pixels of a label that are cut off."""
+    return label.evaluate("(element) => element.scrollWidth - element.clientWidth")
+
+
+def test_the_files_of_an_export(open_page):
+    page = open_page(f"/?text={TEXT}")
+    page.get_by_role("button", name="Export").first.click()
+    names = page.get_by_test_id("stDownloadButton").get_by_test_id("stMarkdownContainer")
+    expect(names.filter(has_text="All heads as HTML")).to_be_visible()
+    for name in names.all():
+        assert missing(name) <= 0, name.inner_text()
+
+
+@pytest.mark.parametrize("page_name", ["", "compare"])
+def test_the_longest_name_of_a_metric(open_page, page_name):
+    page = open_page(f"/{page_name}?text={TEXT}&sort=keys_for_mass&metric=keys_for_mass")
+    shown = page.get_by_test_id("stSelectbox").filter(
+        has=page.get_by_role("combobox", name=re.compile("Sort heads by|Metric"))
+    )
+    field = shown.get_by_role("combobox")
+    assert field.input_value() == "Keys for 90 % of the weight"
+    assert missing(field) <= 0

@@ -1,0 +1,153 @@
+"""The menu of models offers some that are not here, and fetches one when it is asked to."""
+
+import time
+
+import pytest
+from huggingface_hub import constants
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints.download import under_way
+from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.ui.widgets.controls import OTHER
+from tests.making import fake_hub
+from tests.making.fake_hub import NAME
+
+WEIGHTS = "model.safetensors"
+
+
+def _page() -> None:
+    import streamlit as st
+
+    from mha_viz.ui.session import state
+    from mha_viz.ui.widgets import controls, messages
+
+    state.follow()
+    controls.model_picker()
+    messages.problems()
+    st.markdown(state.current().model)
+
+
+def page(**params: str) -> AppTest:
+    app = AppTest.from_function(_page, default_timeout=100)
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+@pytest.fixture
+def hub(served, monkeypatch):
+    """A Hub, one of whose models is suggested."""
+    one = SuggestedModel(NAME, "a tiny BERT with random weights", 12_000_000)
+    monkeypatch.setattr(suggested, "SUGGESTED", (one,))
+    return served
+
+
+def chosen(app: AppTest) -> str:
+    assert not app.exception
+    return app.markdown[-1].value
+
+
+def check_arrives(app: AppTest) -> None:
+    app.session_state.attempt.wait()
+    app.run()
+    assert chosen(app) == NAME == app.selectbox(key="ask_model").value
+    assert not app.error and "download" not in [button.key for button in app.button]
+
+
+def half_of_it(app: AppTest, hub) -> None:
+    """Begin to fetch from a Hub that falls silent in the middle of the weights."""
+    hub.faults[WEIGHTS] = fake_hub.slow
+    app.selectbox(key="ask_model").select(NAME).run()
+    app.button(key="download").click().run()
+    half = (hub.folder / WEIGHTS).stat().st_size // 2
+    while (attempt := app.session_state.attempt).running and attempt.done < half:
+        time.sleep(0.01)
+    assert attempt.done == half
+    app.run()
+
+
+def test_a_model_that_is_not_here_is_told_of_and_nothing_is_asked(hub):
+    app = page()
+    assert "fetched-bert · 12 MB to fetch" in app.selectbox(key="ask_model").options
+    app.selectbox(key="ask_model").select(NAME).run()
+    assert chosen(app) == "tiny-bert"  # which stays on the page meanwhile
+    assert "a tiny BERT with random weights. About 12 MB" in app.caption[0].value
+    assert app.button(key="download").label == "Download"
+    app.selectbox(key="ask_model").select("tiny-gpt2").run()
+    assert chosen(app) == "tiny-gpt2" and not app.caption and not app.button
+    assert hub.asked == []
+
+
+def test_a_click_fetches_it_and_then_it_is_the_chosen_one(hub):
+    app = page()
+    app.selectbox(key="ask_model").select(NAME).run()
+    app.button(key="download").click().run()
+    check_arrives(app)
+    assert f"{NAME} · bert 3×5" in app.selectbox(key="ask_model").options
+
+
+def test_it_shows_how_far_it_is_and_goes_on_after_a_stop(hub):
+    app = page()
+    half_of_it(app, hub)
+    (bar,) = app.get("progress")
+    assert 0 < bar.proto.value < 100 and "fetched\\-bert" in bar.proto.text
+    app.button(key=f"stop-{NAME}").click().run()
+    assert not under_way()
+    assert "Stopped at 0.1 MB of " in app.caption[-1].value
+    assert app.button(key="download").label == "Go on" and chosen(app) == "tiny-bert"
+    hub.faults.clear()
+    hub.closing.set()
+    app.button(key="download").click().run()
+    check_arrives(app)
+    assert hub.begun == [(WEIGHTS, (hub.folder / WEIGHTS).stat().st_size // 2)]
+
+
+def test_another_visitor_sees_it_and_shares_it(hub):
+    half_of_it(page(), hub)  # and leaves
+    other = page()
+    assert [button.key for button in other.button] == [f"stop-{NAME}"]
+    (found,) = under_way()
+    other.selectbox(key="ask_model").select(NAME).run()
+    assert [button.key for button in other.button] == [f"stop-{NAME}"] and under_way() == [found]
+    other.button(key=f"stop-{NAME}").click().run()
+    assert found.stopped and not under_way()
+
+
+def test_without_network_it_says_so_in_a_sentence_and_can_be_tried_again(hub, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    app = page()
+    app.selectbox(key="ask_model").select(NAME).run()
+    app.button(key="download").click().run()
+    while app.session_state.attempt.running:
+        time.sleep(0.01)
+    app.run()
+    assert len(app.error) == 1 and "HF\\_HUB\\_OFFLINE is set" in app.error[0].value
+    assert chosen(app) == "tiny-bert" and hub.asked == []
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert app.button(key="download").label == "Try again"
+    app.button(key="download").click().run()
+    check_arrives(app)
+
+
+def test_a_name_that_is_typed_is_fetched_in_the_same_way(served):
+    app = page()
+    app.selectbox(key="ask_model").select(OTHER).run()
+    app.text_input(key="ask_other").input(NAME).run()
+    assert not app.text_input
+    check_arrives(app)
+
+
+def test_a_typed_name_that_can_be_no_models_is_refused_at_once(served):
+    app = page()
+    app.selectbox(key="ask_model").select(OTHER).run()
+    app.text_input(key="ask_other").input("no/such/folder").run()
+    assert len(app.error) == 1 and "There is no folder" in app.error[0].value
+    assert served.asked == [] and app.text_input(key="ask_other").value == "no/such/folder"
+
+
+def test_a_link_offers_a_suggested_model_and_fetches_nothing(hub):
+    app = page(model=NAME)
+    assert chosen(app) == "tiny-bert" and app.button(key="download").label == "Download"
+    assert "a click on Download fetches it" in app.warning[0].value
+    assert hub.asked == [] and not under_way()
