@@ -17,6 +17,7 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     headed_figure,
+    over,
     quantity,
     stays,
     with_unit,
@@ -24,8 +25,6 @@ from mha_viz.plots.frame import (
 from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
-
-_SIDE = 520  # largest height of the cells together, in pixels; in width they stretch
 
 
 def difference_heatmap(
@@ -36,6 +35,7 @@ def difference_heatmap(
     *,
     title: str = "",
     names: tuple[str, str] = ("A", "B"),
+    side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
     """B minus A, cell by cell, in two hues that are symmetric around 0.
@@ -51,6 +51,7 @@ def difference_heatmap(
         key_labels: likewise.
         title: what is drawn; "B minus A" where empty.
         names: what the two are called.
+        side: largest side of the square of cells, in pixels.
         dark: colours for a dark page.
 
     Raises:
@@ -67,7 +68,8 @@ def difference_heatmap(
             (key_labels, keys, "keys"),
         )
     )
-    cell, wide = min(_SIDE / queries, 40.0), cells.PHONE / keys
+    cell = min(side / max(queries, keys), 40.0)
+    wide = min(cell, cells.PHONE / keys)
     called = (clean(names[0], 40), clean(names[1], 40))
     traces = [
         _change(first, second, called, cell, dark),
@@ -76,9 +78,9 @@ def difference_heatmap(
     ]
     layout = dict(
         shapes=[cells.missing_ground(queries, keys, dark)],
-        **cells.cell_axes(rows, columns, cell, wide),
+        **over(cells.cell_axes(rows, columns, cell, wide), cells.SQUARE),
     )
-    return headed_figure(
+    figure = headed_figure(
         traces,
         dark,
         title or f"{called[1]} minus {called[0]}",
@@ -89,6 +91,7 @@ def difference_heatmap(
         below=12,
         drag="zoom",
     )
+    return cells.narrowing(figure, cell, cells.fitting(rows, cell), (queries, keys))
 
 
 def _change(

@@ -49,16 +49,30 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     np.testing.assert_allclose(shown, change, atol=1e-6)
 
 
-def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
-    app = compare(
-        model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
-    )
+@pytest.mark.parametrize("name", MODELS)  # BERT puts [CLS] and [SEP] into every text
+def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
+    app = compare(model=name, text="xx yy zz", section="sides", text_b="When did?", head_b="0")
     text = check(app)
-    assert "0 of 6 places have the same token" in text
-    assert [info.value for info in app.info] == [
-        "The two texts have no token in common, so that no row can be compared."
-    ]
-    assert "Most: L" not in text and "averaged over" not in text
+    assert len(app.info) == 1
+    assert app.info[0].value.startswith("The two texts have no token in common")
+    assert "Most: L" not in text and "averaged over" not in text and " minus " not in text
+    drawn = [chart.proto.alt.split(". ")[0] for chart in app.get("plotly_chart")]
+    heatmaps = ["Attention weights of A L0 H0", "Attention weights of B L0 H0"]
+    assert drawn == [*heatmaps, "Metrics of two heads"]
+
+
+def test_the_heads_that_changed_most_come_first_and_open(model, record):
+    app = compare(model=model.name, text=TEXT, section="sides", text_b=OTHER, head_b="0")
+    other = model.trace(OTHER)
+    pairs = align(record.labels, other.labels)
+    common = equal_places(record.labels, other.labels, pairs)
+    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy()
+    named = app.pills(key="most_changed_heads")
+    order = np.argsort(-change, axis=None)[:5]
+    assert [option.split(":")[0] for option in named.options] == [NAMES[i] for i in order]
+    most = divmod(int(order[1]), 8)
+    app.pills(key="most_changed_heads").select(most).run()
+    assert f"{NAMES[order[1]]} and {NAMES[order[1]]}" in check(app)
 
 
 def test_a_long_text_is_said_to_be_cut():

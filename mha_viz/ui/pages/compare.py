@@ -13,6 +13,6 @@ def page() -> None:
     look.page_style()
     st.title("Compare heads", anchor=False)
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.compare").fit(scene))
-    choosing.segments("section", "Compare", views.SECTIONS)
+    choosing.segments("section", "Compare", views.SECTIONS, label_visibility="collapsed")
     memory.late("mha_viz.ui.compare").draw(scene)
     state.publish()
