@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from mha_viz.plots.frame import Limits, over
@@ -17,6 +18,11 @@ from mha_viz.web.labels import clean, plotly_text
 MAX_CLICKABLE = 21_000  # cells; 144 x 144 are 20,736
 PHONE = 300  # pixels that a phone leaves for all columns: their labels fit this width
 BAR = 44  # height of the colour bar
+# Cells are squares, in the upper left corner of the room that there is.
+SQUARE: dict[str, Any] = dict(
+    xaxis=dict(constrain="domain", constraintoward="left"),
+    yaxis=dict(scaleanchor="x", constrain="domain", constraintoward="top"),
+)
 
 
 def ends_of(
@@ -89,6 +95,38 @@ def colour_bar(
     if marks is not None:
         bar |= dict(tickvals=list(marks), ticktext=list(marks.values()))
     return bar
+
+
+def narrowing(
+    figure: go.Figure, cell: float, row_names: dict[str, Any], shape: tuple[int, int]
+) -> go.Figure:
+    """The same figure of square cells, with a note of how its height should follow its width.
+
+    Plotly keeps a figure's height where there is less width than the cells would fill: they
+    shrink, and leave blank what was below. A page does better with `height_by_width`.
+
+    Args:
+        figure: as high as it is where there is room for it.
+        cell: side of a cell there, in pixels.
+        row_names: the ticks at the left.
+        shape: rows and columns.
+    """
+    rows, columns = shape
+    share, beside = rows / columns, 6.3 * widest(row_names) + 24
+    rest = figure.layout.height - cell * rows - share * beside
+    figure.layout.meta = dict(height_by_width=[share, round(rest)])
+    return figure
+
+
+def height_by_width(figure: go.Figure) -> tuple[float, float] | None:
+    """(a, b) of a figure that needs no more height than a times its width, plus b; else None.
+
+    >>> height_by_width(go.Figure(layout=dict(meta=dict(height_by_width=[1, 90]))))
+    (1.0, 90.0)
+    """
+    noted = figure.layout.meta
+    found = noted.get("height_by_width") if isinstance(noted, dict) else None
+    return None if found is None else (float(found[0]), float(found[1]))
 
 
 def gap(cell: float) -> float:

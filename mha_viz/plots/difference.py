@@ -17,6 +17,7 @@ from mha_viz.plots.frame import (
     as_numbers,
     check_head,
     headed_figure,
+    over,
     quantity,
     stays,
     with_unit,
@@ -25,8 +26,6 @@ from mha_viz.plots.rows import Text, in_rows, row_texts, rules, texts_of
 from mha_viz.plots.weights import where_visible
 from mha_viz.web import theme
 from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_text
-
-_SIDE = 520  # largest height of the cells together, in pixels; in width they stretch
 
 
 def difference_heatmap(
@@ -37,6 +36,7 @@ def difference_heatmap(
     *,
     title: str = "",
     names: tuple[str, str] = ("A", "B"),
+    side: int = 520,
     dark: bool = False,
     masked: tuple[Any, Any] | None = None,
 ) -> go.Figure:
@@ -54,6 +54,7 @@ def difference_heatmap(
         key_labels: likewise.
         title: what is drawn; "B minus A" where empty.
         names: what the two are called.
+        side: largest side of the square of cells, in pixels.
         dark: colours for a dark page.
         masked: of either side the cells (query, key) that its mask hides; None: none.
 
@@ -76,7 +77,8 @@ def difference_heatmap(
             (key_labels, keys, "keys"),
         )
     )
-    cell, wide = min(_SIDE / queries, 40.0), cells.PHONE / keys
+    cell = min(side / max(queries, keys), 40.0)
+    wide = min(cell, cells.PHONE / keys)
     called = (clean(names[0], 40), clean(names[1], 40))
     traces = [
         _change(first, second, called, cell, dark),
@@ -86,9 +88,9 @@ def difference_heatmap(
     ]
     layout = dict(
         shapes=[cells.missing_ground(queries, keys, dark)],
-        **cells.cell_axes(rows, columns, cell, wide),
+        **over(cells.cell_axes(rows, columns, cell, wide), cells.SQUARE),
     )
-    return headed_figure(
+    figure = headed_figure(
         traces,
         dark,
         title or f"{called[1]} minus {called[0]}",
@@ -99,6 +101,7 @@ def difference_heatmap(
         below=12,
         drag="zoom",
     )
+    return cells.narrowing(figure, cell, cells.fitting(rows, cell), (queries, keys))
 
 
 def _change(

@@ -20,12 +20,8 @@ from mha_viz.web.standalone import figure_html
 
 _TITLE, _BAR = 32, 40  # heights above the labels, in pixels
 _LETTERS = 16  # of a label beside the axis; hover shows all of it
-# Cells are squares, in the upper left corner; names of the columns stand above them, slanted.
-_SQUARE = dict(
-    xaxis=dict(constrain="domain", constraintoward="left"),
-    yaxis=dict(scaleanchor="x", constrain="domain", constraintoward="top"),
-    xaxis2=dict(side="top", tickangle=-60),
-)
+# Names of the columns stand above the cells, slanted.
+_SQUARE = cells.SQUARE | dict(xaxis2=dict(side="top", tickangle=-60))
 
 
 def head_heatmap(
@@ -100,7 +96,8 @@ def head_heatmap(
         traces += _masked_cells(masked, cell, dark)
         layout |= _masked_legend(dark, (above + 4) / layout["height"])
     axes = over(cells.named_axes(query_names, key_names, down, across), _SQUARE)
-    return build_figure(traces, dark, layout | axes)
+    figure = build_figure(traces, dark, layout | axes)
+    return cells.narrowing(figure, cell, down, (queries, keys))
 
 
 def head_html(

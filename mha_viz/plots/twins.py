@@ -15,11 +15,10 @@ from torch import Tensor
 from mha_viz.core.twins import Clustering
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots import cells
-from mha_viz.plots.frame import Limits, as_numbers, headed_figure, with_unit
+from mha_viz.plots.frame import Limits, as_numbers, headed_figure, over, with_unit
 from mha_viz.web import theme
 from mha_viz.web.labels import clean_all, hover_text
 
-_SIDE = 520  # largest height of the cells together, in pixels; in width they stretch
 _TREE = 72  # height of the dendrogram, in pixels
 _FRAMED = 40  # heads up to which the chosen one's cells are framed
 _LISTED = 6  # heads without a value that the note names
@@ -39,6 +38,7 @@ def similarity_matrix(
     selected: tuple[int, int] | None = None,
     pair: tuple[int, int] | None = None,
     chance: float | None = None,
+    side: int = 520,
     dark: bool = False,
 ) -> go.Figure:
     """All heads by all heads as coloured cells, in the order of `clustering`.
@@ -63,6 +63,7 @@ def similarity_matrix(
         chance: the distance that chance gives, a dashed line across the tree: heads that are
             joined above it are no more alike than that.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
+        side: largest side of the square of cells, in pixels.
         dark: colours for a dark page.
 
     Raises:
@@ -72,7 +73,7 @@ def similarity_matrix(
     values, labels = _checked(matrix, names, clustering, n_heads)
     order, size = list(clustering.order), len(values)
     values, labels = values[np.ix_(order, order)], [labels[i] for i in order]
-    cell, wide = (min(pixels / size, 64.0) for pixels in (_SIDE, cells.PHONE))
+    cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE)))
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
     colours = cells.colours_of(values, diverging, limits, dark)
@@ -94,16 +95,15 @@ def similarity_matrix(
         traces.append(_chosen_cell(row, column, cell, dark))
     below = 22 if by_layer else 12 + 7 * max(map(len, labels))
     inner = cell * size + tree
+    marks = _layer_marks(size, n_heads, wide) if by_layer else None
     layout = dict(
         hoverdistance=-1,
         shapes=[cells.missing_ground(size, size, dark)],
-        **cells.cell_axes(
-            labels,
-            labels,
-            cell,
-            wide,
-            marks=_layer_marks(size, n_heads, wide) if by_layer else None,
-            domain=(0.0, 1.0 - tree / inner),
+        **over(
+            cells.cell_axes(
+                labels, labels, cell, wide, marks=marks, domain=(0.0, 1.0 - tree / inner)
+            ),
+            cells.SQUARE,
         ),
         yaxis3=dict(
             domain=(1.0 - max(tree - 6, 1) / inner, 1.0),
@@ -113,7 +113,7 @@ def similarity_matrix(
             fixedrange=True,
         ),
     )
-    return headed_figure(
+    figure = headed_figure(
         traces,
         dark,
         with_unit(title, unit),
@@ -123,6 +123,7 @@ def similarity_matrix(
         above=cells.BAR,
         drag="zoom",
     )
+    return cells.narrowing(figure, cell, marks or cells.fitting(labels, cell), (size, size))
 
 
 def _checked(

@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 
 def query(page: Page) -> dict[str, str]:
@@ -17,6 +17,12 @@ def plot(page: Page, number: int = 0):
 
 def heading(page: Page, name: str):
     return page.get_by_role("heading", name=name, exact=True)
+
+
+def bottom(part: Locator) -> float:
+    """The lower edge of a part of the page, in pixels from the top of the window."""
+    box = part.bounding_box()
+    return box["y"] + box["height"]
 
 
 def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) -> None:

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 import mha_viz as mv
 from mha_viz.ui.session.views import SECTIONS
 from tests.browser.compare_page import (
+    bottom,
     click_cell,
     click_dot,
     heading,
@@ -53,6 +54,42 @@ def test_a_phone_gets_a_heatmap_of_its_own_size(open_page):
     assert page.locator(".modebar-container:visible").count() == 0
 
 
+ANSWERS = {
+    "layers": "Most",
+    "twins": "More alike than chance",
+    "alike": "Look alike, do different things",
+    "sides&text_b=The young cat slept.": "Which heads changed most",
+    "diversity": "Textbook statements, measured:",
+    "flow": "most comes from",
+}
+
+
+@pytest.mark.parametrize("section", ANSWERS)
+def test_the_answer_is_on_the_first_screen(open_page, section):
+    page = open_page(LINK + section, viewport={"width": 1280, "height": 720})
+    plot(page)
+    answer = page.get_by_text(ANSWERS[section]).first
+    assert bottom(answer) < 560  # chips stand below it
+    if section == "twins":
+        assert bottom(heading(page, "L0 H0 and L0 H1")) < 720
+        for number in (1, 2):  # the chosen pair, beside the matrix
+            area = plot(page, number).locator(".nsewdrag").first.bounding_box()
+            assert area["y"] + area["height"] / 4 < 720
+
+
+@pytest.mark.parametrize("section", ["twins", "sides", "flow"])
+@pytest.mark.parametrize("width", [390, 700, 1280])
+def test_cells_are_squares_with_nothing_blank_below(open_page, section, width):
+    page = open_page(LINK + section, viewport={"width": width, "height": 900})
+    plot(page)
+    for figure in page.locator(".js-plotly-plot:has(.heatmaplayer image)").all():
+        area = figure.locator(".nsewdrag").first.bounding_box()
+        assert area["width"] == pytest.approx(area["height"], rel=0.02)
+        whole = figure.bounding_box()
+        below = whole["y"] + whole["height"] - area["y"] - area["height"]
+        assert below < 90, figure.inner_text()[:60]  # names of columns, where they stand below
+
+
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
 def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, go_back, model):
     page = open_page(f"{LINK}layers&model={model}")
@@ -90,9 +127,9 @@ def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
 
 def test_a_click_on_the_map_chooses_a_head(open_page, wait_idle):
     page = open_page(LINK + "twins")
-    expect(page.locator(".js-plotly-plot")).to_have_count(6)  # matrix, map, and the pair below
-    places = plot(page, 1).evaluate("p => p.data[0].customdata.map(c => Array.from(c))")
-    click_dot(page, places.index([3, 4]), figure=1)
+    expect(page.locator(".js-plotly-plot")).to_have_count(6)  # matrix, the pair, map, two more
+    places = plot(page, 3).evaluate("p => p.data[0].customdata.map(c => Array.from(c))")
+    click_dot(page, places.index([3, 4]), figure=3)
     expect(page).to_have_url(re.compile("layer=3&head=4"))
     expect(heading(page, "L3 H4 and L0 H1")).to_be_visible()
 
@@ -145,8 +182,7 @@ def test_a_click_on_a_pair_opens_it(open_page):
 
 def test_a_click_on_what_changed_most_chooses_it_on_both_sides(open_page):
     page = open_page(LINK + "sides&text_b=The young cat slept.")
-    last = page.locator(".js-plotly-plot").count() - 1
-    area = plot(page, last).locator(".nsewdrag").first
+    area = plot(page, 3).locator(".nsewdrag").first
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
     area.click(position={"x": box["width"] * 6.5 / 8, "y": box["height"] * 2.5 / 4})

@@ -4,9 +4,11 @@ import base64
 import json
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots import cells
 from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.web import theme
@@ -70,6 +72,20 @@ def test_heatmap_rows_run_from_top_to_bottom() -> None:
     figure = head_heatmap(softmax_rows(5, 7), list("abcde"), list("abcdefg"))
     low, high = figure.layout.yaxis.range
     assert low > high and figure.layout.xaxis.range == (-0.5, 6.5)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (5, 20), (20, 5)])
+def test_the_height_follows_a_narrow_width(queries: int, keys: int) -> None:
+    names = [f"t{10 + i}" for i in range(20)]
+    figure = head_heatmap(softmax_rows(queries, keys), names[:queries], names[:keys], side=400)
+    share, more = cells.height_by_width(figure)
+    cell = min(400 / max(queries, keys), 64)
+    assert share == queries / keys
+    for width in (200, 300):  # as much less height as the cells lose
+        beside = 6.3 * 3 + 24
+        lost = cell * queries - (width - beside) * share
+        assert share * width + more == pytest.approx(figure.layout.height - lost, abs=1)
+    assert cells.height_by_width(go.Figure()) is None
 
 
 @pytest.mark.parametrize("size", [2, 64, 512])

@@ -175,6 +175,36 @@ def test_a_row_with_one_key_is_not_the_largest_weight():
     )
 
 
+def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
+    app = compare(model=model.name, text=TEXT, section="layers", metric="distance")
+    report = mv.head_report(record).distance.to_numpy()
+    most, least = (app.pills(key=key).options for key in ("ends_most", "ends_least"))
+    assert most[0].startswith(f"{NAMES[report.argmax()]}: ")
+    assert least[0].startswith(f"{NAMES[report.argmin()]}: ")
+    app = compare(model=model.name, text=TEXT, section="flow")
+    row = attention_rollout(record.pattern)[-1].numpy()[-1]
+    assert f"most comes from “{record.labels[row.argmax()]}” ({row.max():.0%})" in said(
+        app
+    ).replace("\\", "")
+    app = compare(model=model.name, text=TEXT, section="diversity")
+    found = variance_statement(record.z, record.W_O)
+    holds = int((found.of_sum <= found.sum_of).sum())
+    assert f"Var(Σ heads) ≤ Σ Var(head) holds in {holds} of 4 layers" in said(app)
+    app = compare(model=model.name, text=TEXT, section="sides")
+    apart = mv.head_similarity(record, "hellinger").numpy()
+    share = (apart[np.triu_indices(32, 1)] > apart[0, 1]).mean()
+    assert f"They look more alike than {share:.0%} of all pairs" in said(app)
+
+
+@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
+def test_weights_are_drawn_on_the_chosen_scale_and_it_can_be_changed(section):
+    app = compare(text=TEXT, section=section, scale="log")
+    assert app.selectbox(key="ask_scale").value == "log"
+    app.selectbox(key="ask_scale").select("linear").run()
+    check(app)
+    assert app.query_params["scale"] == "linear"
+
+
 def test_rounding_decides_no_statement():
     assert diversity._at_most(1.0000001, 1.0) and diversity._at_most(0.5, 1.0)
     assert not diversity._at_most(1.001, 1.0)

@@ -50,6 +50,11 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
         assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
+    once = sorted((apart[i, j], (i, j)) for i in range(32) for j in range(i + 1, 32))[:5]
+    named = list(app.pills(key="nearest_pairs").options)
+    assert [float(text.split(": ")[1]) for text in named] == [
+        pytest.approx(max(distance, 0), rel=2e-3, abs=1e-5) for distance, _ in once
+    ]
     clusters = app.table[0].value
     assert list(clusters.index) == [str(i + 1) for i in range(len(clusters))]  # as they are named
     assert clusters["Heads"].astype(int).sum() == 32
@@ -73,6 +78,8 @@ def test_alike_shows_all_pairs(model, record):
     assert f"More alike than chance: {look.sum()} of 496 pairs" in said(app)
     assert f"More alike than chance: {do.sum()} of 496 pairs" in said(app)
     gap = (shown["Look alike"] - shown["Do alike"])[look & ~do]
+    first = app.pills(key="odd_look_pairs").options[0]
+    assert first == f"{NAMES[i[gap.idxmax()]]} – {NAMES[j[gap.idxmax()]]}: {gap.max():.4g}"
     assert app.dataframe[1].value.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
     shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
     assert shaded[0]["x0"] == pytest.approx(1 - looks.high)

@@ -60,37 +60,38 @@ def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_
     assert "0 cells only in A L0 H0 (rising), 19 only in" in said(app)
 
 
-def test_texts_without_a_common_token_are_not_averaged_over_replaced_ones():
-    app = compare(
-        model="tiny-gpt2", text="xx yy zz", section="sides", text_b="When did?", head_b="0"
-    )
+@pytest.mark.parametrize("name", MODELS)  # BERT puts [CLS] and [SEP] into every text
+def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
+    app = compare(model=name, text="xx yy zz", section="sides", text_b="When did?", head_b="0")
     text = check(app)
-    (info,) = app.info
-    assert info.value.startswith("The two texts have no token in common\\: a difference")
-    assert "L0 H0 minus" not in text and "places have the same token" not in text
-    assert "Most: L" not in text and "averaged over" not in text
+    assert len(app.info) == 1
+    assert app.info[0].value.startswith("The two texts have no token in common")
+    assert "Most: L" not in text and "averaged over" not in text and " minus " not in text
+    drawn = [chart.proto.alt.split(". ")[0] for chart in app.get("plotly_chart")]
+    heatmaps = ["Attention weights of A L0 H0", "Attention weights of B L0 H0"]
+    assert drawn == [*heatmaps, "Metrics of two heads"]
 
 
-def test_texts_that_share_special_tokens_only_are_not_subtracted():
-    app = compare(text="The dog slept", section="sides", text_b="Quantum gravity", head_b="0")
-    text = check(app)
-    (info,) = app.info
-    assert info.value.startswith("The two texts have no token in common but special ones")
-    assert "minus" not in text
-    # The two pictures stay, and what both have can be compared row by row.
-    assert [figure["layout"]["title"]["text"] for figure in figures(app)[:2]] == [
-        "A L0 H0",
-        "B L0 H0",
-    ]
-    assert "Most: L" in text
+def test_the_heads_that_changed_most_come_first_and_open(model, record):
+    app = compare(model=model.name, text=TEXT, section="sides", text_b=OTHER, head_b="0")
+    other = model.trace(OTHER)
+    pairs = align(record.labels, other.labels)
+    common = equal_places(record.labels, other.labels, pairs)
+    change = pattern_change(record.pattern, other.pattern, pairs, common).numpy()
+    named = app.pills(key="most_changed_heads")
+    order = np.argsort(-change, axis=None)[:5]
+    assert [option.split(":")[0] for option in named.options] == [NAMES[i] for i in order]
+    most = divmod(int(order[1]), 8)
+    app.pills(key="most_changed_heads").select(most).run()
+    assert f"{NAMES[order[1]]} and {NAMES[order[1]]}" in check(app)
 
 
 @pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
 def test_the_colour_scale_is_chosen_where_weights_are_drawn(section):
     app = compare(text=TEXT, section=section, scale="log")
-    (scale,) = [one for one in app.segmented_control if one.key == "ask_scale"]
+    scale = app.selectbox(key="ask_scale")
     assert scale.value == "log"
-    scale.set_value("linear").run()
+    scale.select("linear").run()
     check(app)
     assert app.session_state.view.scale == "linear"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,12 +13,19 @@ from mha_viz.core.chance import Band
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
 from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
+from mha_viz.ui.compare.pair import (
+    beside,
+    choosable,
+    chosen_pair,
+    chosen_places,
+    numbers,
+    strongest,
+)
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, figures, look, words
 
-N_ODD = 8  # pairs that are named on each side
+N_ODD, N_NAMED = 8, 3  # pairs of each side in its table, and above the figure
 
 
 def draw(scene: Scene) -> None:
@@ -39,17 +48,21 @@ def draw(scene: Scene) -> None:
         looks, does = chance(scene, "hellinger"), chance(scene, outputs)
         look_apart = 1 - table["Look alike"].to_numpy()
         do_apart = 1 - table["Do alike"].clip(lower=0.0).to_numpy()
-        st.markdown(f"Look alike. {looks.in_words(look_apart)}")
-        st.markdown(f"Do alike. {does.in_words(do_apart)}")
-        reporting.offer_random(state.current())
-        _scatter(scene, table, outputs, level, [looks, does])
+        odd = _odd(scene, table, looks.beyond(look_apart), does.beyond(do_apart))
         if level:
             st.info(_all_alike(table, outputs))
         else:
-            _odd(scene, table, looks.beyond(look_apart), does.beyond(do_apart))
+            _oddest(scene, odd)
+        beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
+        st.markdown(f"Look alike. {looks.in_words(look_apart)}")
+        st.markdown(f"Do alike. {does.in_words(do_apart)}")
+        reporting.offer_random(state.current())
+        if not level:
+            _odd_tables(scene, odd)
+        numbers(scene)
     else:
         st.info(_why_not(scene, outputs))
-    chosen_pair(scene)
+        chosen_pair(scene)
 
 
 def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
@@ -122,19 +135,53 @@ def _selected(scene: Scene) -> tuple[int, int] | None:
     return None if i == j else (min(i, j), max(i, j))
 
 
-def _odd(scene: Scene, table: pd.DataFrame, look: NDArray[np.bool_], do: NDArray[np.bool_]) -> None:
+class _Odd(NamedTuple):
+    """Pairs that are alike on one side only; `rows`: of the table, the most so first."""
+
+    title: str
+    key: str
+    total: int
+    rows: pd.DataFrame
+    pairs: NDArray[np.intp]
+
+
+def _odd(
+    scene: Scene, table: pd.DataFrame, look: NDArray[np.bool_], do: NDArray[np.bool_]
+) -> list[_Odd]:
     """The pairs that stand out most, on either side; within the band of chance none is alike."""
     gap = table["Look alike"] - table["Do alike"]
     pairs = np.stack(_indices(scene), axis=1)
     sides = (
-        ("Look alike, do different things", "odd_look", gap[look & ~do].nlargest(N_ODD).index),
-        ("Do alike, look at different tokens", "odd_do", gap[do & ~look].nsmallest(N_ODD).index),
+        ("Look alike, do different things", "odd_look", look & ~do, gap),
+        ("Do alike, look at different tokens", "odd_do", do & ~look, -gap),
     )
-    for column, (title, key, rows) in zip(st.columns(2), sides, strict=True):
+    found = []
+    for title, key, held, by in sides:
+        rows = by[held].nlargest(N_ODD).index
+        found.append(_Odd(title, key, int(held.sum()), table.loc[rows], pairs[rows]))
+    return found
+
+
+def _oddest(scene: Scene, sides: list[_Odd]) -> None:
+    """The answer: how many pairs there are on either side, and which most."""
+    for column, odd in zip(st.columns(2), sides, strict=True):
         with column:
-            st.markdown(f"**{title}**")
-            if len(rows):
-                choosable(table.loc[rows], pairs[rows], scene, key=key)
+            said = f"**{odd.title}: {words.count(odd.total, 'pair')}.**"
+            if odd.total:
+                most = odd.rows[:N_NAMED]
+                gaps = (most["Look alike"] - most["Do alike"]).abs().to_numpy()
+                label = f"{said} Differing most:"
+                strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
+            else:
+                st.markdown(said)
+
+
+def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
+    for column, odd in zip(st.columns(2), sides, strict=True):
+        with column:
+            st.markdown(f"**{odd.title}**")
+            if odd.total:
+                choosable(odd.rows, odd.pairs, scene, key=odd.key)
             else:
                 st.markdown("No pair of heads on this text.")
 

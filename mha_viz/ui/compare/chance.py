@@ -28,6 +28,13 @@ class Chance(NamedTuple):
         """Which of these distances are of pairs more alike than with permuted tokens."""
         return _nearer(apart, self.permuted, self.measure)
 
+    def counted(self, apart: NDArray[np.floating]) -> str:
+        """How many pairs are beyond chance; the argument as for `in_words`."""
+        if self.permuted is None:
+            return TOO_SHORT
+        pairs = words.count(int(np.isfinite(apart).sum()), "pair")
+        return f"**More alike than chance: {int(self.beyond(apart).sum())} of {pairs}.**"
+
     def in_words(self, apart: NDArray[np.floating]) -> str:
         """How many pairs are beyond chance, and what chance gives.
 
@@ -38,9 +45,8 @@ class Chance(NamedTuple):
             return TOO_SHORT
         alike = self.beyond(apart)
         said = (
-            f"**More alike than chance: {int(alike.sum())} of "
-            f"{words.count(int(np.isfinite(apart).sum()), 'pair')}.** Where "
-            f"{_permuted(self.measure)}, 95 % of pairs lie {_span(self.permuted)}."
+            f"{self.counted(apart)} Where {_permuted(self.measure)}, 95 % of pairs lie "
+            f"{_span(self.permuted)}."
         )
         if self.untrained is not None:
             learned = alike & _nearer(apart, self.untrained, self.measure)

@@ -20,19 +20,24 @@ from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import exports, figures, look, words
 from mha_viz.web.theme import format_number
 
+Row = tuple[str, str, str, str, str]  # statement, verdict, layer, both sides
 CLOSE = 0.1  # relative; sides of a statement of equality that are nearer than this count as equal
 
 
 def draw(scene: Scene) -> None:
     """Diversity of parameters, coverage of outputs, capacity of patterns, statements."""
+    written = scene.record.z is not None and scene.record.W_O
+    rows = _rows(scene.record) if written else []
+    if rows:
+        st.markdown(_held(rows))
     _parameters(scene)
     _capacity(scene)
-    if scene.record.z is None or not scene.record.W_O:
+    if not written:
         st.info("This family does not show what its heads write: the rest needs that.")
         return
     _coverage(scene)
     _head_ranks(scene)
-    _statements(scene)
+    _statements(scene, rows)
 
 
 def _parameters(scene: Scene) -> None:
@@ -167,10 +172,20 @@ def _show(
     )
 
 
-def _statements(scene: Scene) -> None:
+def _held(rows: list[Row]) -> str:
+    """In how many layers each statement holds; what is measured stands at the page's end."""
+    counts: dict[str, list[bool]] = {}
+    for statement, verdict, *_ in rows:
+        counts.setdefault(statement, []).append(verdict == "holds")
+    return "**Textbook statements, measured:** " + "; ".join(
+        f"{statement} holds in {sum(held)} of {words.count(len(held), 'layer')}"
+        for statement, held in counts.items()
+    )
+
+
+def _statements(scene: Scene, rows: list[Row]) -> None:
     """What textbooks say about a layer's heads, with both sides measured."""
     st.header("Textbook statements, measured", anchor=False)
-    rows = _rows(scene.record)
     # the verdict stands where a phone shows it
     table = pd.DataFrame(rows, columns=["Statement", "Here", "Layer", "Left", "Right"])
     st.dataframe(table, hide_index=True, width="stretch")
@@ -187,7 +202,7 @@ def _statements(scene: Scene) -> None:
     )
 
 
-def _rows(record: AttentionRecord) -> list[tuple[str, str, str, str, str]]:
+def _rows(record: AttentionRecord) -> list[Row]:
     z = record.kept("z")
     variance, norm = variance_statement(z, record.W_O), norm_statement(z, record.W_O)
     rows = []
@@ -207,9 +222,7 @@ def _at_most(left: float, right: float) -> bool:
     return left <= right * (1 + ROUNDING)
 
 
-def _row(
-    text: str, layer: int, left: float, right: float, holds: bool | None
-) -> tuple[str, str, str, str, str]:
+def _row(text: str, layer: int, left: float, right: float, holds: bool | None) -> Row:
     verdict = words.UNDEFINED if holds is None else "holds" if holds else "fails"
     return (text, verdict, f"L{layer}", format_number(left), format_number(right))
 

@@ -7,12 +7,17 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import METRICS, attention_flow, attention_rollout
+from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.plots.bars import token_bars
 from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.ui.compare.pair import colour_scale
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, controls, figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+
+N_SOURCES = 4  # tokens that are named above the figures
 
 
 def draw(scene: Scene) -> None:
@@ -22,21 +27,42 @@ def draw(scene: Scene) -> None:
         st.info("Cross attention leads from one text to another; choose another part.")
         return
     layers, view = choosing.numbered("L", record.n_layers), state.current()
+    places = words.places(record.labels)
     # Only what somebody chooses is written: to look here must not change what Explore opens with.
     upto = view.upto if view.upto in layers else record.n_layers - 1
+    query = view.query if view.query in places else len(places) - 1
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("upto", "Up to layer", layers, width=120, displayed=upto)
-        controls.scale()
+        choosing.menu("query", "Into which token", places, width=260, displayed=query)
+        colour_scale()
     rollout = attention_rollout(record.pattern[: upto + 1])[-1].numpy()
+    st.markdown(_most(record, rollout[query], query, upto))
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _rollout(scene, rollout, upto)
+    with right:
+        _flow(scene, rollout, upto, query)
+
+
+def _most(record: AttentionRecord, row: np.ndarray, query: int, upto: int) -> str:
+    """The answer: which tokens reach the chosen one most."""
+    order = np.argsort(-row, kind="stable")[:N_SOURCES]
+    sources = ", ".join(f"“{record.labels[i]}” ({row[i]:.0%})" for i in order if row[i] > 0)
+    into = f"“{record.labels[query]}” at layer {upto}"
+    return plain(f"Into {into}, if attention simply mixes, most comes from {sources}.")
+
+
+def _rollout(scene: Scene, rollout: np.ndarray, upto: int) -> None:
+    record = scene.record
     figures.show(
         head_heatmap(
             rollout,
             record.labels,
             record.key_labels,
-            scale=view.scale,
+            scale=state.current().scale,
             dark=look.dark(),
             title=f"Rollout from the input to layer {upto}",
-            **look.square(620),
+            **look.square(380, 440),
             visible=None,  # a share of 0 is what reaches a token from its future
         ),
         key="rollout",
@@ -47,15 +73,11 @@ def draw(scene: Scene) -> None:
         "a layer evenly, adds half of each token itself, and knows nothing of values and MLPs: a "
         "guess at where information may have come from, not a record of it.",
     )
-    _flow(scene, rollout, upto)
 
 
-def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
-    """From one token at the chosen layer to all input tokens, by both methods."""
+def _flow(scene: Scene, rollout: np.ndarray, upto: int, query: int) -> None:
+    """From all input tokens to one token at the chosen layer, by both methods."""
     record = scene.record
-    places, chosen = words.places(record.labels), state.current().query
-    query = chosen if chosen in places else len(places) - 1
-    choosing.menu("query", "Into which token", places, width=260, displayed=query)
     lines = {"rollout": rollout[query]}
     try:
         found = attention_flow(record.pattern[: upto + 1], query).numpy()
@@ -67,7 +89,7 @@ def _flow(scene: Scene, rollout: np.ndarray, upto: int) -> None:
         key="flow",
         name="Into one token",
         table=pd.DataFrame({"Token": words.numbered(record.labels), **lines}),
-        caption=words.settings(scene, f"into {places[query]} at L{upto}"),
+        caption=words.settings(scene, f"into {words.places(record.labels)[query]} at L{upto}"),
         how_to_read=f"{METRICS['attention_flow'].meaning} Flows are scaled to a sum of 1 here, to "
         "stand beside the rollout (Abnar & Zuidema 2020).",
     )

@@ -9,15 +9,18 @@ import streamlit as st
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.plots.layers import by_layer
 from mha_viz.reports.report import Report
-from mha_viz.ui.compare.pair import one_head
+from mha_viz.ui.compare.pair import colour_scale, one_head
 from mha_viz.ui.session import reporting, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, exports, figures, look, words
+from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
+
+N_NAMED = 3  # heads with most of a metric, and with least
 
 
 def draw(scene: Scene) -> None:
-    """A metric by layer; a click on a head opens it below."""
+    """A metric by layer, the heads that have most and least of it, and the chosen one."""
     report = reporting.report(scene, state.current())
     asked = state.current().metric
     if asked not in report.scores:
@@ -29,10 +32,46 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         titles = {key: METRICS[key].title for key in report.scores}
         choosing.menu("metric", "Metric", titles, width=280)
+        colour_scale()
         reporting.offer_random(state.current())
     view = state.current()
     metric, values = METRICS[view.metric], report.scores[view.metric].numpy()
     st.markdown(f"{metric.meaning} {_extremes(values)}")
+    _ends(values)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _by_layer(scene, report, values)
+    with right:
+        one_head(scene, report)
+    _kinds(scene, report)
+
+
+def _ends(values: np.ndarray) -> None:
+    """The heads with most of it and those with least, as buttons."""
+    numbers = values.ravel()
+    order = np.argsort(numbers, kind="stable")[: int(np.isfinite(numbers).sum())]
+    if len(order) < 2:
+        return
+    few = min(N_NAMED, len(order) // 2)
+    ends = (("Most", order[: -few - 1 : -1]), ("Least", order[:few]))
+    for column, (title, heads) in zip(st.columns(2), ends, strict=True):
+        places = [divmod(int(i), values.shape[1]) for i in heads]
+        offered = {
+            place: f"{head_name(*place)}: {format_number(values[place])}" for place in places
+        }
+        with column:
+            choosing.chips(
+                f"ends_{title.lower()}",
+                title,
+                offered,
+                chosen=state.current().chosen,
+                take=words.choose,
+            )
+
+
+def _by_layer(scene: Scene, report: Report, values: np.ndarray) -> None:
+    view = state.current()
+    metric = METRICS[view.metric]
     figure = by_layer(
         values,
         metric.title,
@@ -51,8 +90,6 @@ def draw(scene: Scene) -> None:
         how_to_read=f"Each dot is a head, the line the mean of its layer; {metric.direction}. "
         + _dashed(view.metric),
     )
-    one_head(scene, report)
-    _kinds(scene, report)
 
 
 def _measured_on(metric: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,14 @@ from mha_viz.ui.explore.card import labels
 from mha_viz.ui.explore.head_pictures import in_words
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import controls, figures, look, words
+from mha_viz.ui.widgets import choosing, controls, figures, look, words
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 Place = tuple[int, int]
 OWN_BASIS = " (in each head’s own basis)"  # a number that changes when a head is turned inside
+NARROW = 290  # pixels that a picture beside another one has on a laptop
 _BY_WEIGHTS = {"subspace_overlap": "overlap", "cosine": "cos"}
 
 
@@ -38,20 +39,80 @@ def one_head(scene: Scene, report: Report) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*place), anchor=False)
         controls.open_in_explore()
-    controls.scale()
-    picture, facts = st.columns([3, 2], gap="medium")
-    with picture:
-        _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place))
-    with facts:
-        st.markdown(plain(in_words(scene.record)))
-        labels(report)
+    _heatmap(scene.record, place, "chosen", words.settings(scene), head_name(*place), NARROW)
+    st.markdown(plain(in_words(scene.record)))
+    labels(report)
 
 
 def chosen_pair(scene: Scene) -> None:
-    """The two chosen heads, and controls to choose others."""
-    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads)
+    """The two chosen heads, controls to choose others, and every number between the two."""
+    headed_pickers(scene)
+    pictures(scene)
+    numbers(scene)
+
+
+def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
+    """`heading` and `pickers` in a row."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        heading()
+        pickers(scene, other)
+
+
+def beside(scene: Scene, picture: Callable[[], None]) -> None:
+    """A picture of all heads and, beside it, the pair that a click in it opens."""
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        picture()
+    with right:
+        heading()
+        pictures(scene, NARROW)
+        pickers(scene)
+
+
+def heading() -> None:
+    """The names of the chosen pair."""
     view = state.current()
-    pair(scene, view.chosen, (view.layer_b, view.head_b))
+    names = head_name(*view.chosen), head_name(view.layer_b, view.head_b)
+    st.header(" and ".join(names), anchor=False, width="content")
+
+
+def pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
+    """Menus for both heads, the second of another model with `other` (layers, heads); colours."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
+        colour_scale()
+
+
+def colour_scale() -> None:
+    """The scale of all heatmaps of weights, the same as in Explore."""
+    choosing.menu("scale", "Colour scale", views.SCALES, width=150)
+
+
+def strongest(
+    scene: Scene, key: str, label: str, pairs: NDArray[np.intp], values: NDArray[np.floating]
+) -> None:
+    """Pairs of heads that stand out, each a button that opens it.
+
+    Args:
+        scene: whose heads they are.
+        key: unique in the app.
+        label: what they have in common.
+        pairs: (pair, 2), heads by number; which of the two is first does not matter.
+        values: of each pair.
+    """
+    names = words.names(scene)
+    offered = {
+        (min(i, j), max(i, j)): f"{names[i]} – {names[j]}: {format_number(value)}"
+        for (i, j), value in zip(pairs.tolist(), values, strict=True)
+    }
+    i, j = chosen_places(scene)
+    choosing.chips(
+        key,
+        label,
+        offered,
+        chosen=(min(i, j), max(i, j)),
+        take=lambda pair: words.choose_pair(list(pair), scene),
+    )
 
 
 def chosen_places(scene: Scene) -> tuple[int, int]:
@@ -77,14 +138,22 @@ def choosable(table: pd.DataFrame, pairs: NDArray[np.intp], scene: Scene, *, key
     words.choosable(table, pairs, scene, key=name())
 
 
-def pair(scene: Scene, a: Place, b: Place) -> None:
-    """Both heads' weights and their difference, and every number between the two."""
-    st.header(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
-    record = scene.record
+def pictures(scene: Scene, width: int | None = None) -> None:
+    """The weights of both heads, each drawn in `width` pixels where that is narrow."""
+    view, record = state.current(), scene.record
+    a, b = view.chosen, (view.layer_b, view.head_b)
+    names = (head_name(*a), head_name(*b))
+    caption = words.settings(scene)
+    both_heatmaps((record, a), (record, b), names=names, caption=caption, width=width)
+
+
+def numbers(scene: Scene) -> None:
+    """The difference of both heads' weights, and every number between the two."""
+    view, record = state.current(), scene.record
+    a, b = view.chosen, (view.layer_b, view.head_b)
     one, two = record.head(*a).numpy(), record.head(*b).numpy()
     seen = [visible_keys(record, layer).numpy() for layer, _ in (a, b)]
     names = (head_name(*a), head_name(*b))
-    both_heatmaps((record, a), (record, b), names=names, caption=words.settings(scene))
     left, right = st.columns(2)
     with left:
         figures.show(
@@ -112,15 +181,17 @@ def pair(scene: Scene, a: Place, b: Place) -> None:
 
 
 def both_heatmaps(
-    *sides: tuple[AttentionRecord, Place], names: tuple[str, str], caption: str
+    *sides: tuple[AttentionRecord, Place],
+    names: tuple[str, str],
+    caption: str,
+    width: int | None = None,
 ) -> None:
-    """The weights on either side, each with its own tokens."""
-    controls.scale()
+    """The weights on either side, each with its own tokens; `width` as for `pictures`."""
     for column, (record, place), key, name in zip(
         st.columns(2), sides, ("a", "b"), names, strict=True
     ):
         with column:
-            _heatmap(record, place, key, caption, name)
+            _heatmap(record, place, key, caption, name, width)
 
 
 def changes(
@@ -144,7 +215,14 @@ def changes(
     )
 
 
-def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name: str) -> None:
+def _heatmap(
+    record: AttentionRecord,
+    place: Place,
+    key: str,
+    caption: str,
+    name: str,
+    width: int | None = None,
+) -> None:
     # A copy: what belongs to the figure is kept with the page, and must not keep all heads alive.
     weights, scale = record.head(*place).numpy().copy(), state.current().scale
     seen = visible_keys(record, place[0])
@@ -156,7 +234,7 @@ def _heatmap(record: AttentionRecord, place: Place, key: str, caption: str, name
             title=name,
             scale=scale,
             dark=look.dark(),
-            **look.square(460),
+            **look.square(width or 380, width),
             visible=seen,
         ),
         key=f"heatmap_{key}",

@@ -14,13 +14,21 @@ from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.visible import visible_keys
 from mha_viz.plots.difference import difference_heatmap, head_changes
-from mha_viz.ui.compare.pair import both_heatmaps, changes, chosen_pair
+from mha_viz.ui.compare.pair import (
+    both_heatmaps,
+    changes,
+    chosen_pair,
+    chosen_places,
+    headed_pickers,
+)
 from mha_viz.ui.session import memory, reporting, scene, state
 from mha_viz.ui.session.scene import Facts, Scene
-from mha_viz.ui.widgets import controls, figures, look, words
+from mha_viz.ui.widgets import choosing, controls, figures, look, words
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
+N_CHANGED = 5  # heads that are named above the figures
 Pairs = list[tuple[int | None, int | None]]
 
 
@@ -41,12 +49,19 @@ class _Runs(NamedTuple):
     facts_b: Facts
     change: np.ndarray | None
 
+    @property
+    def shared(self) -> bool:
+        """Whether the texts have a token in common, other than those that every text has."""
+        a, b = self.a.tokens, self.b.tokens
+        return any(not (a[i].is_special and b[j].is_special) for i, j in self.common)
+
 
 def draw(first: Scene) -> None:
     """Two heads of one run, or of two runs where a second text or model is chosen."""
     controls.other_side()
     view = state.current()
     if not view.text_b.strip() and view.model_b in ("", view.model):
+        _nearness(first)
         chosen_pair(first)
         return
     second = _second()
@@ -56,9 +71,6 @@ def draw(first: Scene) -> None:
         missing = scene.no_such_head(record, view.layer_b, view.head_b)
         st.info(plain(f"{missing} Showing another one."))
         state.change(layer_b=0, head_b=0)
-    controls.pair_pickers(
-        first.record.n_layers, first.record.n_heads, (record.n_layers, record.n_heads)
-    )
     if first.record.is_cross or record.is_cross:
         st.info("Cross attention has two texts of its own; choose another part to compare.")
         return
@@ -69,7 +81,23 @@ def draw(first: Scene) -> None:
         make=lambda: _align(first, second),
         size=2 * scene.size(first.record),
     )
+    _answer(first, runs)
+    headed_pickers(first, (record.n_layers, record.n_heads))
     _draw(first, runs)
+
+
+def _nearness(first: Scene) -> None:
+    """The answer for two heads of one run: how many pairs are more alike in where they look."""
+    i, j = chosen_places(first)
+    if i == j or first.head_count < 2:
+        return
+    apart = reporting.likeness(first, "hellinger")
+    each = apart[np.triu_indices(len(apart), 1)]
+    st.markdown(
+        f"**They look more alike than {(each > apart[i, j]).mean():.0%} of all pairs** "
+        f"(Hellinger distance {format_number(apart[i, j])}; of all pairs, half have less than "
+        f"{format_number(np.median(each))})."
+    )
 
 
 def _second() -> Scene:
@@ -101,43 +129,52 @@ def _align(first: Scene, second: Scene) -> _Runs:
     return _Runs(a, b, pairs, common, facts_a, facts_b, change)
 
 
+def _answer(first: Scene, runs: _Runs) -> None:
+    """Which heads changed most, or why that cannot be said."""
+    a, b, change = runs.a, runs.b, runs.change
+    if not runs.shared:
+        st.info(
+            "The two texts have no token in common, so that no row can be compared: neither a "
+            "difference nor which heads changed most is drawn. Below are both heads as they are."
+        )
+        return
+    if change is None:
+        st.info(
+            plain(
+                f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
+                "counterpart in the other. Choose any two below."
+            )
+        )
+        return
+    order = np.argsort(-change, axis=None, kind="stable")[:N_CHANGED]
+    most = [divmod(int(i), change.shape[1]) for i in order]
+    view = state.current()
+    choosing.chips(
+        "most_changed_heads",
+        "**Which heads changed most** (share of a row’s weight that lies elsewhere)",
+        {place: f"{head_name(*place)}: {format_number(change[place])}" for place in most},
+        chosen=view.chosen if view.chosen == (view.layer_b, view.head_b) else None,
+        take=lambda place: words.choose_on_both_sides(list(place)),
+    )
+
+
 def _draw(first: Scene, runs: _Runs) -> None:
-    """Both heads, their difference on common axes, every metric, and which heads changed most."""
+    """Both heads, their difference on common axes, how much each head changed, every metric."""
     view = state.current()
     a, b = view.chosen, (view.layer_b, view.head_b)
     names = (f"A {head_name(*a)}", f"B {head_name(*b)}")
-    st.header(f"{head_name(*a)} and {head_name(*b)}", anchor=False)
-    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
-    if apart := _why_apart(runs):
-        st.info(plain(apart), icon=":material/compare_arrows:")
     both_heatmaps((runs.a, a), (runs.b, b), names=names, caption=_settings(first, runs))
-    if not apart:
+    st.caption(plain(f"A is {_about(runs.a)}. B is {_about(runs.b)}."))
+    if runs.shared:
         _difference(first, runs, (a, b), names)
+        if runs.change is not None:
+            _most_changed(first, runs, runs.change)
     values = {
         key: (float(facts[a]), float(runs.facts_b[key][b]))
         for key, facts in runs.facts_a.items()
         if key in runs.facts_b
     }
     changes(first, values, names)
-    if runs.common:
-        _most_changed(first, runs)
-
-
-def _why_apart(runs: _Runs) -> str:
-    """Why no difference of two heads is drawn; "" where the texts have a token in common.
-
-    Special tokens do not count: every text has them.
-    """
-    shared = [runs.a.tokens[i] for i, _ in runs.common]
-    if any(not token.is_special for token in shared):
-        return ""
-    unit = "word" if runs.a.merged else "token"
-    but = " but special ones" if shared else ""
-    return (
-        f"The two texts have no {unit} in common{but}: a difference of their weights would set "
-        f"{unit}s against each other that have nothing to do with each other. Compare the two "
-        "pictures, or type a text that shares some."
-    )
 
 
 def _about(record: AttentionRecord) -> str:
@@ -191,21 +228,12 @@ def _on_common(
     return aligned(record.head(*place), places), aligned(hidden, places) == 1
 
 
-def _most_changed(first: Scene, runs: _Runs) -> None:
-    st.markdown("**Which heads changed most**")
-    a, b, change = runs.a, runs.b, runs.change
-    if change is None:
-        st.info(
-            plain(
-                f"{a.model} has {_size(a)} and {b.model} {_size(b)}: a head of one has no "
-                "counterpart in the other. Choose any two above."
-            )
-        )
-        return
+def _most_changed(first: Scene, runs: _Runs, change: np.ndarray) -> None:
+    st.markdown("**How much each head changed**")
     view = state.current()
     note = (
         " The two models were trained apart: head numbers agree by chance only."
-        if a.model != b.model
+        if runs.a.model != runs.b.model
         else ""
     )
     figures.show(

@@ -17,7 +17,14 @@ from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_o
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.twins import similarity_matrix
 from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.compare.pair import choosable, chosen_pair, chosen_places
+from mha_viz.ui.compare.pair import (
+    beside,
+    choosable,
+    chosen_pair,
+    chosen_places,
+    numbers,
+    strongest,
+)
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -34,6 +41,7 @@ NOT_TO_CONCLUDE = {
 }
 
 
+N_NEAREST = 5  # pairs that are named above the matrix
 ON_THE_TREE = "What the tree joins above its dashed line is no more alike than chance. "
 
 
@@ -54,7 +62,7 @@ class _Comparison(NamedTuple):
 
 
 def draw(scene: Scene) -> None:
-    """The matrix and the map, nearest twins and clusters; below, the pair that a click opens."""
+    """The nearest pairs, the matrix and the pair that a click opens; then the map, and clusters."""
     _controls(scene)
     view = state.current()
     found = reporting.remembered(
@@ -70,22 +78,34 @@ def draw(scene: Scene) -> None:
             chosen_pair(scene)
         return
     by_chance = chance(scene, view.measure)
-    each = found.apart[np.triu_indices(len(found.apart), 1)]
-    st.markdown(by_chance.in_words(each))
+    _nearest_pairs(scene, found.apart, by_chance)
+    beside(scene, lambda: _matrix(scene, found, by_chance))
+    st.markdown(by_chance.in_words(_each_once(found.apart)))
     reporting.offer_random(view)
     groups = found.clustering.labels(view.clusters)
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([2, 3], gap="medium")
     with left:
-        _matrix(scene, found, by_chance)
-    with right:
         _map(scene, found, groups)
-    nearest, clusters = st.tabs(["Nearest twins", "Clusters"])
+    with right:
+        nearest, clusters = st.tabs(["Nearest twins", "Clusters"])
     with nearest:
         _twins(scene, found.nearest, by_chance)
     with clusters:
         _clusters(scene, groups, by_chance.beyond(found.apart))
         _cover(scene, found.apart)
-    chosen_pair(scene)
+    numbers(scene)
+
+
+def _nearest_pairs(scene: Scene, apart: np.ndarray, by_chance: Chance) -> None:
+    """The answer: how many pairs are alike, and which most."""
+    each = _each_once(apart)
+    order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
+    pairs = np.stack(np.triu_indices(len(apart), 1), axis=1)[order]
+    strongest(scene, "nearest_pairs", f"{by_chance.counted(each)} The nearest:", pairs, each[order])
+
+
+def _each_once(apart: np.ndarray) -> np.ndarray:
+    return apart[np.triu_indices(len(apart), 1)]
 
 
 def _compare(scene: Scene, measure: str, order: str) -> _Comparison | None:
@@ -131,6 +151,7 @@ def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
         selected=view.chosen,
         pair=chosen_places(scene),
         chance=by_chance.permuted and by_chance.permuted.edge(view.measure),
+        side=360,
         dark=look.dark(),
     )
     figures.show(
@@ -141,7 +162,7 @@ def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
         table=pd.DataFrame(found.matrix, columns=names, index=names).reset_index(names="Head"),
         caption=words.settings(scene, metric.title, f"order: {view.order}"),
         how_to_read=f"Each cell compares two heads: {metric.direction}. Click one to see both "
-        f"below. {ON_THE_TREE * (view.order == 'cluster')}{NOT_TO_CONCLUDE[view.measure]}",
+        f"beside it. {ON_THE_TREE * (view.order == 'cluster')}{NOT_TO_CONCLUDE[view.measure]}",
     )
 
 
@@ -191,7 +212,7 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
     choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
     missing = len(found) - len(known)
     st.caption(
-        "0 is the same. Choose a row to see the pair below; click a column’s name to sort by it. "
+        "0 is the same. Choose a row to see the pair above; click a column’s name to sort by it. "
         + f"Without a twin, because the measure is not defined: {words.count(missing, 'head')}."
         * bool(missing)
     )

@@ -11,6 +11,6 @@ def page() -> None:
     look.page_style()
     look.heading("Compare heads")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.compare").fit(scene))
-    choosing.segments("section", "Compare", views.SECTIONS)
+    choosing.segments("section", "Compare", views.SECTIONS, label_visibility="collapsed")
     memory.late("mha_viz.ui.compare").draw(scene)
     state.publish()

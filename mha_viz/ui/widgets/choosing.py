@@ -19,6 +19,7 @@ class Look(TypedDict, total=False):
     help: str
     also: Callable[[], None]
     displayed: object
+    label_visibility: str  # "collapsed" where what stands around says what it is
 
 
 def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
@@ -33,10 +34,40 @@ def menu(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
     state.bound(name, st.selectbox, label, list(offered), format_func=_titles(offered), **look)
 
 
-def segments(name: str, label: str, offered: Offered) -> None:
+def segments(name: str, label: str, offered: Offered, **look: Unpack[Look]) -> None:
     """Buttons side by side, of which one is pressed; arguments as for `menu`."""
     widget, titles = st.segmented_control, _titles(offered)
-    state.bound(name, widget, label, list(offered), wrap=True, format_func=titles)
+    state.bound(name, widget, label, list(offered), wrap=True, format_func=titles, **look)
+
+
+def chips(
+    key: str,
+    label: str,
+    offered: Mapping[Any, str],
+    *,
+    chosen: object,
+    take: Callable[[Any], object],
+) -> None:
+    """A few of many, as small buttons; one is pressed where the chosen one is among them.
+
+    Args:
+        key: unique in the app.
+        label: above them, markdown: what they have in common.
+        offered: values, and what each is called.
+        chosen: the value that is chosen now, whether it is offered or not.
+        take: called with a value that was pressed.
+    """
+    value = chosen if chosen in offered else None
+    state.control(
+        key,
+        st.pills,
+        label,
+        list(offered),
+        value=value,
+        take=take,
+        wrap=True,
+        format_func=_titles(offered),
+    )
 
 
 def numbered(letter: str, count: int) -> dict[int, str]:

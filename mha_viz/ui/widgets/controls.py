@@ -218,11 +218,6 @@ def look_for() -> str:
     return next((example.look for example in EXAMPLES if example.text == text), "")
 
 
-def scale() -> None:
-    """The colour scale of attention weights, which all pages share."""
-    choosing.segments("scale", "Colour scale", views.SCALES)
-
-
 def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:
     """Layer and number of the chosen head; `hint` says what it is chosen for."""
     choosing.menu("layer", "Layer", choosing.numbered("L", n_layers), width=85, help=hint)

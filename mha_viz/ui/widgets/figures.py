@@ -13,6 +13,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from mha_viz.plots.cells import height_by_width
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.plots.figure_file import captioned, figure_html
 from mha_viz.plots.larger import larger
@@ -68,6 +69,7 @@ def show(
             not answer. Opacities of markers must be single numbers.
     """
     drawn = _prepared(figure, height, on_click is not None, look.dark())
+    _follow_width(key, figure, drawn)
     st.plotly_chart(
         drawn,
         theme=None,
@@ -171,6 +173,25 @@ def _prepared(figure: go.Figure, height: int | None, clickable: bool, dark: bool
         return grown
     traces = [trace | more for trace, more in zip(traces, bright, strict=True)]
     return go.Figure(dict(data=traces, layout=layout | news))
+
+
+def _follow_width(key: str, figure: go.Figure, drawn: go.Figure) -> None:
+    """Square cells: where there is less width, the chart gets lower, too.
+
+    In CSS, because a page does not know its width. The chart fills the element that Streamlit
+    gave its class; that element is as high as `height_by_width` says.
+    """
+    found = height_by_width(figure)
+    if found is None:
+        return
+    share, more = found
+    more *= drawn.layout.height / figure.layout.height  # of larger type
+    st.html(
+        f"<style>.st-key-{key} {{ position: relative; box-sizing: content-box;"
+        f" height: auto !important; flex: none !important; aspect-ratio: {1 / share:.6g};"
+        f" max-height: {drawn.layout.height - more:.0f}px; padding-bottom: {more:.0f}px; }}"
+        f" .st-key-{key} > * {{ position: absolute; inset: 0; }}</style>"
+    )
 
 
 def _bright(trace: dict[str, Any], ink: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypedDict
 
 import streamlit as st
 
@@ -49,12 +50,20 @@ def dark() -> bool:
     return st.context.theme.type == "dark"
 
 
-def square(side: int) -> dict[str, int]:
+class Size(TypedDict):
+    """Of a heatmap: largest side of the square of cells, and the chart's width where known."""
+
+    side: int
+    width: int | None
+
+
+def square(side: int, width: int | None = None) -> Size:
     """Sizes of a heatmap, whose cells are squares: `side` pixels at most, and fit for a phone.
 
     A page does not know its width; but phones, where it matters most, say that they are phones.
+    `width` is what a narrow place leaves elsewhere.
     """
-    return {"side": 300, "width": ROOM} if phone() else {"side": side}
+    return {"side": 300, "width": ROOM} if phone() else {"side": side, "width": width}
 
 
 def phone() -> bool:
