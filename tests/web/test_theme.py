@@ -95,7 +95,7 @@ def test_scales_are_monotone_and_invertible(scale: str) -> None:
 
 
 def test_joined_scripts_are_one_module_without_double_names() -> None:
-    for name in ("head_grid", "head_switches", "page_address", "payload_carrier", "token_lines"):
+    for name in ("head_grid", "head_switches", "page_address", "payload_carrier", "workbench"):
         text = script(name)
         assert not re.search(r"^import ", text, re.MULTILINE)
         assert text.count("export") == 1 and re.search(r"^export default ", text, re.MULTILINE)
