@@ -141,14 +141,14 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
     """The word that each token is a part of, and the words' labels; nothing where each is one."""
     if record.merged:
         return {}
-    texts = record.text, record.text_pair
-    merged = {"query": merge(record.tokens, *texts), "key": merge(record.key_tokens, *texts)}
-    if all(parts.shape[0] == parts.shape[1] for parts, _ in merged.values()):
+    axes = {"query": record.tokens, "key": record.key_tokens}  # mostly the same
+    merged = {tokens: merge(tokens, record.text, record.text_pair) for tokens in set(axes.values())}
+    if all(len(tokens) == len(words) for tokens, (_, words) in merged.items()):
         return {}
-    places = {axis: parts.argmax(0).tolist() for axis, (parts, _) in merged.items()}
+    places = {axis: merged[tokens][0].argmax(0).tolist() for axis, tokens in axes.items()}
     labels = {
-        f"{axis}_labels": [clean(word.text) for word in words]
-        for axis, (_, words) in merged.items()
+        f"{axis}_labels": [clean(word.text) for word in merged[tokens][1]]
+        for axis, tokens in axes.items()
     }
     return {"words": places | labels}
 

@@ -217,7 +217,7 @@ def test_a_statement_of_equality_needs_both_sides_near():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_another_head_computes_nothing_again(monkeypatch, section):
-    options = {"text": TEXT, "section": section, "measure": "jensen_shannon"}
+    options = {"text": TEXT, "section": section, "measure": "jensen_shannon", "head": "0"}
     app = compare(**options, **({"text_b": OTHER} if section == "sides" else {}))
     calls = []
     for path in (

@@ -1,29 +1,24 @@
 """The Explore page without a browser: what it says, and that nothing typed breaks it."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
+from mha_viz.core.measure import measure
 from mha_viz.core.metrics import METRICS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.reports.induction import induction_scores
-from mha_viz.ui.explore import drawing
+from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, scene, views
-from tests.ui.compare_app import said
+from mha_viz.ui.session.examples import EXAMPLES
+from mha_viz.web.labels import head_name
+from tests.ui.compare_app import said, table
+from tests.ui.explore_app import FOLDED, bench, brought, choose, chosen
+from tests.ui.explore_app import explore as run
 
-APP = Path(__file__).parents[2] / "app.py"
 
-
-def run(**params: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=300)
-    for table in ("heads-table", "card-table"):
-        app.session_state[table] = True  # open
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
+def telling(text: str) -> str:
+    return head_name(*telling_head(measure(mv.load("tiny-bert").trace(text))))
 
 
 def captions(app: AppTest) -> str:
@@ -36,41 +31,54 @@ def test_first_visit_draws_the_default_sentence():
     text = app.text_input(key="ask_text").value
     n = len(mv.load("tiny-bert").trace(text).tokens)
     assert f"4 layers × 8 heads · {n} tokens" in captions(app)
-    assert app.header[0].value == "L0 H0"
+    assert chosen(app) == head_name(*EXAMPLES[0].head)  # which answers what the example asks
+
+
+def test_a_text_opens_on_the_head_that_tells_most_of_it_until_one_is_chosen():
+    first, second = "a dog ran after the red ball", "she sold sea shells, and he bought them"
+    app = run(text=first)
+    assert chosen(app) == telling(first) != "L0 H0"
+    app.text_input(key="ask_text").input(second).run()
+    assert chosen(app) == telling(second)
+    choose(app, layer=3, head=1)
+    app.text_input(key="ask_text").input(first).run()
+    assert chosen(app) == "L3 H1"  # who has chosen a head keeps it
+    assert chosen(run(text=first, layer="0", head="0")) == "L0 H0"
 
 
 @pytest.mark.parametrize(
-    "link", [{"text": "Hello there"}, {"text": "Hello there", "layer": "0", "mass": ".9"}]
+    "link", [{"text": "Hello there"}, {"text": "Hello there", "mass": ".9", "layer": "1"}]
 )
 def test_a_link_that_says_the_view_in_other_words_is_left_as_it_is(link):
     app = run(**link)
     assert dict(app.query_params) == link  # written anew it would take one more Back
-    app.selectbox(key="ask_layer").select(2).run()
-    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there", "layer": "2"}
-    app.selectbox(key="ask_layer").select(0).run()
-    assert dict(app.query_params) == {"model": "tiny-bert", "text": "Hello there"}
+    plain = {"model": "tiny-bert", "text": "Hello there"}
+    for head in ("5", "2"):
+        choose(app, layer=2, head=int(head))
+        assert dict(app.query_params) == plain | {"layer": "2", "head": head}
 
 
 @pytest.mark.parametrize("link", [{"layer": "99"}, {"text": "Hello there", "colour": "red"}])
 def test_an_address_that_does_not_say_the_view_is_written(link):
     written = dict(run(**link).query_params)
-    assert written.keys() == {"model", "text"}
+    assert written.keys() == {"model", "text", "layer", "head"}
     assert written["text"] == link.get("text", views.DEFAULT.text)
 
 
 def test_an_address_without_a_view_stays_until_something_is_chosen():
     app = run()
     assert not dict(app.query_params)
-    app.selectbox(key="ask_layer").select(2).run()
-    assert app.query_params.keys() == {"model", "text", "layer"}
+    choose(app, layer=2)
+    assert app.query_params.keys() == {"model", "text", "layer", "head"}
 
 
 def test_tables_are_made_only_while_they_are_open():
     app = run()
-    assert [len(shown.value) for shown in app.dataframe] == [4 * 8, len(app.dataframe[-1].value)]
-    for table in ("heads-table", "card-table"):
-        app.session_state[table] = False
-    assert not app.run().dataframe and not app.exception
+    assert len(table(app, "Labels", "Head")) == 4 * 8 and len(table(app, "Metric")) > 8
+    for name in FOLDED:
+        app.session_state[name] = False
+    app.run()
+    assert not app.dataframe and not app.get("plotly_chart") and not app.exception
 
 
 def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
@@ -83,9 +91,9 @@ def test_a_new_text_is_traced_once_and_a_new_head_not_at_all(monkeypatch):
 
     monkeypatch.setattr(AttentionModel, "trace", counting)
     app = run(text="an unusual sentence about seven green pelicans")
-    app.selectbox(key="ask_layer").select(2).run()
-    app.selectbox(key="ask_head").select(5).run()
-    assert app.header[0].value == "L2 H5" and not app.exception
+    choose(app, layer=2)
+    choose(app, head=5)
+    assert chosen(app) == "L2 H5" and not app.exception
     app.text_input(key="ask_text").input("and another one about eleven").run()
     assert traced == [
         "an unusual sentence about seven green pelicans",
@@ -105,7 +113,7 @@ def test_a_slow_run_can_be_stopped_and_run_again(monkeypatch):
     assert app.text_input(key="ask_text").value == "a sentence to be stopped"
     app.session_state.stopped = None
     app.run()
-    assert not app.info and app.header[0].value == "L0 H0"
+    assert not app.info and "4 layers × 8 heads" in captions(app)
 
 
 def test_facts_are_the_metrics_of_the_record():
@@ -113,7 +121,7 @@ def test_facts_are_the_metrics_of_the_record():
     app = run(model="tiny-gpt2", text=text, layer="1", head="3")
     record = mv.load("tiny-gpt2").trace(text)
     mine = record.head(1, 3)
-    table = app.dataframe[-1].value.set_index("Metric")
+    card = table(app, "Metric").set_index("Metric")
     expected = {
         "Confidence": mine.max(-1).values.mean(),
         "First token": mine[:, 0].mean(),
@@ -123,58 +131,63 @@ def test_facts_are_the_metrics_of_the_record():
         "Mean norm of the output": record.head_output[1, 3].norm(dim=-1).mean(),
     }
     for title, value in expected.items():
-        assert float(table.loc[title, "This head"]) == pytest.approx(float(value), rel=2e-3), title
-    assert float(table.loc["Previous token", "always the token before"]) == 1.0
-    assert float(table.loc["Entropy (nats)", "random weights"]) > 1.0
-    assert "Next token" not in table.index and "Special tokens" not in table.index
-    assert "Induction, 95 % interval" in table.index
+        assert float(card.loc[title, "This head"]) == pytest.approx(float(value), rel=2e-3), title
+    assert float(card.loc["Previous token", "always the token before"]) == 1.0
+    assert float(card.loc["Entropy (nats)", "random weights"]) > 1.0
+    assert "Next token" not in card.index and "Special tokens" not in card.index
+    assert "Induction, 95 % interval" in card.index
 
 
-def test_a_kind_of_head_and_a_least_score_filter_the_grid():
+def test_the_browser_has_all_that_heads_are_sorted_and_chosen_by():
     text = "the quick brown fox jumps over the lazy dog and the quick brown fox sleeps"
     app = run(model="tiny-gpt2", text=text, only="previous_token")
     report = mv.head_report(mv.load("tiny-gpt2").trace(text), mv.load("tiny-gpt2"))
-    kept = report[report.labels.str.contains("Previous token")]
-    assert 0 < len(kept) < 32
-    assert grid_order(app) == list(zip(kept.layer, kept["head"], strict=True))
-    app = run(model="tiny-gpt2", text=text, sort="distance", least="3")
-    far = report[report.distance >= 3].sort_values("distance", ascending=False, kind="stable")
-    assert grid_order(app) == list(zip(far.layer, far["head"], strict=True))
-    app = run(model="tiny-gpt2", text=text, only="separator")
-    assert "No head of this model is of that kind" in app.info[0].value and not app.exception
-    app = run(model="tiny-gpt2", text=text, sort="distance", least="500")
-    far = report.loc[report.distance.idxmax()]
-    assert app.info[0].value == (
-        f"No head reaches 500 tokens in Distance: the largest is {far.distance:.4g} tokens, of "
-        f"L{far.layer} H{far['head']}."
-    )
-    near = kept.loc[kept.distance.idxmax()]
-    app = run(model="tiny-gpt2", text=text, sort="distance", least="500", only="previous_token")
-    assert "No head of that kind reaches 500 tokens" in app.info[0].value
-    assert f"of L{near.layer} H{near['head']}." in app.info[0].value
+    facts, titles = brought(app, "grid")["facts"], bench(app)["titles"]
+    measured = titles.keys() - {"induction"}  # which is of the model: it is probed when asked for
+    assert {titles[key] for key in measured} == facts.keys() and len(facts) > 10
+    for key in measured:
+        values = [float("nan") if value is None else value for value in facts[titles[key]]]
+        assert values == pytest.approx(report[key].to_numpy(), rel=1e-5, nan_ok=True), key
+    notes = brought(app, "notes")
+    assert ["; ".join(labels) for labels in notes["labels"]] == list(report.labels)
+    kept = ["previous_token" in kinds for kinds in notes["kinds"]]
+    assert kept == list(report.labels.str.contains("Previous token")) and 0 < sum(kept) < 32
+    assert bench(app)["view"]["only"] == "previous_token"
+    assert [bool(badge) for badge in notes["badges"]] == [bool(kinds) for kinds in notes["kinds"]]
+
+
+def test_each_head_is_beside_the_one_that_looks_most_alike():
+    text = "the old cat sat on the mat"
+    notes = brought(run(text=text), "notes")
+    distance = mv.head_similarity(mv.load("tiny-bert").trace(text), "hellinger").clone()
+    distance.fill_diagonal_(float("inf"))
+    assert [twin for twin, _ in notes["twins"]] == distance.argmin(1).tolist()
+    assert [far for _, far in notes["twins"]] == pytest.approx(distance.min(1).values.tolist())
 
 
 def test_heads_are_sorted_by_induction(monkeypatch):
     text = "a text in which nothing is said twice"
     app = run(model="tiny-gpt2", text=text, sort="induction", least="0.4")
-    scores = induction_scores(mv.load("tiny-gpt2")).mean
-    order = scores.flatten().argsort(descending=True, stable=True).tolist()
-    found = [divmod(i, 8) for i in order if scores.flatten()[i] >= 0.4]
-    assert 0 < len(found) < 32 and grid_order(app) == found
+    scores = induction_scores(mv.load("tiny-gpt2")).mean.flatten().numpy()
+    shown = bench(app)
+    assert shown["fact"]["title"] == shown["titles"]["induction"] == METRICS["induction"].title
+    assert shown["fact"]["values"] == pytest.approx(scores, abs=1e-6)
+    assert (shown["view"]["sort"], shown["view"]["least"]) == ("induction", 0.4)
     assert not app.exception and not app.warning
     assert "it does not depend on the text typed" in captions(app)
-    listed = next(table.value for table in app.dataframe if "Head" in table.value)
-    assert listed["Induction"].to_numpy() == pytest.approx(scores.flatten().numpy(), abs=1e-6)
+    assert table(app, "Labels")["Induction"].to_numpy() == pytest.approx(scores, abs=1e-6)
     # any other order leaves the probe alone
+    for name in FOLDED:
+        app.session_state[name] = False
     monkeypatch.setattr(memory, "induction", lambda *which: pytest.fail("it was probed"))
-    app.session_state.view = replace(app.session_state.view, sort="distance", least=0.0)
-    assert len(grid_order(app)) == 32
+    choose(app, sort="distance", least=0.0)
+    assert not app.exception and bench(app)["fact"] is None
 
 
 def test_where_induction_cannot_be_probed_it_is_said(monkeypatch):
     monkeypatch.setattr(memory, "induction", lambda *which: None)
     app = run(model="tiny-gpt2", text="words that no other test has", sort="induction")
-    assert not app.exception and app.selectbox(key="ask_sort").value == ""
+    assert not app.exception and bench(app)["view"]["sort"] == ""
     assert "Induction is no order for the heads" in app.warning[0].value
 
 
@@ -187,20 +200,34 @@ def test_where_induction_cannot_be_probed_it_is_said(monkeypatch):
 def test_an_order_or_kind_that_is_not_there_is_said(link, message):
     app = run(text="the cat sat", **link)
     assert not app.exception and message in app.warning[0].value.replace("\\", "")
-    assert app.selectbox(key="ask_sort").value == app.selectbox(key="ask_only").value == ""
-    app.selectbox(key="ask_layer").select(1).run()
+    assert bench(app)["view"]["sort"] == bench(app)["view"]["only"] == ""
+    app.text_input(key="ask_text").input("the cat ran").run()
     assert not app.warning
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [{"layer": 99, "head": 3}, {"head": 8}, {"query": 500, "key": 2}, {"key": 9}, {"sort": "bogus"},
+     {"only": "bogus"}, {"heads": ((9, 9), (0, 1)), "show": "lines"}],
+)  # fmt: skip
+def test_a_choice_that_no_browser_offers_leaves_the_page_alive(choices):
+    app = choose(run(text="the cat sat"), **choices)
+    assert not app.exception and not app.error
+    view = bench(app)["view"]
+    assert view["layer"] < 4 and view["head"] < 8 and view["sort"] == view["only"] == ""
+    assert max(view["query"], view["key"]) < 5 and view["heads"] in ([], [[0, 1]])
+    assert view["query"] == -1 or "query" not in choices
 
 
 def test_a_link_from_before_a_metric_was_renamed_sorts_by_it():
     app = run(text="the cat sat", sort="sparsity")
     assert not app.exception and not app.warning
-    assert app.selectbox(key="ask_sort").value == "keys_for_mass"
+    assert bench(app)["view"]["sort"] == "keys_for_mass"
 
 
 def test_the_card_says_what_each_number_means_and_can_be_taken_away():
     app = run(text="the cat sat on the mat")
-    numbers = app.dataframe[-1].value.set_index("Metric")
+    numbers = table(app, "Metric").set_index("Metric")
     assert "What it means" not in numbers  # a column of words would be out of sight
     words = captions(app).replace("\\", "")
     for metric in ("confidence", "entropy", "induction"):
@@ -213,13 +240,7 @@ def test_the_card_says_what_each_number_means_and_can_be_taken_away():
     assert [b.label for b in app.get("download_button")] == ["CSV", "HTML"]
 
 
-def grid_order(app: AppTest) -> list[tuple[int, int]]:
-    """The heads that the grid was told to draw, in its order."""
-    view = app.session_state.view
-    return drawing._chosen_heads(app.session_state.scene, view)
-
-
-@pytest.mark.parametrize("show", ["heatmap", "carried", "lines", "pair", "table"])
+@pytest.mark.parametrize("show", views.SHOWS)
 @pytest.mark.parametrize(
     "options",
     [
@@ -232,6 +253,9 @@ def grid_order(app: AppTest) -> list[tuple[int, int]]:
 def test_every_picture_with_every_option(show, options):
     app = run(text="Walking homewards, unhappily.", show=show, **options)
     assert not app.exception and not app.error
+    assert bench(app)["view"]["show"] == show
+    drawn = {"carried": 1, "pair": 1, "plotly": 1}.get(show, 0)  # the others in the browser
+    assert len(app.get("plotly_chart")) == drawn + 1  # and the card
     if "words" in options:
         assert "What was left out held" in captions(app) and " words" in captions(app)
 
@@ -252,25 +276,22 @@ LONE = "which sees only itself, is left out."
 
 def test_the_row_that_the_largest_weight_leaves_out_is_named():
     link = dict(text="The old dogs slept", layer="2", head="2")
-    app = run(model="tiny-gpt2", show="table", **link)
-    sentence = said(app).replace("\\", "")
-    pairs = app.dataframe[-2].value
-    best = pairs[pairs["Query"] > 0].iloc[0]
-    assert (pairs["Weight"][0], pairs["Query"][0]) == (1.0, 0)  # it stands beside the sentence
-    assert f"“{best['Looks']}” to “{best['at']}”; the first token, {LONE}" in sentence
-    assert "The first token sees only itself: its weight is 1 in every head." in captions(app)
+    weights = mv.load("tiny-gpt2").trace(link["text"]).head(2, 2)
+    labels = mv.load("tiny-gpt2").trace(link["text"]).labels
+    query, key = divmod(int(weights[1:].argmax()), weights.shape[1])
+    sentence = said(run(model="tiny-gpt2", **link)).replace("\\", "")
+    assert f"“{labels[query + 1]}” to “{labels[key]}”; the first token, {LONE}" in sentence
     words = said(run(model="tiny-gpt2", words="1", **link)).replace("\\", "")
     assert f"the first word, {LONE}" in words
     pair = run(model="tiny-gpt2", show="pair", **link)
     shown = [pair.selectbox(key=f"ask_{name}").value for name in ("query", "key")]
-    assert shown == [best["Query"], best["Key"]]
+    assert shown == [query + 1, key]
 
 
 @pytest.mark.parametrize("link", [{"model": "tiny-bert"}, {"model": "tiny-gpt2", "text": "A"}])
 def test_nothing_is_said_to_be_left_out_where_nothing_is(link):
-    app = run(show="table", **link)
+    app = run(**link)
     assert "largest weight is" in said(app) and LONE not in said(app)
-    assert "sees only itself" not in captions(app)
 
 
 def test_everything_left_out_is_an_error_in_words():
@@ -286,7 +307,7 @@ def test_text_that_cannot_be_used_keeps_the_page_alive(text):
     app.text_input(key="ask_text").input(text).run()
     assert not app.exception and len(app.error) == 1
     app.text_input(key="ask_text").input("a good sentence").run()
-    assert not app.error and app.header[0].value == "L0 H0"
+    assert not app.error and "4 layers × 8 heads" in captions(app)
 
 
 def test_a_text_that_is_largely_unknown_is_said_to_be():
@@ -294,7 +315,7 @@ def test_a_text_that_is_largely_unknown_is_said_to_be():
     assert not app.exception and not app.error
     (warning,) = app.warning
     assert warning.value.startswith("The text is largely unknown to")
-    assert app.header[0].value == "L0 H0"
+    assert "4 layers × 8 heads" in captions(app)
     assert not run(text="The old cat sat").warning
 
 
@@ -315,11 +336,12 @@ def test_examples_bring_their_model():
 def test_an_example_shows_the_head_that_answers_it():
     app = run()
     app.selectbox(key="ask_example").select("A sentence in brackets").run()
-    assert app.header[0].value == "L0 H2"
+    assert chosen(app) == "L0 H2"
     assert "L0 H2 leads from" in captions(app)
     app.selectbox(key="ask_example").select("What does “it” mean?").run()
     assert not app.exception and not app.error
-    assert app.header[0].value == "L0 H2" and "None here" in captions(app)
+    assert chosen(app) == telling(app.text_input(key="ask_text").value)
+    assert "None here" in captions(app)
 
 
 def test_a_pair_is_offered_where_the_model_takes_one():

@@ -17,6 +17,7 @@ from mha_viz.ui.learn import glossary_terms
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.session import views
 from tests.ui.compare_app import check, compare
+from tests.ui.explore_app import bench
 from tests.ui.lab_app import lab
 from tests.ui.test_state import VIEW
 
@@ -163,7 +164,7 @@ def test_the_link_of_a_quantity_leads_to_it():
             assert name == "" and "sort" not in params
         elif metric.of == "head":
             shown = app(**params)
-            assert shown.selectbox(key="ask_sort").value == key, key
+            assert bench(shown)["view"]["sort"] == key, key
             assert not {"only", "least"} & params.keys()  # no head is left out
             assert all("no order" not in told.value for told in shown.warning), key
         elif metric.of == "pair":

@@ -2,28 +2,15 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.engine.model import AttentionModel
 from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
-
-APP = Path(__file__).parents[2] / "app.py"
-
-
-def explore(**params: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=300)
-    for folded in ("heads-table", "card-table"):
-        app.session_state[folded] = True  # open
-    for name, value in params.items():
-        app.query_params[name] = value
-    return app.run()
-
+from tests.ui.explore_app import explore
 
 # -- texts -----------------------------------------------------------------------------------------
 
@@ -96,7 +83,7 @@ def test_one_token_has_no_variance_to_state_anything_of():
 def test_the_card_of_any_text(model, text):
     app = explore(model=model, text=TEXTS[text])
     check(app)
-    assert {"This head", "Rank", "uniform attention"} <= set(app.dataframe[-1].value.columns)
+    assert len(table(app, "This head", "Rank", "uniform attention")) > 8
 
 
 @pytest.mark.parametrize("other", ["a", "zebra xylophone", "the " * 300, HOSTILE])
@@ -146,7 +133,8 @@ def silent_head(monkeypatch):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_head_that_attends_to_nothing(silent_head, section):
-    app = compare("twins", "alike", "changes", section=section, text="a silent head in every layer")
+    link = {"section": section, "text": "a silent head in every layer", "layer": "0", "head": "0"}
+    app = compare("twins", "alike", "changes", **link)
     text = check(app)
     if section == "layers":
         assert "L0 H0 attends to nothing on this text" in text
@@ -172,7 +160,7 @@ def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
 
 
 def test_the_card_of_a_head_that_attends_to_nothing(silent_head):
-    app = explore(text="a silent head on a card")
+    app = explore(text="a silent head on a card", layer="0", head="0")
     assert "L0 H0 attends to nothing on this text" in check(app)
 
 
@@ -180,7 +168,7 @@ def test_the_card_measures_all_tokens_and_says_so():
     plain, left_out = (explore(text="the cat sat", no_special=flag) for flag in ("0", "1"))
     assert "Measured on all tokens." not in said(plain)
     assert "Measured on all tokens." in check(left_out)
-    assert plain.dataframe[-1].value.equals(left_out.dataframe[-1].value)
+    assert table(plain, "Metric").equals(table(left_out, "Metric"))
 
 
 @pytest.mark.parametrize("section", SECTIONS)

@@ -11,7 +11,7 @@ from mha_viz.engine.run import PARTS
 from mha_viz.ui.explore import head_pictures
 from mha_viz.ui.intervene import importance, pruning, switches
 from mha_viz.ui.session import views
-from mha_viz.ui.session.views import DEFAULT, View, from_params, to_params
+from mha_viz.ui.session.views import BENCH, DEFAULT, View, from_params, sent_choices, to_params
 from mha_viz.web.theme import SCALES
 
 VIEW = View(
@@ -102,6 +102,12 @@ def test_the_key_of_a_metric_in_an_older_link_opens_the_one_of_now(name, old, ne
     assert from_params({name: old}) == (replace(DEFAULT, **{name: new}), [])
 
 
+def test_an_older_link_leaves_out_the_number_of_a_head_that_is_0():
+    assert from_params({"layer": "2"})[0].chosen == (2, 0)
+    assert from_params({"head": "5"})[0].chosen == (0, 5)
+    assert from_params({"text": "a"})[0].chosen == DEFAULT.chosen == (-1, -1)
+
+
 def test_a_link_may_name_a_folder_only_where_somebody_typed_it():
     assert from_params({"model": "/models/mine"}, {"/models/mine"})[0].model == "/models/mine"
     assert from_params({"model": "/models/other"}, {"/models/mine"})[0] == DEFAULT
@@ -129,4 +135,41 @@ def test_every_choice_has_a_title_on_the_page():
     assert tuple(switches.HOW_NAMES) == tuple(switches.HOW_HELP) == HOWS
     assert views.PARTS.keys() >= set(PARTS)
     assert tuple(importance.METHOD_NAMES) == METHODS and tuple(pruning.ORDERS) == ORDERS
-    assert head_pictures.PICTURES.keys() == views.SHOWS.keys()
+    drawn_in_the_browser = {"heatmap", "lines", "table"}
+    assert head_pictures.PICTURES.keys() | drawn_in_the_browser == views.SHOWS.keys()
+
+
+# -- what the workbench sends ----------------------------------------------------------------------
+
+
+def test_every_choice_of_the_workbench_is_read_as_a_link_is():
+    sent = {name: to_params(VIEW)[name] for name in BENCH}
+    assert replace(DEFAULT, **sent_choices(sent)) == replace(
+        DEFAULT, **{name: getattr(VIEW, name) for name in BENCH}
+    )
+    let_go = sent_choices({"sort": "", "only": "", "heads": ""})
+    assert let_go == {"sort": "", "only": "", "heads": ()}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        None, 5, "layer=1", ["layer"], {"layer": 1}, {"layer": None}, {"words": True},
+        {"layer": "-1"}, {"layer": "1e9"}, {"mass": "nan"}, {"scale": "<b>"}, {"sort": "a b"},
+        {"heads": "1.2,x"},
+        {"show": "x" * 10**6}, {"query": "-2"}, {"key": ["3"]}, {3: "4"}, {"__class__": "int"},
+        {"model": "owner/other"}, {"text": "mine"}, {"device": "cuda"}, {"off": "0.0"},
+    ],
+)  # fmt: skip
+def test_what_no_workbench_sends_chooses_nothing(sent):
+    assert sent_choices(sent) == {}
+
+
+def test_the_rest_of_a_message_counts_where_some_of_it_makes_no_sense():
+    assert sent_choices({"layer": "2", "head": "many", "text": "x"}) == {"layer": 2}
+
+
+@given(st.dictionaries(st.sampled_from([f.name for f in fields(View)]), st.text()))
+def test_any_message_gives_a_view_that_a_link_can_say(sent):
+    view = replace(DEFAULT, **{"layer": 0, "head": 0} | sent_choices(sent))
+    assert from_params(to_params(view)) == (view, [])

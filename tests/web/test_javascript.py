@@ -4,17 +4,20 @@ Skipped where there is no node. What both languages must agree on, Python writes
 """
 
 import base64
+import itertools
 import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mha_viz.core.from_weights import record
-from mha_viz.web.payload import grid_payload, lines_payload
+from mha_viz.core.token import Token
+from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_weight, palette
 
 ROOT = Path(__file__).parents[2]
@@ -33,19 +36,45 @@ def _version() -> int:
     return int(found[1]) if found else 0
 
 
+def _reduced() -> dict[str, object]:
+    """Attention on words of several tokens, and what Python makes of it, for each wish."""
+    parts = ["[CLS]", "walk", "ing", "home", "wards", ",", "un", "happily", "[SEP]"]
+    starts = [None, 0, 4, 8, 12, 17, 19, 21, None]
+    words = [None, 0, 0, 1, 1, 2, 3, 3, None]
+    tokens = [
+        Token(part, 7, start, start and start + len(part), word, is_special=word is None)
+        for part, start, word in zip(parts, starts, words, strict=True)
+    ]
+    n = len(tokens)
+    dice = np.random.default_rng(3)
+    pattern = np.tril(dice.random((2, 2, n, n)) ** 3)
+    pattern[0, 1] = np.eye(n)[0]  # all of it on what is left out
+    pattern /= pattern.sum(-1, keepdims=True)
+    whole = record(pattern.astype(np.float32), tokens, text="walking homewards, unhappily")
+    whole = replace(whole, causal=True)
+    cases = []
+    for merged, no_special, no_first in itertools.product((False, True), repeat=3):
+        made = whole.merge_words() if merged else whole
+        made = made.without_first() if no_first else made
+        made = made.without_special() if no_special else made
+        wish = {"words": merged, "no_special": no_special, "no_first": no_first}
+        grid = base64.b64encode(grid_payload(made)).decode()
+        cases.append({"wish": wish, "pattern": made.pattern.tolist(), "grid": grid})
+    return {"pattern": whole.pattern.tolist(), "cases": cases}
+
+
 def _from_python() -> dict[str, object]:
     dice = np.random.default_rng(5)
     weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
     pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
     labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
     made = record(pattern, *labels)
-    grid, lines = grid_payload(made), lines_payload(made, [(0, 0), (0, 1), (0, 2)])
     return {
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],
         "pattern": pattern.tolist(),
-        "grid": base64.b64encode(grid).decode(),
-        "lines": base64.b64encode(lines).decode(),
+        "grid": base64.b64encode(grid_payload(made)).decode(),
+        "reduced": _reduced(),
     }
 
 

@@ -14,13 +14,15 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.web.payload import (
     decode,
     encode,
+    finite,
     grid_payload,
-    lines_payload,
+    head_payload,
+    notes_payload,
     pack,
     pool_max,
     unpack,
 )
-from tests.web.unpacked import grid_unpack, lines_unpack
+from tests.web.unpacked import grid_unpack, head_unpack
 from tests.work import lines_run
 
 LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7  # distinct primes: a swapped axis cannot hide
@@ -61,7 +63,7 @@ def test_a_screen_reader_hears_model_and_text() -> None:
     nameless = record(softmax_rows(1, 1, 2, 2), ["a", "b"])
     assert unpack(grid_payload(made))[0]["title"] == "tiny on “a b”"
     assert unpack(grid_payload(made, title="Game"))[0]["title"] == "Game"
-    assert unpack(lines_payload(nameless, [(0, 0)]))[0]["title"] == "a model on “”"
+    assert unpack(grid_payload(nameless))[0]["title"] == "a model on “”"
 
 
 def test_id_names_the_content() -> None:
@@ -161,20 +163,54 @@ def test_hostile_labels_become_plain_text() -> None:
     assert len(payload) < 2000
 
 
-def test_lines_round_trip_is_exact() -> None:
+def test_one_head_of_a_pooled_grid_travels_exactly_and_says_whose_it_is() -> None:
     pattern = softmax_rows(LAYERS, HEADS, QUERIES, KEYS)
     made = record(pattern, labels(QUERIES), labels(KEYS))
-    payload = lines_payload(made, [(0, 1), (1, 0), (1, 2)], threshold=0.8)
-    header, weights = lines_unpack(payload)
-    assert (weights == pattern[[0, 1, 1], [1, 0, 2]]).all() and weights.dtype == np.float32
-    assert header["names"] == ["L0 H1", "L1 H0", "L1 H2"] and header["threshold"] == 0.8
+    grid = grid_payload(made)
+    payload = head_payload(grid, made, (1, 2))
+    header, weights = head_unpack(payload)
+    assert (weights.reshape(QUERIES, KEYS) == pattern[1, 2]).all() and weights.dtype == np.float32
+    assert header["of"] == unpack(grid)[0]["id"] and header["head"] == 1 * HEADS + 2
+    assert header["id"].startswith(header["of"]) and header["id"] != header["of"]
     (length,) = struct.unpack_from("<I", payload)
     assert (4 + length) % 4 == 0  # a Float32Array may start there
 
 
-def test_lines_refuse_a_threshold_that_no_line_reaches() -> None:
-    with pytest.raises(ArgumentError):
-        lines_payload(record(softmax_rows(1, 1, 2, 2), labels(2)), [(0, 0)], threshold=0.0)
+def test_notes_say_to_which_grid_they_belong() -> None:
+    grid = grid_payload(record(softmax_rows(1, 2, 3, 3), labels(3)))
+    notes = {"labels": [["Previous token"], []], "twins": [(1, 0.25), (0, None)]}
+    header, body = unpack(notes_payload(grid, notes))
+    assert header["id"] == f"{unpack(grid)[0]['id']} notes" and not body
+    assert header["labels"] == notes["labels"] and header["twins"] == [[1, 0.25], [0, None]]
+    with pytest.raises(ValueError):
+        notes_payload(grid, {"twins": [float("nan")]})  # no JSON: a browser could not read it
+
+
+def test_what_is_no_number_is_nothing_in_json() -> None:
+    values = np.array([[1 / 3, np.nan], [np.inf, -np.inf]])
+    assert finite(values) == [0.33333333, None, None, None]
+    assert json.loads(json.dumps(finite(np.float32([0.1, -0.0])), allow_nan=False)) == [0.1, 0.0]
+
+
+def test_the_header_says_which_tokens_make_a_word() -> None:
+    text = "walking homewards, unhappily"
+    parts = ["walk", "ing", "home", "wards", ",", "un", "happily"]
+    starts = [0, 4, 8, 12, 17, 19, 21]
+    words = [0, 0, 1, 1, 2, 3, 3]
+    tokens = [Token("[CLS]", 0, is_special=True)]
+    tokens += [
+        Token(part, 7, start=start, end=start + len(part), word=word)
+        for part, start, word in zip(parts, starts, words, strict=True)
+    ]
+    made = record(softmax_rows(1, 1, 8, 8), tokens, text=text)
+    merged = made.merge_words()
+    found = unpack(grid_payload(made))[0]["words"]
+    assert found["query"] == found["key"] == [0, 1, 1, 2, 2, 3, 4, 4]
+    assert found["query_labels"] == found["key_labels"] == list(merged.labels)
+    assert merged.labels == ("[CLS]", "walking", "homewards", ",", "unhappily")
+    # Nothing to merge, or merged already: the switch has nothing to do.
+    assert "words" not in unpack(grid_payload(merged))[0]
+    assert "words" not in unpack(grid_payload(record(softmax_rows(1, 1, 2, 2), labels(2))))[0]
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 40])

@@ -101,7 +101,7 @@ def test_joined_scripts_are_one_module_without_double_names() -> None:
         "head_switches",
         "page_address",
         "payload_carrier",
-        "token_lines",
+        "workbench",
     ):
         text = script(name)
         assert not re.search(r"^import ", text, re.MULTILINE)

@@ -14,8 +14,7 @@ def grid_unpack(payload: bytes) -> tuple[dict[str, Any], np.ndarray]:
     return header, np.frombuffer(body, dtype=np.uint8).reshape(shape)
 
 
-def lines_unpack(payload: bytes) -> tuple[dict[str, Any], np.ndarray]:
-    """The header and the weights (head, query, key) of `lines_payload`."""
+def head_unpack(payload: bytes) -> tuple[dict[str, Any], np.ndarray]:
+    """The header and the weights of `head_payload`, row by row."""
     header, body = unpack(payload)
-    shape = tuple(header[name] for name in ("heads", "queries", "keys"))
-    return header, np.frombuffer(body, dtype="<f4").reshape(shape)
+    return header, np.frombuffer(body, dtype="<f4")

@@ -55,8 +55,12 @@ def model_notes(model: AttentionModel) -> None:
 
 
 def fit_grid(scene: Scene) -> None:
-    """Replace an order or a kind of heads that this scene does not have."""
+    """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
     view = state.current()
+    queries, keys = scene.record.pattern.shape[2:]
+    state.change(
+        query=view.query if view.query < queries else -1, key=view.key if view.key < keys else -1
+    )
     if view.sort and not _sorted_by(scene, view):
         if view.sort in METRICS:
             state.tell(
@@ -80,6 +84,8 @@ def heads(scene: Scene) -> None:
 def _heads(scene: Scene, urls: exports.Urls) -> None:
     """A choice reruns this and nothing else on the page; `urls` live until the page runs again."""
     with stop_on_error():
+        fit_head(scene)  # anyone can send anything
+        fit_grid(scene)
         payload = _payload(scene, state.current(), urls)
         settings = _settings(scene, state.current())
         grid, head = st.columns([11, 10], gap="medium")
@@ -101,7 +107,8 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
             exports.menu(scene, _explored)
         with st.container():
             _status(scene, record)
-        folded.expander("All about this head", "card", lambda: _facts(scene, record))
+        # Streamlit keeps what draws them, so that they must not hold the record.
+        folded.expander("All about this head", "about", lambda: _facts(scene))
         folded.expander("All heads as a table", "heads-table", lambda: _table(scene))
 
 
@@ -238,7 +245,7 @@ def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None
     return grid_payload(record, facts, exact_url=url)
 
 
-def _facts(scene: Scene, record: AttentionRecord) -> None:
+def _facts(scene: Scene) -> None:
     """The chosen head in words and numbers."""
-    st.markdown(plain(in_words(record)))
+    st.markdown(plain(in_words(displayed_record(scene, state.current()))))
     card(scene)

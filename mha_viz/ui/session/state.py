@@ -157,7 +157,16 @@ def _says(written: Mapping[str, str], params: Mapping[str, str], view: bool) -> 
         return written == params
     rest = {name: value for name, value in written.items() if name not in NAMES}
     found, problems = from_params(written, folders())
-    return to_params(found) | rest == params and not problems
+    return to_params(_opened(found)) | rest == params and not problems
+
+
+def _opened(view: View) -> View:
+    """A view of a link as the page shows it: where the link names no head, by the one chosen."""
+    layer, head = st.session_state.get("telling", view.chosen)
+    if min(view.chosen) >= 0:
+        return view
+    second = {"layer_b": layer, "head_b": head} if view.layer_b < 0 else {}
+    return replace(view, layer=layer, head=head, **second)
 
 
 def _remember(params: dict[str, str], written: Mapping[str, str] | None = None) -> None:

@@ -245,6 +245,8 @@ def to_params(view: View) -> dict[str, str]:
         value = getattr(view, choice.name)
         if choice.name in TEXTS and len(value) > MAX_URL_TEXT:
             continue
+        if choice.name in ("layer_b", "head_b") and value < 0:  # the one chosen, not known yet
+            continue
         if choice.name in always or value != getattr(DEFAULT, choice.name):
             params[choice.name] = written(value)
     return params
@@ -270,6 +272,8 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
             problems.append(f"The link's {choice.name}={shown!r} makes no sense and was left out.")
             continue
         view = replace(view, **{choice.name: value})
+    if max(view.chosen) >= 0:  # an older link leaves out the one that is 0
+        view = replace(view, layer=max(view.layer, 0), head=max(view.head, 0))
     if _two_runs(view) and not {"layer_b", "head_b"} & params.keys():
         view = replace(view, layer_b=view.layer, head_b=view.head)
     return view, problems
@@ -288,9 +292,9 @@ def sent_choices(sent: object) -> dict[str, Choice]:
         raw = sent.get(choice.name)
         if choice.name not in BENCH or not isinstance(raw, str):
             continue
-        try:
-            read = choice.metadata["read"]
-            found[choice.name] = read(raw) if raw else getattr(DEFAULT, choice.name)
+        default = getattr(DEFAULT, choice.name)
+        try:  # "" is no order, and no kind of heads
+            found[choice.name] = default if raw == default else choice.metadata["read"](raw)
         except ValueError:
             continue
     return found

@@ -2,7 +2,7 @@
 // What a workbench shows: the weights of all heads, the chosen head, pair of tokens, order and
 // axes. Every choice is made here, in the browser; Python hears of it afterwards. Draws nothing.
 
-import {  codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "./token_axes.js";
+import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } from "./token_axes.js";
 import { ExactWeights } from "./grid_values.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
@@ -26,16 +26,19 @@ export class Bench {
     this.known = null;
     this.said = {}; // what Python said last
     this.listeners = new Set();
-    this.changed = {}; // what Python has not heard of yet
+    this.changed = {}; // what Python was not told yet
+    this.told = {}; // what it was told and has not answered
     this.sent = null; // name of the last message to Python
     this.ask = null; // sends one
     this.touched = false; // a head was chosen by hand, and is not in view perhaps
+    this.asker = null; // the part of the page that does
   }
 
   /** A page that was left has heard nothing of what was chosen last. */
   begin() {
-    this.sent = null;
+    this.sent = this.asker = null;
     this.changed = {};
+    this.told = {};
   }
 
   // -- Python's side --------------------------------------------------------------------------------
@@ -47,9 +50,12 @@ export class Bench {
    */
   hear(said, ask) {
     this.said = said;
-    if (ask) this.ask = ask;
-    const heard = (this.sent === null || said.heard === this.sent) && !Object.keys(this.changed).length;
-    if (heard && said.view) {
+    // Always the same part asks: of two that do, nobody knows whose message is read last.
+    this.asker ??= said.part;
+    if (ask && this.asker === said.part) this.ask = ask;
+    const heard = this.sent === null || said.heard === this.sent;
+    if (heard) this.told = {};
+    if (heard && !Object.keys(this.changed).length && said.view) {
       this.view = { ...this.view, ...said.view };
       this.sent = null;
     }
@@ -94,7 +100,9 @@ export class Bench {
   report() {
     if (!Object.keys(this.changed).length || !this.ask) return;
     this.sent = Math.random().toString(36).slice(2);
-    const words = Object.entries(this.changed).map(([name, value]) => [name, inWords(value)]);
+    // While it is busy, a message pushes out the one before that waits: so it says that, too.
+    this.told = { ...this.told, ...this.changed };
+    const words = Object.entries(this.told).map(([name, value]) => [name, inWords(value)]);
     this.changed = {};
     this.ask({ id: this.sent, view: Object.fromEntries(words) });
   }
@@ -175,7 +183,8 @@ export class Bench {
     if (this.wished?.key !== key) {
       const { header } = this.payload;
       const [queries, keys] = [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
-      const scaled = Boolean(wish.no_special || wish.no_first);
+      const left = (axis) => axis.groups.flat().length;
+      const scaled = left(queries) < header.queries || left(keys) < header.keys;
       this.wished = { key, wish, queries, keys, scaled };
       this.derived = this.paired = null;
       this.made.clear();

@@ -6,5 +6,8 @@ import { readFileSync } from "node:fs";
 export const python = JSON.parse(readFileSync(new URL("from_python.json", import.meta.url), "utf8"));
 globalThis.PALETTE = python.palette;
 
-/** The bytes of a payload that Python packed, as Streamlit hands them over. */
-export const bytesOf = (name) => new Uint8Array(Buffer.from(python[name], "base64"));
+/** Bytes that Python wrote as text, as Streamlit hands them over. */
+export const bytesIn = (text) => new Uint8Array(Buffer.from(text, "base64"));
+
+/** The bytes of a payload that Python packed. */
+export const bytesOf = (name) => bytesIn(python[name]);

@@ -29,18 +29,25 @@ test("a payload that is none is refused in plain words", () => {
   assert.throws(() => shared.unpack(withHeader('{"v": 99}')), /another version/);
 });
 
-test("the store keeps eight payloads, the oldest go, and tells who listens", () => {
-  const packed = (id) => {
-    const head = new TextEncoder().encode(JSON.stringify({ v: 1, id }));
+test("the store keeps sixteen payloads, the oldest go, and tells who listens", () => {
+  const packed = (id, more = {}) => {
+    const head = new TextEncoder().encode(JSON.stringify({ v: 1, id, ...more }));
     return new Uint8Array([head.length, 0, 0, 0, ...head]);
   };
   const heard = [];
   const store = shared.payloadStore();
   store.listeners.add((id) => heard.push(id));
-  for (let id = 0; id < 11; id++) assert.equal(shared.putPayload(packed(`p${id}`)), `p${id}`);
-  assert.deepEqual([...store.byId.keys()], ["p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10"]);
-  assert.equal(heard.length, 11);
+  for (let id = 0; id < 19; id++) assert.equal(shared.putPayload(packed(`p${id}`)), `p${id}`);
+  assert.deepEqual([...store.byId.keys()], Array.from({ length: 16 }, (_, i) => `p${i + 3}`));
+  assert.equal(heard.length, 19);
   assert.equal(shared.payloadStore(), store);
+  // Equal content has an equal id, so what is there stays; notes are named by their grid, and change.
+  const [kept, first] = [store.byId.get("p18"), packed("n", { kind: "notes", labels: [1] })];
+  shared.putPayload(packed("p18"));
+  assert.equal(store.byId.get("p18"), kept);
+  shared.putPayload(first);
+  shared.putPayload(packed("n", { kind: "notes", labels: [2] }));
+  assert.deepEqual(store.byId.get("n").header.labels, [2]);
 });
 
 test("weights read as Python writes them", () => {

@@ -1,0 +1,52 @@
+"""The Explore page without a browser, and what it hands to the workbench there."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.web.labels import head_name
+from mha_viz.web.payload import unpack
+
+APP = Path(__file__).parents[2] / "app.py"
+FOLDED = ("about", "card-table", "heads-table")
+
+
+def explore(**params: str) -> AppTest:
+    """The page under a link, with everything open that can be folded."""
+    app = AppTest.from_file(str(APP), default_timeout=300)
+    for name in FOLDED:
+        app.session_state[name] = True
+    for name, value in params.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def choose(app: AppTest, **choices: object) -> AppTest:
+    """What a click in the workbench leads to: the view is another one, and the page runs."""
+    app.session_state.view = replace(app.session_state.view, **choices)
+    return app.run()
+
+
+def bench(app: AppTest) -> dict[str, Any]:
+    """What the grid of all heads was told to show."""
+    return next(json.loads(part.json) for part in _parts(app, "workbench") if "grid" in part.id)
+
+
+def brought(app: AppTest, kind: str) -> dict[str, Any]:
+    """The header of what was brought to the browser: "grid", "notes" or "head"."""
+    headers = [unpack(part.bytes)[0] for part in _parts(app, "payload_carrier")]
+    return next(header for header in headers if header["kind"] == kind)
+
+
+def chosen(app: AppTest) -> str:
+    """The head that the workbench opens with."""
+    view = bench(app)["view"]
+    return head_name(view["layer"], view["head"])
+
+
+def _parts(app: AppTest, name: str) -> list[Any]:
+    found = [part.proto for part in app.get("bidi_component")]
+    return [proto for proto in found if proto.component_name == f"mha_viz.{name}"]

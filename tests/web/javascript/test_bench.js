@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Bench, benchOf } from "../../../mha_viz/web/components/bench.js";
+import { unpack } from "../../../mha_viz/web/components/shared.js";
+import { bytesIn, bytesOf, python } from "./python.js";
+
+// Time passes where a test says so.
+let waiting = new Map();
+globalThis.setTimeout = (call) => {
+  waiting.set(waiting.size + 1, call);
+  return waiting.size;
+};
+globalThis.clearTimeout = (timer) => waiting.set(timer, () => {});
+const pause = () => {
+  const calls = [...waiting.values()];
+  waiting = new Map();
+  for (const call of calls) call();
+};
+
+/** A bench with the weights that Python wrote, and what it has told Python. */
+function made({ grid = bytesOf("grid"), said = {} } = {}) {
+  const bench = new Bench();
+  const asked = [];
+  bench.hear({ heard: null, part: "grid", view: { layer: 0, head: 0 }, ...said }, (message) => asked.push(message));
+  bench.adopt(unpack(grid));
+  return { bench, asked };
+}
+
+const HEADS = 6; // of the grid: 2 layers, 3 heads, 5 queries, 7 keys
+const weight = (head, query, key) => python.pattern[Math.floor(head / 3)][head % 3][query][key];
+
+test("choices that follow each other are drawn at once and told together, in the words of an address", () => {
+  const { bench, asked } = made();
+  let drawn = 0;
+  bench.listeners.add(() => drawn++);
+  bench.chooseHead(4);
+  bench.choose({ scale: "log", words: true });
+  bench.choose({ heads: [[0, 1], [1, 2]], layer: 0 });
+  assert.equal(bench.chosen, 1);
+  assert.deepEqual([drawn, asked.length], [3, 0]);
+  pause();
+  const view = { layer: "0", head: "1", scale: "log", words: "1", heads: "0.1,1.2" };
+  assert.deepEqual(asked.map((message) => message.view), [view]);
+  bench.choose({ scale: "log", layer: "0" }); // said again: nothing new
+  pause();
+  assert.deepEqual([drawn, asked.length], [3, 1]);
+});
+
+test("what Python said before it heard the last choice is out of date", () => {
+  const { bench, asked } = made();
+  const says = (heard, layer) => bench.hear({ heard, part: "grid", view: { layer } });
+  bench.choose({ layer: 1 });
+  says(null, 0);
+  assert.equal(bench.view.layer, 1); // before it was told
+  pause();
+  says(null, 0);
+  assert.equal(bench.view.layer, 1); // before it heard
+  bench.choose({ head: 2 });
+  says(asked[0].id, 0);
+  assert.equal(bench.view.layer, 1); // before it heard of the newest
+  pause();
+  says(asked[1].id, 1);
+  says(asked[1].id, 0);
+  assert.equal(bench.view.layer, 0); // Back, in the browser: Python knows better
+});
+
+test("a message that pushes another one out says what that said", () => {
+  const { bench, asked } = made();
+  bench.choose({ layer: 1 });
+  pause();
+  bench.choose({ scale: "log" });
+  pause(); // the server, which is busy, reads only this one
+  assert.deepEqual(asked[1].view, { layer: "1", scale: "log" });
+  bench.hear({ heard: asked[1].id, part: "grid", view: { layer: 1, scale: "log" } });
+  bench.choose({ scale: "sqrt" });
+  pause();
+  assert.deepEqual(asked[2].view, { scale: "sqrt" }); // the rest was heard, and may have changed
+});
+
+test("of two parts of a page always the same one tells, and a page that is left tells nothing", () => {
+  const { bench, asked } = made();
+  bench.hear({ heard: null, part: "head", view: {} }, () => assert.fail("the other part told"));
+  bench.choose({ layer: 1 });
+  pause();
+  assert.equal(asked.length, 1);
+  bench.choose({ layer: 0 });
+  bench.begin();
+  pause();
+  assert.equal(asked.length, 1);
+  bench.hear({ heard: null, part: "head", view: { layer: 1 } }, () => {});
+  assert.equal(bench.view.layer, 1);
+});
+
+test("parts of one page share a bench, those of another page do not", () => {
+  assert.equal(benchOf("one"), benchOf("one"));
+  assert.notEqual(benchOf("one"), benchOf("other"));
+});
+
+test("heads stand by layer, by a quantity, or by the weight of a pair", () => {
+  const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
+  assert.equal(bench.order, null);
+  bench.payload.header.facts.Entropy = [1, 3, null, 2, 3, 0.5];
+  bench.choose({ sort: "entropy" });
+  assert.deepEqual(bench.order, [1, 4, 3, 0, 5, 2]); // equal ones by number, unknown ones last
+  bench.choose({ least: 2 });
+  assert.deepEqual(bench.order, [1, 4, 3]);
+  bench.choose({ sort: "pair", query: 3, key: 5 });
+  const pairs = [...Array(HEADS).keys()].map((head) => weight(head, 3, 5));
+  const ranked = [...pairs.keys()].sort((a, b) => pairs[b] - pairs[a]);
+  assert.deepEqual(bench.order, ranked); // of all of them, whatever is the least of the quantity
+  bench.choose({ query: -1 });
+  assert.equal(bench.order, null);
+});
+
+test("a quantity that Python alone knows is waited for", () => {
+  const { bench } = made();
+  bench.choose({ sort: "induction" });
+  assert.equal(bench.order, null);
+  pause();
+  const fact = { title: "Induction", values: [0, 1, 2, 3, 4, 5] };
+  bench.hear({ heard: bench.sent, part: "grid", view: { sort: "induction" }, fact });
+  assert.deepEqual(bench.order, [5, 4, 3, 2, 1, 0]);
+});
+
+test("only heads of a kind are shown, none before the kinds are known", () => {
+  const { bench } = made();
+  bench.choose({ only: "first_token" });
+  assert.deepEqual(bench.order, []);
+  assert.equal(bench.labels(0), null);
+  bench.known = {
+    labels: [["First token"], [], [], [], [], []],
+    kinds: [["first_token"], [], ["first_token", "separator"], [], ["separator"], []],
+  };
+  assert.deepEqual(bench.order, [0, 2]);
+  assert.deepEqual([bench.labels(0), bench.labels(1)], [["First token"], []]);
+});
+
+test("the weight of a pair is read off its codes, and is exact where the weights are known", () => {
+  const { bench } = made();
+  bench.ofPair(2, 6).forEach((found, head) => {
+    assert.ok(Math.abs(found - weight(head, 2, 6)) <= Math.sqrt(weight(head, 2, 6)) / 255 + 1e-5);
+  });
+  const flat = (head) => new Float32Array(python.pattern[Math.floor(head / 3)][head % 3].flat());
+  bench.exact.keep(0, HEADS, new Float32Array(python.pattern.flat(3)).buffer);
+  bench.ofPair(2, 6).forEach((found, head) => assert.equal(found, Math.fround(weight(head, 2, 6))));
+  assert.deepEqual(bench.weights(4), flat(4));
+  assert.ok(bench.isExact(4));
+  const mean = bench.meanRow(2);
+  const wide = [...Array(HEADS).keys()].reduce((sum, head) => sum + weight(head, 2, 6), 0) / HEADS;
+  assert.ok(Math.abs(mean[6] - wide) < 0.01);
+});
+
+test("a chosen token stays the same one on other axes, and is found again", () => {
+  const { cases } = python.reduced;
+  const { bench } = made({ grid: bytesIn(cases[0].grid) });
+  bench.choosePair({ query: 4, key: 0 }); // "wards" looks at [CLS]
+  assert.deepEqual(bench.pair, { query: 4, key: 0 });
+  bench.choose({ words: true });
+  assert.deepEqual(bench.pair, { query: 2, key: 0 }); // "homewards"
+  bench.choose({ no_special: true });
+  assert.deepEqual(bench.pair, { query: 1, key: -1 });
+  assert.deepEqual(bench.ofPair(4, 0), Array(4).fill(null));
+  bench.choosePair({ key: 0 }); // "walking"
+  assert.deepEqual([bench.view.query, bench.view.key], [4, 1]);
+  bench.choose({ words: false, no_special: false });
+  assert.deepEqual(bench.pair, { query: 4, key: 1 });
+  bench.choosePair({ query: -1, key: -1 });
+  assert.deepEqual(bench.pair, { query: -1, key: -1 });
+});
+
+test("what the grid paints is the picture that Python packs of the same tokens", () => {
+  for (const { wish, grid } of python.reduced.cases) {
+    const { bench } = made({ grid: bytesIn(python.reduced.cases[0].grid), said: { view: wish } });
+    const { header, body } = bench.shown;
+    const right = unpack(bytesIn(grid));
+    for (const name of ["rows", "cols", "query_labels", "key_special"]) {
+      assert.deepEqual(header[name], right.header[name]);
+    }
+    body.forEach((code, at) => {
+      assert.equal(code > 0, right.body[at] > 0);
+      assert.ok(Math.abs(code - right.body[at]) <= 3, `${JSON.stringify(wish)} ${at}`); // made of codes
+    });
+  }
+});
+
+test("rows are scaled only where something was left out of them", () => {
+  const { bench } = made(); // without special tokens; read off their codes, rows hardly sum to 1
+  const before = [...bench.weights(2)];
+  bench.choose({ no_special: true });
+  assert.deepEqual([...bench.weights(2)], before);
+});
+
+test("weights that are cut short are refused", () => {
+  const { header, body } = unpack(bytesOf("grid"));
+  const bench = new Bench();
+  assert.throws(() => bench.adopt({ header, body: body.subarray(1) }), /cut short/);
+  assert.throws(() => bench.adopt({ header: { ...header, kind: "notes" }, body }), /cut short/);
+});
