@@ -11,6 +11,7 @@ import pytest
 import scipy.stats
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_viz.core.metrics import layers
 from mha_viz.core.metrics.layer_rows import ROWS
@@ -75,6 +76,25 @@ def test_a_layer_that_writes_nothing_has_no_ratio() -> None:
     z[1] = 0.0
     together, apart, ratio = layers.coverage(z, weights())
     assert together[1] == apart[1] == 0 and ratio[1].isnan() and ratio[0].isfinite()
+
+
+def test_a_stack_takes_no_more_memory_than_its_layer_asks_for() -> None:
+    z, W_O = torch.randn(16, 3, 40, 8), [torch.randn(3, 8, 24) for _ in range(16)]
+
+    class Sizes(TorchDispatchMode):
+        largest = 0
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            for made in out if isinstance(out, tuple | list) else [out]:
+                if isinstance(made, Tensor) and made.dtype == torch.float64:
+                    self.largest = max(self.largest, made.numel())
+            return out
+
+    with Sizes() as sizes:
+        layers.coverage(z, W_O)
+    roots, layer = 16 * 3 * 8 * 8, 3 * 40 * 8  # all W_O W_O^T are small, beside z of long texts
+    assert layer <= sizes.largest <= max(roots, layer)
 
 
 # -- capacity ----------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mha_viz.core.metrics.outputs import (
     rank_of_gram,
     variance,
 )
+from mha_viz.core.metrics.pairs import products
 from mha_viz.core.metrics.spread import mutual_information
 
 Layers = Float[Tensor, "layer"]
@@ -95,7 +96,7 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     """
     z, W_O, wide = check_outputs(z, W_O)
     layers = zip(z, W_O, strict=True)
-    together = rank_of_gram(torch.stack([_gram_of_stack(*layer) for layer in layers])).to(wide)
+    together = torch.stack([rank_of_gram(_gram_of_stack(*layer)) for layer in layers]).to(wide)
     apart = effective_rank(z, W_O).sum(-1)
     return Coverage(together, apart, together / apart)
 
@@ -215,9 +216,8 @@ def _summed(z: HeadVectors, W_O: OutputMatrices) -> list[Tensor]:
 
 
 def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
-    """Gram matrix of one layer's (head * query, d_model) outputs, in float64; the smaller one."""
+    """The smaller Gram matrix of a layer's (head * query, d_model) outputs; see `products`."""
     # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
     short = torch.linalg.qr(z.double(), mode="r").R
     rows = (short @ W_O.to(short)).flatten(0, 1)
-    few = rows.shape[0] < rows.shape[1]
-    return rows @ rows.mT if few else rows.mT @ rows
+    return products([rows if rows.shape[0] < rows.shape[1] else rows.mT])

@@ -7,6 +7,7 @@ d_head numbers, z L has the same norms, means of the same norm, and the same sin
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -159,11 +160,14 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
     tensor([[3.0000]])
     """
     z, W_O, wide = check_outputs(z, W_O)
-    outputs = compact_outputs(z.double(), W_O)  # rounding would raise ranks
     tall = z.shape[-2] > z.shape[-1]
-    # the smaller one
-    gram = outputs.mT @ outputs if tall else outputs @ outputs.mT
-    return rank_of_gram(gram).to(wide)
+    ranks = []
+    # in float64, since rounding would raise ranks; hence a layer at a time
+    for layer, root in zip(z, output_root(W_O).to(z.device), strict=True):
+        outputs = layer.double() @ root
+        gram = outputs.mT @ outputs if tall else outputs @ outputs.mT  # the smaller one
+        ranks.append(rank_of_gram(gram))
+    return torch.stack(ranks).to(wide)
 
 
 def compact_outputs(
@@ -232,11 +236,15 @@ class OutputWeights(tuple[Tensor, ...]):
 def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     """Effective rank of each matrix X, from its Gram matrix X^T X or X X^T in float64.
 
+    What is below the diagonal is not looked at.
+
     >>> rank_of_gram(4 * torch.eye(2, dtype=torch.float64))
     tensor(2.0000, dtype=torch.float64)
     """
     known = gram.isfinite().flatten(-2).all(-1)
-    squares = torch.linalg.eigvalsh(gram.where(known[..., None, None], 0.0))  # refuses NaN
+    solvable = gram.detach().where(known[..., None, None], 0.0).cpu()  # NaN is refused
+    # numpy's LAPACK takes half as long for a large matrix as torch's does on AMD's processors
+    squares = torch.from_numpy(np.linalg.eigvalsh(solvable.numpy(), "U")).to(gram.device)
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()
