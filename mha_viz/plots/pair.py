@@ -71,11 +71,12 @@ def score_products(
         yanchor="bottom",
         yshift=10,
         showarrow=False,
+        align="left",
         font=dict(size=14),
     )
     layout = dict(
-        height=330,
-        margin=dict(l=8, r=8, t=48, b=34),
+        height=346,
+        margin=dict(l=8, r=8, t=64, b=34),
         annotations=[total],
         showlegend=False,
         bargap=0.15,
@@ -134,8 +135,9 @@ def _axes(size: int, dark: bool) -> dict[str, Any]:
 
 
 def _sum_text(total: float, scale: float, weight: SupportsFloat | None) -> str:
+    """In two lines, because a phone cuts off what is longer."""
     number = theme.format_number
     text = f"sum <b>{number(total)}</b> × {number(scale)} = score <b>{number(total * scale)}</b>"
     if weight is not None:
-        text += f" → softmax → weight <b>{theme.format_weight(weight)}</b>"
+        text += f"<br>→ softmax → weight <b>{theme.format_weight(weight)}</b>"
     return text

@@ -31,3 +31,13 @@ def test_the_longest_name_of_a_metric(open_page, page_name):
     field = shown.get_by_role("combobox")
     assert field.input_value() == "Keys for 90 % of the weight"
     assert missing(field) <= 0
+
+
+def test_the_sum_over_the_products_on_a_phone(open_page):
+    page = open_page(f"/?text={TEXT}&show=pair", viewport={"width": 390, "height": 844})
+    words = page.locator(".js-plotly-plot .annotation-text").filter(has_text="softmax")
+    expect(words).to_be_visible()
+    figure, text = words.locator("xpath=ancestor::*[local-name()='svg']").last, words
+    inside, box = figure.bounding_box(), text.bounding_box()
+    assert inside["x"] <= box["x"]
+    assert box["x"] + box["width"] <= inside["x"] + inside["width"]

@@ -127,6 +127,7 @@ def test_score_products_add_up() -> None:
     assert bars == pytest.approx(query * key)
     text = figure.layout.annotations[0].text
     assert theme.format_number(float(query @ key) * 0.5) in text and "0.2500" in text
+    assert [line.startswith(("sum ", "→ softmax")) for line in text.split("<br>")] == [True, True]
     assert figure.data[0].y[0] == "&lt;b&gt;"
     with pytest.raises((ShapeError, TypeError)):  # jaxtyping asks first where it is on
         score_products(query, key[:5], 0.5)
