@@ -135,9 +135,9 @@ class CachedRun:
 
     def _allowed(self, n: int) -> list[Tensor | None]:
         """What each layer let its queries see, (1, n, n); [] where the family has not said."""
-        return [
-            _whole_mask(self._pieces, layer, n) for layer in range(len(self._pieces[0].allowed))
-        ]
+        ordinary = torch.ones(n, n, dtype=torch.bool).tril()
+        layers = zip(*(piece.allowed for piece in self._pieces), strict=True)
+        return [_whole_mask(self._pieces, seen, ordinary) for seen in layers]
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,13 @@ class _Piece:
         return _Piece(self.start, n, kept, allowed)
 
 
-def _whole_mask(pieces: Sequence[_Piece], layer: int, n: int) -> Tensor | None:
-    seen = [piece.allowed[layer] for piece in pieces]
+def _whole_mask(
+    pieces: Sequence[_Piece], seen: Sequence[Tensor | None], ordinary: Tensor
+) -> Tensor | None:
+    """What one layer let its queries see in all pieces; None where it has never said."""
     if all(one is None for one in seen):
         return None
-    whole = torch.ones(n, n, dtype=torch.bool).tril()
+    whole = ordinary.clone()
     for piece, one in zip(pieces, seen, strict=True):
         if one is not None:
             whole[piece.start : piece.end, : piece.end] = one

@@ -122,7 +122,8 @@ class Writing:
     @property
     def finished(self) -> bool:
         """Whether no step follows: the model ends the text, or it takes no more tokens."""
-        return self.is_full or self.upcoming.id in end_ids(self.model)
+        self._catch_up()
+        return self.is_full or self._drawn() in end_ids(self.model)
 
     @property
     def is_full(self) -> bool:
@@ -169,18 +170,20 @@ class Writing:
                 return
             yield token
 
-    def back(self, on_layer: OnLayer | None = None) -> None:
-        """Take back the token that was written last.
+    def back(self, n: int = 1, on_layer: OnLayer | None = None) -> None:
+        """Take back the tokens that were written last.
 
         Args:
+            n: how many, 1 or more.
             on_layer: as for `step`; what stands before is asked again what follows it.
 
         Raises:
-            ArgumentError: nothing is written.
+            ArgumentError: nothing is written, or less than that.
         """
         if not self._written:
             raise ArgumentError("Nothing is written yet that could be taken back: step first.")
-        self._keep(self._n_tokens - 1)
+        whole_number("n", n, 1, len(self))
+        self._keep(self._n_tokens - n)
         self._catch_up(on_layer)
 
     def branch(self, at: int, token_id: int, on_layer: OnLayer | None = None) -> GeneratedToken:

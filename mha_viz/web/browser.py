@@ -29,13 +29,15 @@ _SCRIPTS = {
     "number_table": ("shared", "number_parts", "number_table"),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
-    "player": ("shared", "player"),
+    "player": ("shared", "play_button", "player"),
     "token_lines": ("shared", "lines_model", "lines_paint", "lines_parts", "token_lines"),
+    "written_text": ("shared", "play_button", "written_parts", "written_text"),
 }
 _DRAWN = ("head_grid", "head_switches", "number_table", "player", "token_lines")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
+    "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
 }
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)

@@ -129,8 +129,8 @@ def test_back_and_on_again_is_the_same_text(gpt):
     writing = mv.Writing(gpt, PROMPT, temperature=1.0, top_k=20, seed=5)
     list(writing.steps(6))
     before, probabilities = ids(writing), [token.probability for token in writing.written]
-    for _ in range(6):
-        writing.back()
+    writing.back()
+    writing.back(5)
     assert len(writing) == 0 and writing.text == PROMPT
     list(writing.steps(6))
     assert ids(writing) == before
@@ -260,6 +260,10 @@ def test_steps_that_cannot_be_taken(gpt):
             writing.branch(at, number)
     with pytest.raises(ArgumentError, match="n must be a whole number"):
         next(writing.steps(0))
+    writing.step()
+    with pytest.raises(ArgumentError, match=r"n must be a whole number in 1\.\.1, got 2"):
+        writing.back(2)
+    writing.back()
     assert len(writing) == 0
 
 

@@ -13,8 +13,12 @@ def page() -> None:
     look.page_style()
     st.title("Every attention head, on your sentence", anchor=False)
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
+    says = memory.late("mha_viz.ui.explore.says")
+    scene = memory.late("mha_viz.ui.explore.writing").going_on(scene)
+    line = says.place(scene)
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene)
+    says.fill(line, scene)
     state.publish()
