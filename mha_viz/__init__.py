@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mha_viz.notebook import show_head
     from mha_viz.prediction.generation import generate
     from mha_viz.prediction.prediction import predict
+    from mha_viz.prediction.writing import Writing
     from mha_viz.reports.parameters import diversity, parameter_similarity
     from mha_viz.reports.report import head_report
 
@@ -62,6 +63,7 @@ _HOME = {
     "Intervention": "mha_viz.engine.intervention",
     "predict": "mha_viz.prediction.prediction",
     "generate": "mha_viz.prediction.generation",
+    "Writing": "mha_viz.prediction.writing",
     "ablate": "mha_viz.interventions.ablation",
     "head_importance": "mha_viz.interventions.importance",
 }
@@ -76,6 +78,7 @@ __all__ = [
     "ModelInfo",
     "MultiHeadAttention",
     "Token",
+    "Writing",
     "__version__",
     "ablate",
     "attention",

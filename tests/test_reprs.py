@@ -83,6 +83,8 @@ def test_everything_public_fits_a_line(model, record, ablation, importance):
         importance,
         mv.predict(model, TEXT),
         mv.generate(model, "The"),
+        mv.Writing(model, "The"),
+        mv.Writing(model, "The").step(),
         report(record),
         induction_scores(model, n_seeds=2),
         mv.show_head(record, 0, 0),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -98,7 +99,7 @@ def run(
         MhaVizError: out of memory.
     """
     inputs = padded(network, sources, pad)
-    try:
+    with within_memory(network):
         if targets is None:
             probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0, edits=edits)
             return {"self": _one_stack(network.base_model, backend, inputs, probe)}
@@ -106,6 +107,20 @@ def run(
         if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
         return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer, edits)
+
+
+@contextmanager
+def within_memory(network: PreTrainedModel) -> Iterator[None]:
+    """Around a forward pass: a lack of memory becomes an error that says what to do.
+
+    Args:
+        network: that is run.
+
+    Raises:
+        MhaVizError: out of memory.
+    """
+    try:
+        yield
     except RuntimeError as error:
         # CUDA's own exception is a RuntimeError, too; the CPU's allocator has none of its own.
         if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):

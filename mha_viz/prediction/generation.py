@@ -12,12 +12,8 @@ from mha_viz.engine.attention_function import Probe, probing_a_library
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.prediction.logits import check_predicts
-from mha_viz.text.encoding import encode_texts
-from mha_viz.text.reading import reading
-from mha_viz.text.tokens import Encoded, encode
-from mha_viz.text.vocabulary import continuing, label_of
+from mha_viz.prediction.written_text import end_ids, extended, prompt_of, whole_number
+from mha_viz.text.tokens import Encoded
 
 MAX_BEAMS = 16
 
@@ -83,26 +79,16 @@ def generate(
     >>> generate(mv.load("tiny-gpt2"), "Once upon a", max_new_tokens=1).text
     'Once upon a time'
     """
-    if check_predicts(model.network) != "causal":
-        raise ArgumentError(
-            f"{model.name} is a masked model, which fills gaps and writes no text: use predict, or "
-            "load a causal model such as tiny-gpt2."
-        )
-    _check_range("max_new_tokens", max_new_tokens, 1, model.n_ctx)
-    _check_range("num_beams", num_beams, 1, MAX_BEAMS)
-    prompt, _ = encode_texts(model.reader, text)
+    whole_number("max_new_tokens", max_new_tokens, 1, model.n_ctx)
+    whole_number("num_beams", num_beams, 1, MAX_BEAMS)
+    prompt = prompt_of(model, text)
     room = model.n_ctx - len(prompt.input_ids)
-    if room < 1 or prompt.n_truncated:
-        raise ArgumentError(
-            f"The text fills all {model.n_ctx} positions of {model.name}: shorten it, so that "
-            "there is room to go on."
-        )
     edits = head_edits(model, gates, intervention)
     with probing_a_library(Probe((), n_layers=model.n_layers, edits=edits)):
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
-    ends = _end_ids(model)
+    ends = end_ids(model)
     finished = bool(ids) and ids[-1] in ends
-    whole = _extended(model, prompt, ids[:-1] if finished else ids)
+    whole = extended(model, prompt, ids[:-1] if finished else ids)
     record = model.trace_encoded(whole, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
@@ -110,21 +96,9 @@ def generate(
     return Generated(whole.text, whole.tokens, len(prompt.tokens), finished, record)
 
 
-def _check_range(name: str, number: int, low: int, high: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
-        raise ArgumentError(f"{name} must be a whole number in {low}..{high}, got {number!r}.")
-
-
-def _end_ids(model: AttentionModel) -> tuple[int, ...]:
-    """The tokens that end a text for transformers' generate."""
-    ends = model.network.generation_config.eos_token_id
-    ends = model.tokenizer.eos_token_id if ends is None else ends
-    return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
-
-
 def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> list[int]:
     ids = torch.tensor([prompt.input_ids], device=model.device)
-    ends = list(_end_ids(model))
+    ends = list(end_ids(model))
     pad = model.tokenizer.pad_token_id
     config = GenerationConfig(
         max_new_tokens=n,
@@ -139,40 +113,3 @@ def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> 
         ids, attention_mask=torch.ones_like(ids), generation_config=config
     )
     return found[0, ids.shape[1] :].tolist()
-
-
-def _extended(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded:
-    """The prompt with the new tokens, labelled.
-
-    Where the whole text reads back as the same tokens, it is labelled like any other text;
-    otherwise each new token is labelled by itself, without offsets.
-    """
-    ids = [*prompt.input_ids, *new]
-    typed = [token.id for token in prompt.tokens if not token.is_special]
-    with reading("what it wrote"):
-        said, before = (
-            str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
-            for part in ([*typed, *new], typed)
-        )
-    text = prompt.text + said[len(before) :] if said.startswith(before) else said
-    try:
-        again = encode(model.tokenizer, text, max_length=model.n_ctx)
-        if again.input_ids == ids:
-            return again
-    except MhaVizError:  # a text that cannot be typed, half a character
-        pass
-    return replace(
-        prompt, input_ids=ids, tokens=(*prompt.tokens, *_labelled(model, prompt, new)), text=text
-    )
-
-
-def _labelled(model: AttentionModel, prompt: Encoded, new: list[int]) -> list[Token]:
-    special = set(model.tokenizer.all_special_ids)
-    word = max((token.word for token in prompt.tokens if token.word is not None), default=-1)
-    tokens = []
-    for number, goes_on in zip(new, continuing(model.tokenizer, new), strict=True):
-        word += not goes_on
-        own = None if number in special else word
-        label = label_of(model.tokenizer, number)
-        tokens.append(Token(label, number, word=own, is_special=number in special))
-    return tokens

@@ -27,16 +27,18 @@ _SCRIPTS = {
     "class_cookie": ("class_cookie",),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
-    "player": ("shared", "player"),
+    "player": ("shared", "play_button", "player"),
     "workbench": (
         *("shared", *_GRID, *_LINES, "head_facts", *_HEAT),
         *("token_axes", "sentence_view", *_BENCH),
     ),
+    "written_text": ("shared", "play_button", "written_parts", "written_text"),
 }
 _DRAWN = ("head_grid", "head_switches", "number_table", "player")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
+    "written_text": ("shared", "player", "written_text"),
     **{name: ("shared", name) for name in _DRAWN},
     "workbench": ("shared", "head_grid", "token_lines", "workbench"),
 }

@@ -55,6 +55,11 @@ VIEW = View(
     against="dog",
     method="gradient",
     outputs="redundancy",
+    written=12,
+    next_temperature=0.8,
+    next_top_k=40,
+    next_seed=7,
+    branches=((5, 1234), (9, 50256)),
 )
 
 
@@ -81,7 +86,8 @@ def test_a_default_view_is_a_short_link():
         ("order", ""), ("clusters", "0"), ("clusters", "99"), ("layer_b", "x"),
         ("model_b", "/etc/passwd"), ("space", "W_X"),
         ("off", "1"), ("how", "explode"), ("factor", "inf"), ("place", "-3"), ("method", "magic"),
-        ("key", "1" * 5000),
+        ("key", "1" * 5000), ("written", "201"), ("next_temperature", "nan"),
+        ("next_top_k", "-1"), ("next_seed", "1e9"), ("branches", "5"), ("branches", "5.-1"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

@@ -1,18 +1,18 @@
 """Play and pause beside a slider: a choice that goes on by itself, value by value.
 
-What is played and when is decided in player.js; what is drawn, by the lab, as if somebody had
+What is played and when is decided in play_button.js; what is drawn, by the lab, as if somebody had
 moved the slider.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import streamlit as st
 
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.sent import step_sent
 from mha_viz.web.browser import script, style
 
 _player = st.components.v2.component("mha_viz.player", css=style("player"), js=script("player"))
@@ -41,21 +41,3 @@ def play(choices: Choices, name: str, value: float, frames: Sequence[float], wha
     at = min(range(len(frames)), key=lambda i: abs(frames[i] - value))
     data = {"at": at, "last": len(frames) - 1, "what": what}
     _player(key=key, data=data, width="content", on_step_change=go)
-
-
-def step_sent(event: Any, count: int) -> tuple[int, bool] | None:
-    """Which value is next and whether others follow, or None: anyone can send anything.
-
-    >>> step_sent({"step": {"to": 2, "playing": True}}, 3)
-    (2, True)
-    >>> bad = ({"to": 3, "playing": True}, {"to": True, "playing": True}, {"to": 1}, [1], None)
-    >>> [step_sent({"step": sent}, 3) for sent in bad]
-    [None, None, None, None, None]
-    """
-    sent = event.get("step") if isinstance(event, Mapping) else None
-    if not isinstance(sent, Mapping):
-        return None
-    to, playing = sent.get("to"), sent.get("playing")
-    if type(to) is not int or type(playing) is not bool or not 0 <= to < count:
-        return None
-    return to, playing

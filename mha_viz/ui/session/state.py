@@ -42,8 +42,12 @@ def current() -> View:
 
 def change(**values: Choice) -> View:
     """Replace parts of the view; each has the name of its field."""
-    st.session_state.view = replace(current(), **cast(dict[str, Any], values))
-    return current()
+    before = current()
+    view = replace(before, **cast(dict[str, Any], values))
+    if view.run != before.run:
+        view = replace(view, written=0, branches=())
+    st.session_state.view = view
+    return view
 
 
 def another_text() -> None:

@@ -13,6 +13,8 @@ MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
 MAX_OFF = 2_500
+MAX_WRITTEN = 200  # tokens that a model writes behind a text
+MAX_BRANCHES = 50
 TEXTS = ("text", "pair", "text_b", "source")
 SPACES = (*MATRICES, *PRODUCTS)
 # What a link says -> what the page calls it.
@@ -104,6 +106,13 @@ def _heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
     return read
 
 
+def _branches(raw: str) -> tuple[tuple[int, int], ...]:
+    """Reads chosen tokens, as "5.1234,9.7": where they stand and which they are."""
+    pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []
+    read = whole(0, 99_999_999)
+    return tuple((_index(at), read(number)) for at, number in pairs)
+
+
 def _text(raw: str) -> str:
     return raw[: 4 * MAX_URL_TEXT]
 
@@ -169,6 +178,9 @@ class View:
         place: the token whose prediction is shown; -1 is the last one, or the first mask.
         target, against: tokens whose probability is followed; "" is the likeliest, and none.
         method: how importance is found.
+        written: how many tokens the model has written behind the text; by next_temperature,
+            next_top_k (0 is all) and next_seed, and by `branches`: (position, token) of those that
+            somebody chose.
     """
 
     model: str = _choice("tiny-bert", _model)
@@ -211,11 +223,21 @@ class View:
     target: str = _choice("", _token)
     against: str = _choice("", _token)
     method: str = _choice("ablation", one_of(METHODS))
+    written: int = _choice(0, whole(0, MAX_WRITTEN))
+    next_temperature: float = _choice(0.0, real(0.0, 5.0))
+    next_top_k: int = _choice(0, whole(0, 9_999))
+    next_seed: int = _choice(0, whole(0, 999_999_999))
+    branches: tuple[tuple[int, int], ...] = _choice((), _branches)
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
         """What is loaded: model, device and number format."""
         return self.model, self.device, self.dtype
+
+    @property
+    def run(self) -> tuple[str, ...]:
+        """What is run: another one of these, and nothing is written behind it yet."""
+        return self.model, self.text, self.pair, self.part
 
     @property
     def chosen(self) -> tuple[int, int]:

@@ -1,0 +1,200 @@
+"""One text run piece by piece with a key-value cache; what all pieces left is put together."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import DynamicCache
+
+from mha_viz.engine.attention_function import KEEPABLE, Probe
+from mha_viz.engine.own_weights import own_weights
+from mha_viz.engine.projections import float32
+from mha_viz.engine.run import OnLayer, Run, within_memory
+from mha_viz.errors import AttentionUnavailableError
+
+if TYPE_CHECKING:
+    from mha_viz.engine.attention_function import HeadEdits
+    from mha_viz.engine.model import AttentionModel
+
+
+class CachedRun:
+    """A causal network's run over a text that grows, and that tokens can be taken back from.
+
+    Each piece reads the keys and values that are kept of the pieces before it; its rows of every
+    head's pattern are kept as the network used them. All keys stay in the cache, also those that a
+    sliding window has passed (its mask hides them): they are wanted when tokens are taken back.
+
+    Args:
+        model: a causal language model of one stack.
+        edits: what happens to heads, in every piece.
+
+    Raises:
+        AttentionUnavailableError: it sees what comes later, or has no cache of keys and values.
+    """
+
+    def __init__(self, model: AttentionModel, edits: HeadEdits | None = None) -> None:
+        _check_cached(model)
+        self.model, self.edits = model, edits
+        self._cache = DynamicCache()  # without the config, which would let go of what windows pass
+        self._pieces: list[_Piece] = []
+        self._probe = Probe()  # of the latest piece: scales and modules are those of all
+
+    def __len__(self) -> int:
+        """How many tokens have been run."""
+        return self._pieces[-1].end if self._pieces else 0
+
+    @torch.no_grad()
+    def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
+        """Run the next tokens; a run that is abandoned leaves nothing behind.
+
+        Args:
+            ids: at least one.
+            on_layer: see `Probe`.
+
+        Returns:
+            The logits of what follows the last of them, as the network gave them.
+
+        Raises:
+            AttentionUnavailableError: the family did not read its cache as one pass would.
+            MhaVizError: out of memory.
+        """
+        before = len(self)
+        try:
+            with within_memory(self.model.network):
+                output, probe = self._pass(ids, on_layer)
+                piece = _Piece.of(probe, before, before + len(ids))
+            self._check(piece, probe)
+        except BaseException:
+            self._shorten_cache(before)  # some layers may have the new keys already
+            raise
+        self._pieces.append(piece)
+        self._probe = probe
+        return output.logits[0, -1]
+
+    def cut(self, n: int) -> None:
+        """Take back all tokens but the first `n`."""
+        self._pieces = [piece.cut(n) for piece in self._pieces if piece.start < n]
+        self._shorten_cache(n)
+
+    def left(self) -> Run:
+        """What all pieces left, as one pass over the whole text would have left it."""
+        n = len(self)
+        kept = {name: self._joined(name) for name in self._pieces[0].kept if name != "pattern"}
+        first = self._pieces[0].kept["pattern"]
+        pattern = first.new_zeros(*first.shape[:2], n, n)
+        for piece in self._pieces:
+            pattern[:, :, piece.start : piece.end, : piece.end] = piece.kept["pattern"]
+        run = Run({"pattern": pattern[:, None], **kept}, None, self._probe.scale)
+        run.allowed = self._allowed(n)
+        run.has_sinks = self._probe.has_sinks
+        return run
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _pass(self, ids: Sequence[int], on_layer: OnLayer | None) -> tuple[Any, Probe]:
+        network: Any = self.model.network
+        inputs: dict[str, Any] = {
+            "input_ids": torch.tensor([list(ids)], device=self.model.device),
+            "past_key_values": self._cache,
+            "use_cache": True,
+        }
+        if "logits_to_keep" in inspect.signature(network.forward).parameters:
+            inputs["logits_to_keep"] = 1
+        probe = Probe(KEEPABLE, on_layer, self.model.n_layers, edits=self.edits)
+        if self.model.backend == "mha_viz":
+            return network(**inputs, mha_probe=probe), probe
+        output = network(**inputs, output_attentions=True)
+        probe.kept = own_weights(output.attentions, network)
+        return output, probe
+
+    def _check(self, piece: _Piece, probe: Probe) -> None:
+        """Whether the pass left rows over all tokens so far, one for each new token."""
+        expected = self.model.n_layers, self.model.n_heads, piece.end - piece.start, piece.end
+        found = piece.kept["pattern"].shape if "pattern" in piece.kept else ()
+        all_layers = self.model.backend == "eager" or len(probe.modules) == self.model.n_layers
+        if not all_layers or found != expected or self._cache.get_seq_length() != piece.end:
+            raise AttentionUnavailableError(
+                f"The {self.model.family} family does not read a cache of keys and values as one "
+                "pass over the whole text would: use generate, whose record is such a pass."
+            )
+
+    def _shorten_cache(self, n: int) -> None:
+        for layer in self._cache.layers:
+            beyond = layer.get_seq_length() - n
+            if beyond > 0:
+                layer.crop(-beyond)
+
+    def _joined(self, name: str) -> Tensor:
+        return torch.cat([piece.kept[name] for piece in self._pieces], dim=2)[:, None]
+
+    def _allowed(self, n: int) -> list[Tensor | None]:
+        """What each layer let its queries see, (1, n, n); [] where the family has not said."""
+        ordinary = torch.ones(n, n, dtype=torch.bool).tril()
+        layers = zip(*(piece.allowed for piece in self._pieces), strict=True)
+        return [_whole_mask(self._pieces, seen, ordinary) for seen in layers]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one pass left of the tokens from `start` to `end`; tensors are (layer, head, ...)."""
+
+    start: int
+    end: int
+    kept: dict[str, Tensor]
+    allowed: list[Tensor | None]  # of each layer (query, key); None: all up to the query's own
+
+    @classmethod
+    def of(cls, probe: Probe, start: int, end: int) -> _Piece:
+        new = {"key": slice(start, end), "value": slice(start, end)}  # the rest is known
+        kept = {
+            name: float32(layers, 0, new.get(name, slice(None)))
+            for name, layers in probe.kept.items()
+        }
+        allowed = [None if seen is None else seen[0].cpu() for seen in probe.allowed]
+        return cls(start, end, kept, allowed)
+
+    def cut(self, n: int) -> _Piece:
+        """The piece without what lies beyond the text's first `n` tokens."""
+        if n >= self.end:
+            return self
+        rows = n - self.start
+        kept = {name: tensor[:, :, :rows].clone() for name, tensor in self.kept.items()}
+        kept["pattern"] = kept["pattern"][..., :n]
+        allowed = [None if seen is None else seen[:rows, :n] for seen in self.allowed]
+        return _Piece(self.start, n, kept, allowed)
+
+
+def _whole_mask(
+    pieces: Sequence[_Piece], seen: Sequence[Tensor | None], ordinary: Tensor
+) -> Tensor | None:
+    """What one layer let its queries see in all pieces; None where it has never said."""
+    if all(one is None for one in seen):
+        return None
+    whole = ordinary.clone()
+    for piece, one in zip(pieces, seen, strict=True):
+        if one is not None:
+            whole[piece.start : piece.end, : piece.end] = one
+    return whole[None]
+
+
+def _check_cached(model: AttentionModel) -> None:
+    """Whether the model can run a text piece by piece."""
+    network: Any = model.network
+    if not model.causal:
+        raise AttentionUnavailableError(
+            f"{model.name} lets tokens see what comes after them, so that each new token would "
+            "change all rows before it: load it as a decoder (is_decoder), or a causal model such "
+            "as tiny-gpt2."
+        )
+    takes_cache = "past_key_values" in inspect.signature(network.forward).parameters
+    if not takes_cache or getattr(network, "_is_stateful", False):
+        raise AttentionUnavailableError(
+            f"The {model.family} family keeps no cache of keys and values that tokens could be "
+            "taken back from: choose a GPT-2, Llama, Mistral or Gemma."
+        )

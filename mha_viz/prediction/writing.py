@@ -1,0 +1,262 @@
+"""How a causal model writes on, token by token, and the weights that each step itself used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from random import SystemRandom
+
+from mha_viz.core.checks import Number
+from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.engine.cached_run import CachedRun
+from mha_viz.engine.head_changes import Gates, head_edits
+from mha_viz.engine.intervention import Intervention
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.recording import record_of
+from mha_viz.engine.run import OnLayer
+from mha_viz.errors import ArgumentError
+from mha_viz.prediction.generated_token import GeneratedToken, chances, drawn, token_of
+from mha_viz.prediction.written_text import end_ids, extended, prompt_of, whole_number
+from mha_viz.text.cleaning import visible
+from mha_viz.text.tokens import Encoded
+from mha_viz.text.vocabulary import label_of
+
+MAX_SEED = 2**32 - 1
+
+
+class Writing:
+    """A causal model that goes on with a text: a step forward, a step back, another branch.
+
+    Each step is one pass over the newest token with a key-value cache, and `record` is put together
+    of the weights that the steps used: up to rounding, those of one pass over the whole text.
+
+    What is drawn at a position depends on the seed and the position alone: after a step back, a
+    step forward writes the same token again. Not to be shared between threads.
+
+    Args:
+        model: a causal language model.
+        text: what comes before.
+        temperature: 0 takes the likeliest token each time; above 0 tokens are drawn from
+            softmax(logits / temperature).
+        top_k: draw among so many likeliest tokens; None: among all.
+        seed: 0..4294967295; None: one that nobody has chosen, to be read from `seed`.
+        gates: factors (layer, head) on each head's z, in every step.
+        intervention: what else happens to some heads, as in `generate`.
+        on_layer: called after each layer of the pass over the text; raise in it to abandon. The
+            methods below take one, too: an abandoned step is completed by the next call.
+
+    Attributes:
+        seed: the one that is drawn with.
+        n_prompt: how many of `tokens` were typed.
+
+    Raises:
+        ArgumentError: numbers out of range, no room for a token; no causal model.
+        AttentionUnavailableError: no prediction head, no cache that tokens can be taken back from,
+            or heads that cannot be changed.
+        TextError: text that cannot be used.
+
+    >>> import mha_viz as mv
+    >>> writing = mv.Writing(mv.load("tiny-gpt2"), "Once upon a")
+    >>> writing.step()
+    GeneratedToken('time', probability=0.305)
+    >>> writing.text, writing.record.pattern.shape[-2:]
+    ('Once upon a time', torch.Size([5, 5]))
+    """
+
+    def __init__(
+        self,
+        model: AttentionModel,
+        text: str,
+        *,
+        temperature: Number = 0.0,
+        top_k: int | None = None,
+        seed: int | None = None,
+        gates: Gates | None = None,
+        intervention: Intervention | None = None,
+        on_layer: OnLayer | None = None,
+    ) -> None:
+        if not (math.isfinite(temperature) and temperature >= 0):
+            raise ArgumentError(
+                f"temperature must be a finite number of 0 or more, got {temperature}."
+            )
+        if top_k is not None:
+            whole_number("top_k", top_k, 1, model.d_vocab)
+        seed = SystemRandom().randrange(MAX_SEED) if seed is None else seed
+        whole_number("seed", seed, 0, MAX_SEED)
+        self.model, self.temperature, self.top_k, self.seed = model, temperature, top_k, seed
+        self._prompt = prompt_of(model, text)
+        self.n_prompt = len(self._prompt.input_ids)
+        self._edits = head_edits(model, gates, intervention)
+        self._run = CachedRun(model, self._edits)
+        self._written: list[GeneratedToken] = []
+        self._record: AttentionRecord | None = None
+        self._catch_up(on_layer)
+
+    # -- what there is -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many tokens the model has written."""
+        return len(self._written)
+
+    @property
+    def written(self) -> tuple[GeneratedToken, ...]:
+        """The tokens that the model has written."""
+        return tuple(self._written)
+
+    @property
+    def text(self) -> str:
+        """The typed text and what was written, as one text."""
+        return self._encoded().text
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens, the typed ones first."""
+        return self._encoded().tokens
+
+    @property
+    def upcoming(self) -> GeneratedToken:
+        """What a step would write next, or the end token that would end the text."""
+        self._catch_up()
+        return self._token(self._drawn())
+
+    @property
+    def finished(self) -> bool:
+        """Whether no step follows: the model ends the text, or it takes no more tokens."""
+        self._catch_up()
+        return self.is_full or self._drawn() in end_ids(self.model)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the text has as many tokens as the model takes."""
+        return self._n_tokens == self.model.n_ctx
+
+    @property
+    def record(self) -> AttentionRecord:
+        """The attention of all tokens as the steps computed it; everything is kept."""
+        self._catch_up()
+        if self._record is None:
+            texts = (self._encoded(), None)
+            notes = (self._edits.note,) if self._edits is not None and self._edits.note else ()
+            self._record = record_of(self.model, "self", self._run.left(), 0, texts, notes)
+        return self._record
+
+    # -- on and back -------------------------------------------------------------------------------
+
+    def step(self, on_layer: OnLayer | None = None) -> GeneratedToken | None:
+        """Write one more token.
+
+        Args:
+            on_layer: called after each layer.
+
+        Returns:
+            The token; None where the text is `finished`, and nothing was written.
+        """
+        self._catch_up(on_layer)
+        return None if self.finished else self._write(self._drawn(), on_layer)
+
+    def steps(self, n: int = 20) -> Iterator[GeneratedToken]:
+        """Write up to so many tokens, each when it is asked for.
+
+        Args:
+            n: 1 or more; fewer where the text is `finished` before.
+
+        Raises:
+            ArgumentError: no such number.
+        """
+        whole_number("n", n, 1, self.model.n_ctx)
+        for _ in range(n):
+            token = self.step()
+            if token is None:
+                return
+            yield token
+
+    def back(self, n: int = 1, on_layer: OnLayer | None = None) -> None:
+        """Take back the tokens that were written last.
+
+        Args:
+            n: how many, 1 or more.
+            on_layer: as for `step`; what stands before is asked again what follows it.
+
+        Raises:
+            ArgumentError: nothing is written, or less than that.
+        """
+        if not self._written:
+            raise ArgumentError("Nothing is written yet that could be taken back: step first.")
+        whole_number("n", n, 1, len(self))
+        self._keep(self._n_tokens - n)
+        self._catch_up(on_layer)
+
+    def branch(self, at: int, token_id: int, on_layer: OnLayer | None = None) -> GeneratedToken:
+        """Write another token at a place; what stood there and behind it is taken back.
+
+        Args:
+            at: index in `tokens`: of a written one, or len(tokens) to choose the next one.
+            token_id: number in the vocabulary, of a runner-up or of any other token.
+            on_layer: as for `step`.
+
+        Returns:
+            The token that was chosen.
+
+        Raises:
+            ArgumentError: no such place or token; a token that ends texts.
+        """
+        last = min(self._n_tokens, self.model.n_ctx - 1)
+        whole_number("at", at, self.n_prompt, last)
+        whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
+        if token_id in end_ids(self.model):
+            raise ArgumentError(
+                f"{label_of(self.model.tokenizer, token_id)} ends a text, so that nothing could "
+                "follow it: choose another token."
+            )
+        if at < self._n_tokens:
+            self._keep(at)
+        self._catch_up(on_layer)
+        return self._write(token_id, on_layer, branched=True)
+
+    def __repr__(self) -> str:
+        return f"Writing({visible(self.text)!r}, {len(self)} new tokens)"
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    @property
+    def _n_tokens(self) -> int:
+        return self.n_prompt + len(self._written)
+
+    def _ids(self) -> list[int]:
+        return [token.id for token in self._written]
+
+    def _encoded(self) -> Encoded:
+        return extended(self.model, self._prompt, self._ids()) if self._written else self._prompt
+
+    def _catch_up(self, on_layer: OnLayer | None = None) -> None:
+        """Run the tokens that have not been run, so that it is known what follows the last one."""
+        behind = [*self._prompt.input_ids, *self._ids()][len(self._run) :]
+        if not behind:
+            return
+        log_probs = self._run.run(behind, on_layer).float().log_softmax(-1).cpu()
+        if log_probs.isnan().any():
+            raise ArgumentError(
+                "The model's numbers overflow with its heads changed so: take smaller factors."
+            )
+        self._log_probs, self._record = log_probs, None
+        self._chances = chances(log_probs, self.temperature, self.top_k)
+
+    def _keep(self, n: int) -> None:
+        """The first n tokens alone; the last of them is run again, for what follows it."""
+        del self._written[n - self.n_prompt :]
+        self._run.cut(n - 1)
+
+    def _write(
+        self, number: int, on_layer: OnLayer | None, branched: bool = False
+    ) -> GeneratedToken:
+        token = self._token(number, branched)
+        self._written.append(token)
+        self._catch_up(on_layer)
+        return token
+
+    def _drawn(self) -> int:
+        return drawn(self._chances, self.seed, self._n_tokens)
+
+    def _token(self, number: int, branched: bool = False) -> GeneratedToken:
+        tokenizer, place = self.model.tokenizer, self._n_tokens
+        return token_of(tokenizer, number, self._log_probs, self._chances, place, branched)

@@ -1,0 +1,174 @@
+"""A text that a model goes on with, as a scene: what was written, and the run that wrote it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from mha_viz.core.measure import measure
+from mha_viz.engine.model import AttentionModel
+from mha_viz.prediction.generated_token import GeneratedToken
+from mha_viz.prediction.writing import Writing
+from mha_viz.ui.session.scene import PATIENCE, Run, Scene
+from mha_viz.ui.session.views import View
+
+Branches = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class WrittenScene(Scene):
+    """A text and what a model wrote behind it, by its name; the same name gives the same text.
+
+    Args:
+        temperature, top_k, seed: how tokens are drawn, as in `Writing`.
+        branches: (position, token) of those that somebody chose.
+        written: how many tokens were asked for; the model may have ended the text before.
+    """
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    seed: int = 0
+    branches: Branches = ()
+    written: int = 0
+
+    @property
+    def start(self) -> WrittenScene:
+        """The same text before anything was written and chosen."""
+        return replace(self, branches=(), written=0)
+
+    def run(self, model: AttentionModel) -> Run:
+        """What writing the text left behind; it stays on the session's desk, not in the cache."""
+        return shown(self, model).run
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a written scene shows.
+
+    Args:
+        scene: of which it is.
+        run: the record of the steps, measured; seconds of what was run now.
+        text: typed and written.
+        tokens: that were written.
+        coming: what a step would write; the end token where the model ends the text.
+        finished: no step follows.
+        room: how many tokens fit behind the typed text.
+    """
+
+    scene: WrittenScene
+    run: Run
+    text: str
+    tokens: tuple[GeneratedToken, ...]
+    coming: GeneratedToken
+    finished: bool
+    room: int
+
+
+@dataclass
+class _Desk:
+    """Where a session's text is written: one at a time. A newer run of the page waits for its turn,
+    while the overtaken one ends with the layer that it is in."""
+
+    lock: threading.Lock
+    writing: Writing | None = None
+    start: WrittenScene | None = None
+    shown: Shown | None = None
+
+
+def written_scene(scene: Scene, view: View, written: int) -> WrittenScene:
+    """A scene's text with so many tokens behind it, as the view wants them written.
+
+    Args:
+        scene: of the text alone.
+        view: how tokens are drawn, and which ones somebody chose.
+        written: how many.
+    """
+    return WrittenScene(
+        *(scene.model, scene.device, scene.dtype, scene.part, scene.text, scene.pair),
+        temperature=view.next_temperature,
+        top_k=view.next_top_k or None,
+        seed=view.next_seed,
+        branches=view.branches,
+        written=written,
+    )
+
+
+def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
+    """What the scene shows, found on the session's desk or written there.
+
+    Args:
+        scene: what is to be written.
+        model: by which.
+
+    Raises:
+        ArgumentError, AttentionUnavailableError, TextError: as `Writing`.
+    """
+    desk: _Desk = st.session_state.setdefault("writing_desk", _Desk(threading.Lock()))
+    with desk.lock:
+        known = desk.shown
+        if known is None or known.scene != scene:
+            known = desk.shown = _write(desk, scene, model)
+        return known
+
+
+def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
+    bar, start = st.empty(), time.perf_counter()
+    n = 0
+
+    def on_layer(layer: int) -> None:
+        # When it draws, Streamlit also ends a run that a click or a newer text has overtaken.
+        if time.perf_counter() - start > PATIENCE:
+            bar.progress(min(n / max(scene.written, 1), 1.0), f"Token {n} of {scene.written}")
+
+    if desk.writing is None or desk.start != scene.start or desk.writing.model is not model:
+        desk.writing = None
+        desk.writing = _begun(scene, model, on_layer)
+        desk.start = scene.start
+    writing, chosen = desk.writing, dict(scene.branches)
+    surplus = len(writing) - _as_wanted(writing, chosen, scene.written)
+    if surplus:
+        writing.back(surplus, on_layer)
+    while (n := len(writing)) < scene.written:
+        place = writing.n_prompt + n
+        if place in chosen and not writing.is_full:
+            writing.branch(place, chosen[place], on_layer)
+        elif writing.step(on_layer) is None:
+            break
+    record = writing.record
+    seconds = time.perf_counter() - start
+    bar.empty()
+    facts = {name: values.numpy() for name, values in measure(record).items()}
+    return Shown(
+        scene,
+        Run(record, facts, seconds),
+        writing.text,
+        writing.written,
+        writing.upcoming,
+        writing.finished,
+        model.n_ctx - writing.n_prompt,
+    )
+
+
+def _begun(scene: WrittenScene, model: AttentionModel, on_layer: Callable[[int], None]) -> Writing:
+    top_k = None if scene.top_k is None else min(scene.top_k, model.d_vocab)
+    return Writing(
+        model,
+        scene.text,
+        temperature=scene.temperature,
+        top_k=top_k,
+        seed=scene.seed,
+        on_layer=on_layer,
+    )
+
+
+def _as_wanted(writing: Writing, chosen: dict[int, int], most: int) -> int:
+    """How many of the written tokens, at most so many, stand there as they are wanted."""
+    for i, token in enumerate(writing.written[:most]):
+        wanted = chosen.get(token.position)
+        if token.branched != (wanted is not None) or (wanted is not None and token.id != wanted):
+            return i
+    return min(len(writing), most)

@@ -1,0 +1,108 @@
+"""A text while a model writes it, in Streamlit: its tokens, their runners-up, play and step.
+
+What is drawn, and when the next token is asked for, is decided in written_text.js.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from mha_viz.prediction.generated_token import Candidate, GeneratedToken
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.sent import step_sent
+from mha_viz.web.browser import script, style
+
+_component = st.components.v2.component(
+    "mha_viz.written_text", css=style("written_text"), js=script("written_text")
+)
+
+
+def written_text(
+    tokens: Sequence[GeneratedToken],
+    coming: GeneratedToken | None,
+    *,
+    last: int,
+    drawing: bool,
+    ends: Container[int],
+    said: str,
+    key: str,
+    on_step: Callable[[int, bool], object],
+    on_branch: Callable[[int, int], object],
+) -> None:
+    """Draw what is written; a click or the player asks for a step or a branch.
+
+    Args:
+        tokens: that are written.
+        coming: what a step would write; None where nothing can follow.
+        last: how many tokens can be written.
+        drawing: tokens are drawn, so that the probability of being drawn is shown, too.
+        ends: the tokens that end a text, which cannot be chosen.
+        said: a line beside the controls.
+        key: unique in the app.
+        on_step: called with the number of tokens asked for, and whether more will follow.
+        on_branch: called with a place in the text and the token to stand there.
+    """
+
+    @guarded
+    def step() -> None:
+        sent = step_sent(st.session_state.get(key), last + 1)
+        if sent is not None:
+            on_step(*sent)
+
+    @guarded
+    def branch() -> None:
+        chosen = branch_sent(st.session_state.get(key), [*tokens, *([coming] if coming else [])])
+        if chosen is not None:
+            on_branch(*chosen)
+
+    data = {
+        "tokens": [_as_data(token, ends) for token in tokens],
+        "coming": coming and _as_data(coming, ends),
+        "last": last,
+        "drawing": drawing,
+        "said": said,
+    }
+    _component(key=key, data=data, on_step_change=step, on_branch_change=branch)
+
+
+def branch_sent(event: Any, tokens: Sequence[GeneratedToken]) -> tuple[int, int] | None:
+    """Which token is to stand where, or None: anyone can send anything.
+
+    >>> other = Candidate("dog", 2, 0.3, 0.3)
+    >>> tokens = [GeneratedToken("cat", 7, 0.6, 0.6, position=4, candidates=(other,))]
+    >>> branch_sent({"branch": {"at": 4, "id": 2}}, tokens)
+    (4, 2)
+    >>> bad = [{"at": 5, "id": 2}, {"at": 4, "id": 3}, {"at": True, "id": 2}, {"at": 4}, [4, 2], 4]
+    >>> [branch_sent({"branch": sent}, tokens) for sent in bad]
+    [None, None, None, None, None, None]
+    """
+    sent = event.get("branch") if isinstance(event, Mapping) else None
+    if not isinstance(sent, Mapping):
+        return None
+    at, number = sent.get("at"), sent.get("id")
+    if type(at) is not int or type(number) is not int:
+        return None
+    offered = {token.position: {one.id for one in token.candidates} for token in tokens}
+    return (at, number) if number in offered.get(at, ()) else None
+
+
+def _as_data(token: GeneratedToken, ends: Container[int]) -> dict[str, Any]:
+    others = [_shared(one, ends) | {"id": one.id} for one in token.candidates if one.id != token.id]
+    return _shared(token, ends) | {
+        "position": token.position,
+        "rank": token.rank,
+        "branched": token.branched,
+        "others": others,
+    }
+
+
+def _shared(one: Candidate, ends: Container[int]) -> dict[str, Any]:
+    return {
+        "text": one.text,
+        "probability": round(one.probability, 6),
+        "drawn_with": round(one.drawn_with, 6),
+        "ends": one.id in ends,
+    }

@@ -1,0 +1,146 @@
+"""A model that goes on with the sentence in Explore, and what it predicts, without a browser."""
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.ui.explore import drawing, says, writing
+from mha_viz.ui.session.written import WrittenScene
+from mha_viz.ui.widgets import written_text
+from mha_viz.ui.widgets.messages import plain
+
+APP = Path(__file__).parents[2] / "app.py"
+TEXT = "Once upon a time"
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """The Explore page of a link; the component's calls, and the scenes that are drawn."""
+    calls, scenes, heads = [], [], drawing.heads
+    monkeypatch.setattr(written_text, "_component", lambda **given: calls.append(given))
+    monkeypatch.setattr(drawing, "heads", lambda scene: (scenes.append(scene), heads(scene)))
+
+    def open_page(model: str = "tiny-gpt2", text: str = TEXT, **params: str) -> AppTest:
+        app = AppTest.from_file(str(APP), default_timeout=300)
+        app.session_state["writing-open"] = True
+        for name, value in {"model": model, "text": text, **params}.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception and not app.error
+        return app
+
+    open_page.calls, open_page.scenes = calls, scenes
+    return open_page
+
+
+def written(page) -> list[str]:
+    return [token["text"] for token in page.calls[-1]["data"]["tokens"]]
+
+
+def captions(app: AppTest) -> list[str]:
+    return [one.value for one in app.caption]
+
+
+def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
+    settings = dict(next_temperature="0.9", next_top_k="40", next_seed="3")
+    app = page(written="4", **settings)
+    expected = mv.Writing(mv.load("tiny-gpt2"), TEXT, temperature=0.9, top_k=40, seed=3)
+    list(expected.steps(4))
+    assert written(page) == [token.text for token in expected.written]
+    scene = page.scenes[-1]
+    assert isinstance(scene, WrittenScene) and scene.record.text == expected.text
+    assert scene.record == expected.record
+    assert f"{len(expected.tokens)} tokens" in "\n".join(captions(app))
+    assert set(settings) | {"written"} <= set(app.query_params)
+
+
+def test_steps_back_and_branches(page, monkeypatch):
+    told = {}
+
+    def keep(*args, on_step, on_branch, **given):
+        told.update(step=on_step, branch=on_branch, tokens=args[0])
+
+    monkeypatch.setattr(writing, "written_text", keep)
+    asked, going_on = [], writing.going_on
+
+    def after_callbacks(scene):
+        while asked:
+            act, args = asked.pop()
+            told[act](*args)
+        return going_on(scene)
+
+    monkeypatch.setattr(writing, "going_on", after_callbacks)
+    app = page()
+    assert page.scenes[-1].record.text == TEXT
+
+    def go(act, *args) -> None:
+        asked.append((act, args))
+        app.run()
+        assert not app.exception and not app.error
+
+    go("step", 2, False)
+    first = page.scenes[-1]
+    assert first.written == 2 and app.query_params["written"] == "2"
+    go("step", 3, True)  # while it plays the address waits
+    assert page.scenes[-1].written == 3 and app.query_params["written"] == "2"
+    tokens = told["tokens"]
+    other = tokens[1].runners_up[0]
+    go("branch", tokens[1].position, other.id)
+    assert [token.id for token in told["tokens"]] == [tokens[0].id, other.id]
+    assert told["tokens"][1].branched and app.query_params["written"] == "2"
+    again = page(**dict(app.query_params))
+    assert page.scenes[-1].record.text == page.scenes[-2].record.text
+    again.button(key="use_written").click().run()
+    assert again.text_input(key="ask_text").value == page.scenes[-2].record.text
+    assert "written" not in again.query_params and "branches" not in again.query_params
+
+
+def test_another_sentence_begins_without_what_was_written(page):
+    app = page(written="3", branches="5.300")
+    app.text_input(key="ask_text").input("The cat sat").run()
+    assert page.scenes[-1].record.text == "The cat sat"
+    assert {"written", "branches"}.isdisjoint(dict(app.query_params))
+
+
+def test_chosen_tokens_that_the_model_lacks_are_left_out(page):
+    app = page(written="2", branches="4.99999999,5.0")
+    assert len(written(page)) == 2
+    assert any("tokens that the link chooses" in one.value for one in app.warning)
+
+
+def test_a_text_without_room_says_so(page):
+    app = page(text="cat " * 200)
+    assert any("there is room to go on" in one.value for one in app.info)
+    assert page.calls == []
+
+
+def test_masked_models_have_no_such_panel(page):
+    app = page("tiny-bert", "The cat sat")
+    assert page.calls == [] and not any(one.startswith("Next: ") for one in captions(app))
+
+
+def test_the_prediction_stands_under_the_sentence(page):
+    gpt, bert = mv.load("tiny-gpt2"), mv.load("tiny-bert")
+    best = mv.predict(gpt, TEXT, top_k=1)
+    said = "\n".join(captions(page()))
+    assert f"Next: **{best_of(best)}** {best.probabilities[0]:.1%}" in said
+    text = "The [MASK] sat on the [MASK]."
+    best = mv.predict(bert, text, top_k=1)
+    said = "\n".join(captions(page("tiny-bert", text)))
+    for one in (best, *best.others):
+        assert f"**{best_of(one)}** {one.probabilities[0]:.1%}" in said
+    after = mv.Writing(gpt, TEXT)
+    list(after.steps(2))
+    coming = after.upcoming
+    assert f"{coming.probability:.1%}" in "\n".join(captions(page(written="2")))
+
+
+def best_of(found) -> str:
+    return plain(found.candidates[0])
+
+
+def test_models_without_a_prediction_head_say_nothing(page, models):
+    app = page(models["headless"], "the cat")
+    assert not any(one.startswith(("Next: ", says.WAIT)) for one in captions(app))
