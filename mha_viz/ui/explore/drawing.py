@@ -5,12 +5,13 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.frame import quantity
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
@@ -25,6 +26,10 @@ from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import grid_payload
 
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+    from mha_viz.reports.stored_run import ModelFacts
+
 
 def load_model(view: View) -> AttentionModel:
     """The view's model, shared with all users who have chosen the same."""
@@ -32,7 +37,13 @@ def load_model(view: View) -> AttentionModel:
         return memory.model(*view.checkpoint)
 
 
-def model_facts(model: AttentionModel) -> None:
+def known_model(view: View) -> ModelFacts:
+    """What the view's model is; while it is not loaded, a stored run may know."""
+    with st.spinner(f"Loading {plain(view.model)} …"):
+        return memory.facts(*view.checkpoint)
+
+
+def model_facts(model: ModelFacts) -> None:
     """What the chosen model is, and what its user should know."""
     n_heads, n_keys = (
         words.count(model.n_heads, "head"),
@@ -43,7 +54,7 @@ def model_facts(model: AttentionModel) -> None:
         f"**{plain(model.name)}** is a {plain(model.family)} model: "
         f"{words.count(model.n_layers, 'layer')} of {n_heads}{shared}, d_model "
         f"{model.d_model}, d_head {model.d_head}, texts of up to {model.n_ctx} tokens, on "
-        f"{plain(str(model.device))}."
+        f"{plain(model.device)}."
     )
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
@@ -100,8 +111,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     if queries != keys:
         size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"
     st.caption(
-        f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · computed in "
-        f"{1000 * scene.seconds:.0f} ms"
+        f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · {scene.origin}"
     )
     words.cut_off(record)
     if "induction" in (state.current().sort, state.current().only):

@@ -29,13 +29,13 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     warnings, work = st.container(), st.container()
     with messages.stop_on_error(), work:
         drawing = memory.late("mha_viz.ui.explore.drawing")
-        model = drawing.load_model(state.current())
+        model = drawing.known_model(state.current())
         with second:
             controls.pair_box(model.parts, model.accepts_pair)
         controls.part_picker(model.parts)
         with st.sidebar:
             drawing.model_facts(model)
-        scene: Scene = drawing.compute(state.current(), model)
+        scene: Scene = drawing.compute(state.current())
         drawing.fit_head(scene)
         if fit is not None:
             fit(scene)
@@ -51,7 +51,7 @@ def picked_model() -> AttentionModel:
     drawing = memory.late("mha_viz.ui.explore.drawing")
     model: AttentionModel = drawing.load_model(state.current())
     with st.sidebar:
-        drawing.model_facts(model)
+        drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
         st.session_state.shown_problems = messages.problems()
     return model
