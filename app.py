@@ -38,4 +38,7 @@ else:
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.arrive(page.url_path)
-    page.run()
+    try:
+        page.run()
+    finally:
+        memory.go_on()

@@ -23,6 +23,7 @@ from mha_viz.checkpoints.building import config_of, one_at_a_time, tokenizer_of
 from mha_viz.checkpoints.catalog import find_model
 from mha_viz.checkpoints.checkpoint_files import check_files
 from mha_viz.checkpoints.config_file import read_config, read_json
+from mha_viz.checkpoints.device import device_of
 from mha_viz.checkpoints.trial import check_on_trial
 from mha_viz.checkpoints.weight_files import check_weight_files
 from mha_viz.core.names import DTYPES, Device
@@ -63,7 +64,7 @@ def load(
     """
     if dtype not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
-    target = _device(device)
+    target = device_of(device)
     info = find_model(name, download=download)
     stamp = check_files(info.path)
     family = read_config(info.path)["model_type"]
@@ -113,21 +114,6 @@ def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
 def auto_class(architecture: str) -> Any:
     """Transformers' loader for a class of that name; the plain network where no head is known."""
     return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
-
-
-def _device(device: str) -> torch.device:
-    present = {
-        "cuda": torch.cuda.is_available(),
-        "mps": torch.backends.mps.is_available(),
-        "cpu": True,
-    }
-    if device == "auto":
-        return torch.device(next(name for name, there in present.items() if there))
-    if device.split(":")[0] not in present:
-        raise ArgumentError(f"device must be auto, cpu, cuda or mps, got {device!r}.")
-    if not present[device.split(":")[0]]:
-        raise ArgumentError(f"This machine has no {device}: choose auto or cpu.")
-    return torch.device(device)
 
 
 def _network(

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pandas as pd
 import torch
 from jaxtyping import Float
-from scipy import stats
 from torch import Tensor
 
 from mha_viz.core.names import METHODS, Method
@@ -168,6 +167,8 @@ def agreement(
     x, y = x[known], y[known]
     if len(x) < 2 or bool((x == x[0]).all() | (y == y[0]).all()):
         return Agreement(float("nan"), len(x))
+    from scipy import stats  # late: it takes half a second
+
     return Agreement(float(stats.spearmanr(x.numpy(), y.numpy()).statistic), len(x))
 
 
@@ -176,7 +177,9 @@ def t_interval(values: Float[Tensor, "text *rest"]) -> tuple[Tensor, Tensor, Ten
     n, mean = len(values), values.mean(0)
     if n < 2:
         return mean, torch.full_like(mean, torch.nan), torch.full_like(mean, torch.nan)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * values.std(0) / n**0.5
+    from scipy.special import stdtrit  # late, and not all of scipy.stats
+
+    reach = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * values.std(0) / n**0.5
     return mean, mean - reach, mean + reach
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from mha_viz.core.metrics import induction
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
@@ -15,6 +13,7 @@ from mha_viz.engine.recording import allowed_by, run_texts
 from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
+from mha_viz.reports.induction_scores import InductionScores as InductionScores
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import decoder_text
 from mha_viz.text.reading import reading
@@ -22,35 +21,6 @@ from mha_viz.text.tokens import Encoded, encode
 
 LONGEST_PERIOD = 25
 _TEXT = "A short text, for what stands around it."
-
-
-@dataclass(frozen=True, eq=False)
-class InductionScores:
-    """How far each head is an induction head, with how sure that is.
-
-    Args:
-        mean: (layer, head), the mean score over the texts, a probability in [0, 1].
-        low, high: (layer, head), its 95 % t-interval over the texts, cut to [0, 1].
-        n_seeds: how many random texts.
-        period: tokens in one copy.
-        uniform, offset: what uniform attention (of the layers' mean, where layers see different
-            keys), and a head that always looks at the token before, score on such texts.
-    """
-
-    mean: Float[Tensor, "layer head"]
-    low: Float[Tensor, "layer head"]
-    high: Float[Tensor, "layer head"]
-    n_seeds: int
-    period: int
-    uniform: float
-    offset: float
-
-    def __repr__(self) -> str:
-        layer, head = divmod(int(self.mean.argmax()), self.mean.shape[1])
-        return (
-            f"InductionScores(best L{layer} H{head} {self.mean[layer, head]:.3g}, "
-            f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} tokens said twice)"
-        )
 
 
 def induction_scores(

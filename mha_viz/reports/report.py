@@ -19,7 +19,7 @@ from mha_viz.reports.report_table import HeadReport
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
-    from mha_viz.reports.induction import InductionScores
+    from mha_viz.reports.induction_scores import InductionScores
 
 TWIN_MEASURES = {"twin": "hellinger", "output_twin": "cka"}  # looks alike; does alike
 KEEP = ("pattern", "z", "value")  # what a record must hold for every number of the report
@@ -86,6 +86,7 @@ def report(
     random: AttentionModel | None = None,
     induction: InductionScores | None = None,
     random_induction: InductionScores | None = None,
+    random_scores: Mapping[str, Tensor] | None = None,
 ) -> Report:
     """Measure every head of a record.
 
@@ -97,6 +98,7 @@ def report(
         random: the model with random weights, where it is at hand already.
         induction: the probe's scores, where they are at hand already.
         random_induction: its scores on the model with random weights, likewise.
+        random_scores: what `scores_of_random` gives for all of this, in the model's place.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
@@ -109,11 +111,11 @@ def report(
     scores = measure(record)
     if induction is not None:
         scores["induction"] = induction.mean
-    theirs = None if random is None else _random_scores(record, random)
-    if random is not None and theirs is None:
-        notes.append("No random-weights baseline: tokens were left out of this record.")
-    if theirs is not None and random_induction is not None:
-        theirs["induction"] = random_induction.mean
+    theirs = random_scores
+    if random is not None:
+        theirs = scores_of_random(record, random, random_induction)
+        if theirs is None:
+            notes.append("No random-weights baseline: tokens were left out of this record.")
     found = text_baselines(record, theirs)
     if induction is not None:  # its texts are the probe's, not this one
         found["induction"] = replace(
@@ -212,13 +214,25 @@ def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScor
         return None
 
 
-def _random_scores(record: AttentionRecord, random: AttentionModel) -> dict[str, Tensor] | None:
-    """The same text through random weights, seen as the record is; None where that cannot be."""
+def scores_of_random(
+    record: AttentionRecord, random: AttentionModel, induction: InductionScores | None = None
+) -> dict[str, Tensor] | None:
+    """What heads with random weights score on the text of a record, seen as the record is.
+
+    Args:
+        record: of the trained model.
+        random: the same architecture with random weights.
+        induction: the probe's scores on it, where it was probed.
+
+    Returns:
+        metric key -> (layer, head); None where tokens were left out of the record.
+    """
     if record.removed is not None:
         return None
     keep = KEEP if random.backend == "mha_viz" else ("pattern",)
-    theirs = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
-    return measure(theirs.merge_words() if record.merged else theirs)
+    traced = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
+    theirs = measure(traced.merge_words() if record.merged else traced)
+    return theirs if induction is None else {**theirs, "induction": induction.mean}
 
 
 def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:

@@ -152,7 +152,7 @@ def test_the_work_of_the_longest_text_that_flow_takes_is_the_limit(monkeypatch):
         edges.append(network.nnz)
         return SimpleNamespace(flow_value=0)
 
-    monkeypatch.setattr(flow, "maximum_flow", solve)
+    monkeypatch.setattr("scipy.sparse.csgraph.maximum_flow", solve)
     n = int((flow.FLOW_LIMIT / 12) ** (1 / 3))
     attention_flow(random_pattern(12, n), query=n - 1)
     assert len(edges) == n and 0.9 * flow.FLOW_LIMIT < sum(edges) <= flow.FLOW_LIMIT

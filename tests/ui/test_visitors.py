@@ -29,6 +29,8 @@ cache.leave(memory.Visitor())
 cache.room = room
 answer = len(cache)
 """
+# What stands in for the first model goes when the libraries behind the page are there.
+ALL_IMPORTED = "from mha_viz.ui.session import memory; answer = memory._engine().done"
 # Streamlit's loop remembers the last session that it served, until the next one; it is shut down.
 SESSIONS = """
 import gc
@@ -76,6 +78,7 @@ def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
         ask(
             "from mha_viz.ui.session import memory; memory.cache().spare = 0; answer = memory.STAYS"
         )
+        assert within(300, lambda: ask(ALL_IMPORTED) == "True")
         held = int(ask(HELD))
         second = OpenPage(port)
         assert second.show(text=TEXT) == []

@@ -5,12 +5,11 @@ layer's attention, averaged over the heads, and of itself by the residual connec
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor, shape_of
@@ -21,6 +20,9 @@ from mha_viz.core.metrics.checks import (
     check_self_attention,
 )
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 FLOW_LIMIT = 80_000_000  # layer * key ** 3, to which the work is in proportion: under 5 s
 FLOW_UNIT = 2**30  # what a capacity of 1 is as an integer; the largest power whose sums fit int32
@@ -90,6 +92,8 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
     >>> attention_flow(torch.stack([A, A])[:, None], query=1)
     tensor([1.0000, 0.5000])
     """
+    from scipy.sparse.csgraph import maximum_flow  # late: 0.4 s, and nothing else here needs it
+
     mixing = _mixing(pattern, residual)
     n_layers, n = mixing.shape[:2]
     if not -n <= query < n:
@@ -156,8 +160,10 @@ def _mixing(pattern: Pattern, residual: float) -> Tensor:
     return mixed / total.where(total > 0, 1.0)
 
 
-def _network(mixing: Tensor) -> csr_array:
+def _network(mixing: Tensor) -> "csr_array":
     """Edges from token q after a layer, node (layer + 1) * n + q, to those before it."""
+    from scipy.sparse import csr_array
+
     units = (mixing.double() * FLOW_UNIT).round().to(torch.int32).cpu().numpy()
     n_layers, n, _ = units.shape
     layer, query, key = np.nonzero(units)

@@ -110,7 +110,7 @@ def _second() -> Scene:
     same = not view.text_b.strip() or len(model.parts) > 1
     pair = view.pair if same and model.accepts_pair else ""
     text = view.text_b if view.text_b.strip() else view.text
-    return scene.other(replace(view, model=name, text=text, pair=pair, part=part), model)
+    return scene.other(replace(view, model=name, text=text, pair=pair, part=part))
 
 
 def _align(first: Scene, second: Scene) -> _Runs:

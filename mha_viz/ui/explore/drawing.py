@@ -5,14 +5,13 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_twins
-from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
@@ -26,6 +25,10 @@ from mha_viz.ui.widgets.workbench import bring, workbench
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, notes_payload
 
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+    from mha_viz.reports.stored_run import ModelFacts
+
 
 def load_model(view: View) -> AttentionModel:
     """The view's model, shared with all users who have chosen the same."""
@@ -33,7 +36,13 @@ def load_model(view: View) -> AttentionModel:
         return memory.model(*view.checkpoint)
 
 
-def model_facts(model: AttentionModel) -> None:
+def known_model(view: View) -> ModelFacts:
+    """What the view's model is; while it is not loaded, a stored run may know."""
+    with st.spinner(f"Loading {plain(view.model)} …"):
+        return memory.facts(*view.checkpoint)
+
+
+def model_facts(model: ModelFacts) -> None:
     """What the chosen model is."""
     n_heads, n_keys = (
         words.count(model.n_heads, "head"),
@@ -44,11 +53,11 @@ def model_facts(model: AttentionModel) -> None:
         f"**{plain(model.name)}** is a {plain(model.family)} model: "
         f"{words.count(model.n_layers, 'layer')} of {n_heads}{shared}, d_model "
         f"{model.d_model}, d_head {model.d_head}, texts of up to {model.n_ctx} tokens, on "
-        f"{plain(str(model.device))}."
+        f"{plain(model.device)}."
     )
 
 
-def model_notes(model: AttentionModel) -> None:
+def model_notes(model: ModelFacts | AttentionModel) -> None:
     """What the user of a model should know before he believes what it shows."""
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
@@ -184,8 +193,7 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     if queries != keys:
         size = f"{words.count(queries, 'query', 'queries')} × {words.count(keys, 'key')}"
     st.caption(
-        f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · computed in "
-        f"{1000 * scene.seconds:.0f} ms"
+        f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · {scene.origin}"
     )
     words.cut_off(record)
     if "induction" in (state.current().sort, state.current().only):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import sys
 import threading
 from importlib import import_module
 from types import ModuleType
@@ -21,43 +22,60 @@ from mha_viz.ui.session.cache import MIB, Cache, Visitor
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
-    from mha_viz.reports.induction import InductionScores
+    from mha_viz.reports.induction_scores import InductionScores
+    from mha_viz.reports.stored_run import ModelFacts, StoredRun
 
 MAX_MODELS = 3
 MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are cut, with a note
 # By name, because the parts of the pages import this module.
-HEAVY = (
-    "mha_viz.checkpoints.loading",
-    "mha_viz.ui.explore.drawing",
-    "mha_viz.ui.compare",
-    "mha_viz.ui.intervene",
-)
+LOADING = "mha_viz.checkpoints.loading"
+FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s
+REST = (LOADING, "mha_viz.ui.compare", "mha_viz.ui.intervene")  # with transformers, which takes 4 s
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
 
 class _Engine:
-    """torch, transformers and plotly, imported once, in a thread of their own."""
+    """The heavy libraries, imported one after another in a thread of their own.
+
+    What the first picture takes comes first. The rest follows once a page has been drawn, or when
+    somebody needs it: until then it would only take the processor away from the drawing.
+    """
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._load, daemon=True)
-        self.thread.start()
+        self.ready: set[str] = set()
+        self.drawn = threading.Event()
+        self.done = False  # all is imported, and the models in `wanted` are loaded
+        self.wanted: set[tuple[str, str, str]] = set()
+        self._turn = threading.Lock()  # modules of two threads at once may get half of each other
+        threading.Thread(target=self._load, daemon=True).start()
 
     def _load(self) -> None:
         try:
-            for name in HEAVY:
-                import_module(name)
-            # Streamlit collects garbage after every run of a page. What the libraries hold stays
-            # anyway: without it, a run takes a quarter of a second less.
+            for name in FIRST:
+                self.get(name)
+            # What the libraries hold stays: garbage is looked for elsewhere, which is faster. Not
+            # again after the rest, when visitors have things of their own, which come and go.
             gc.collect()
             gc.freeze()
+            self.drawn.wait()
+            for name in REST:
+                self.get(name)
+            for checkpoint in tuple(self.wanted):
+                _model(*checkpoint)
         except BaseException as error:
             self.error = error
+        self.done = True
+        _stored_run.cache_clear()  # nobody asks for one any more
 
-    def wait(self) -> None:
-        self.thread.join()
-        if self.error is not None:
-            raise self.error
+    def get(self, name: str) -> ModuleType:
+        """A module, imported now or after what is being imported."""
+        with self._turn:
+            if self.error is not None:
+                raise self.error
+            module = import_module(name)
+            self.ready.add(name)
+            return module
 
 
 @st.cache_resource(show_spinner=False)
@@ -66,26 +84,66 @@ def _engine() -> _Engine:
 
 
 def warm_up() -> None:
-    """Begin to import the heavy libraries; returns at once."""
+    """Begin to import what the first picture takes; returns at once."""
     _engine()
+
+
+def go_on() -> None:
+    """A page has been drawn: import the rest behind it."""
+    _engine().drawn.set()
 
 
 def late(name: str) -> ModuleType:
     """A module that needs torch, transformers or plotly, once those are there."""
     engine = _engine()
-    if engine.thread.is_alive():
-        with st.spinner("Waking up: loading torch and transformers (once) …"):
-            engine.wait()
-    engine.wait()
-    return import_module(name)
+    if name in engine.ready:
+        return sys.modules[name]
+    with st.spinner("Waking up: loading torch and transformers (once) …"):
+        return engine.get(name)
+
+
+def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
+    """What stands in for a shipped model while the libraries that run it are being imported.
+
+    The model itself is then loaded behind the page. None where nothing stands in for it: it can
+    be loaded at once, runs elsewhere than on the processor, or brings no run along.
+    """
+    engine = _engine()
+    if engine.done or dtype != "float32":
+        return None
+    if late("mha_viz.checkpoints.device").device_of(device).type != "cpu":
+        return None
+    found = _stored_run(name)
+    if found is not None:
+        engine.wanted.add((name, device, dtype))
+    return found
+
+
+@functools.cache
+def _stored_run(name: str) -> StoredRun | None:
+    found: StoredRun | None = late("mha_viz.reports.stored_run").read(name)
+    return found
+
+
+def facts(name: str, device: str, dtype: str) -> ModelFacts:
+    """What a page says of a model; of a stored run, while the model is not loaded."""
+    stored = stored_run(name, device, dtype)
+    if stored is not None:
+        return stored.model
+    loaded = model(name, device, dtype)
+    found: ModelFacts = late("mha_viz.reports.stored_run").ModelFacts.of(loaded)
+    return found
+
+
+def model(name: str, device: str, dtype: str) -> AttentionModel:
+    """A loaded model, shared by all users; the least recently used one is let go."""
+    late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
+    return _model(name, device, dtype)
 
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
-def model(name: str, device: str, dtype: str) -> AttentionModel:
-    """A loaded model, shared by all users; the least recently used one is let go."""
-    from mha_viz.checkpoints.loading import load
-
-    loaded = load(name, device=device, dtype=dtype)
+def _model(name: str, device: str, dtype: str) -> AttentionModel:
+    loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
     loaded.cut_texts(MAX_RECORD)
     return loaded
 
@@ -96,10 +154,9 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
 
     None where a config does not say how to build the model anew.
     """
-    from mha_viz.checkpoints.untrained_copy import untrained_copy
-
+    made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
-        untrained = untrained_copy(model(name, device, dtype))
+        untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
     untrained.cut_texts(MAX_RECORD)
@@ -114,11 +171,10 @@ def induction(
 
     None where the probe cannot be run: too few positions, or too few tokens in the vocabulary.
     """
-    from mha_viz.reports.induction import induction_scores
-
-    probed = (untrained_copy if random else model)(name, device, dtype)
+    probe = _engine().get("mha_viz.reports.induction")
+    probed = (untrained_copy if random else _model)(name, device, dtype)
     try:
-        return None if probed is None else induction_scores(probed, part=part)
+        return None if probed is None else probe.induction_scores(probed, part=part)
     except ArgumentError:
         return None
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
 from mha_viz.core.measure import head_similarity
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
 from mha_viz.reports.report import Report
@@ -20,6 +19,9 @@ from mha_viz.ui.session import memory
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
 
 T = TypeVar("T")
 AT_ONCE = 30_000_000  # parameters; a larger model is made anew with random weights on request only
@@ -35,6 +37,10 @@ def report(scene: Scene, view: View) -> Report:
     def make() -> Report:
         if scene.record.part == "cross":
             return make_report(scene.record)
+        if (stored := scene.stored) is not None:
+            return make_report(
+                scene.record, induction=stored.induction, random_scores=stored.random_scores
+            )
         part = scene.record.part
         random = memory.untrained_copy(*which) if wanted else None
         return make_report(
@@ -64,8 +70,7 @@ def has_random(view: View) -> bool:
 
 def small(view: View) -> bool:
     """Whether random weights of this model are made without asking."""
-    model = memory.model(*view.checkpoint)
-    return sum(p.numel() for p in model.network.parameters()) <= AT_ONCE
+    return memory.facts(*view.checkpoint).n_parameters <= AT_ONCE
 
 
 def offer_random(view: View) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -12,13 +13,16 @@ from numpy.typing import NDArray
 
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import TextError
 from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import View
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+    from mha_viz.reports.stored_run import StoredRun
 
 Facts = dict[str, NDArray[np.float32]]
 PATIENCE = 0.4  # seconds before a bar appears; faster runs need none
@@ -31,12 +35,14 @@ class Run:
     Args:
         record: as the model left it, nothing merged and nothing removed.
         facts: metric -> (layer, head), measured on that record.
-        seconds: how long the forward pass took.
+        seconds: how long the forward pass took; of a stored run nobody knows any more.
+        stored: where this run was read from, as its model was not there yet.
     """
 
     record: AttentionRecord
     facts: Facts
-    seconds: float
+    seconds: float | None
+    stored: StoredRun | None = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,17 @@ class Scene:
         return self._run.facts
 
     @property
-    def seconds(self) -> float:
-        """How long the forward pass took."""
-        return self._run.seconds
+    def stored(self) -> StoredRun | None:
+        """Where the run was read from; None where the model itself has run."""
+        return self._run.stored
+
+    @property
+    def origin(self) -> str:
+        """When the run was computed, and how fast."""
+        seconds = self._run.seconds
+        if seconds is None:
+            return "computed before, and stored with the model"
+        return f"computed in {1000 * seconds:.0f} ms"
 
     @property
     def has_special(self) -> bool:
@@ -89,36 +103,39 @@ class Scene:
     @property
     def _run(self) -> Run:
         found: Run | None = memory.cache().find(self)
-        return found or self.run(memory.model(self.model, self.device, self.dtype))
+        return found or self.run()
 
-    def run(self, model: AttentionModel) -> Run:
+    def run(self) -> Run:
         """What the run left behind, found or made; the visitor looks at it from then on."""
-        return memory.cache().get(
-            self,
-            lambda: _trace(self, model, self.text, self.pair, self.part),
-            lambda run: size(run.record),
-        )
+        return memory.cache().get(self, self._make, lambda run: size(run.record))
+
+    def _make(self) -> Run:
+        checkpoint = (self.model, self.device, self.dtype)
+        stored = memory.stored_run(*checkpoint)
+        if stored is not None and stored.is_of(self.part, self.text, self.pair):
+            return Run(stored.record, _measured(stored.record), None, stored)
+        return _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
 
 
-def compute(view: View, model: AttentionModel) -> Scene:
+def compute(view: View) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
         raise TextError("Type a sentence above and press Enter, or take one of the examples.")
     scene = _of(view)
     memory.cache().turn_to(scene)
-    return _run_once("scene", scene, model)
+    return _run_once("scene", scene)
 
 
-def other(view: View, model: AttentionModel) -> Scene:
+def other(view: View) -> Scene:
     """Like `compute`, for a second text or model beside the first."""
-    return _run_once("other_scene", _of(view), model)
+    return _run_once("other_scene", _of(view))
 
 
-def _run_once(side: str, scene: Scene, model: AttentionModel) -> Scene:
+def _run_once(side: str, scene: Scene) -> Scene:
     """Run a scene, unless somebody has stopped it before it was there."""
     if st.session_state.get(side) != scene and st.session_state.get("stopped") == scene:
         _offer_again()
-    scene.run(model)
+    scene.run()
     st.session_state[side] = scene
     return scene
 
@@ -192,8 +209,11 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     seconds = time.perf_counter() - start
     bar.empty()
     button.empty()
-    facts = {name: values.numpy() for name, values in measure(record).items()}
-    return Run(record, facts, seconds)
+    return Run(record, _measured(record), seconds)
+
+
+def _measured(record: AttentionRecord) -> Facts:
+    return {name: values.numpy() for name, values in measure(record).items()}
 
 
 @guarded

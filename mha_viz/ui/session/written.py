@@ -13,6 +13,7 @@ from mha_viz.core.measure import measure
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.generated_token import GeneratedToken
 from mha_viz.prediction.writing import Writing
+from mha_viz.ui.session import memory
 from mha_viz.ui.session.scene import PATIENCE, Run, Scene
 from mha_viz.ui.session.views import View
 
@@ -40,9 +41,9 @@ class WrittenScene(Scene):
         """The same text before anything was written and chosen."""
         return replace(self, branches=(), written=0)
 
-    def run(self, model: AttentionModel) -> Run:
+    def run(self) -> Run:
         """What writing the text left behind; it stays on the session's desk, not in the cache."""
-        return shown(self, model).run
+        return shown(self, memory.model(self.model, self.device, self.dtype)).run
 
 
 @dataclass(frozen=True)

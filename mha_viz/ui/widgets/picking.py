@@ -31,13 +31,13 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         fetching.draw()
     with messages.stop_on_error(), work:
         drawing = memory.late("mha_viz.ui.explore.drawing")
-        model = drawing.load_model(state.current())
+        model = drawing.known_model(state.current())
         with bar.second:
             controls.pair_box(model.parts, model.accepts_pair)
         with bar.settings:
             drawing.model_facts(model)
         controls.part_picker(model.parts)
-        scene: Scene = drawing.compute(state.current(), model)
+        scene: Scene = drawing.compute(state.current())
         drawing.fit_head(scene)
         if fit is not None:
             fit(scene)
@@ -57,7 +57,7 @@ def picked_model() -> AttentionModel:
     drawing = memory.late("mha_viz.ui.explore.drawing")
     model: AttentionModel = drawing.load_model(state.current())
     with bar.settings:
-        drawing.model_facts(model)
+        drawing.model_facts(drawing.known_model(state.current()))
     with warnings:
         drawing.model_notes(model)
         st.session_state.shown_problems = messages.problems()

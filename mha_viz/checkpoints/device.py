@@ -1,0 +1,30 @@
+"""Where a model runs: the name that a user chose -> torch's device. Imports no model library."""
+
+from __future__ import annotations
+
+import torch
+
+from mha_viz.errors import ArgumentError
+
+
+def device_of(name: str) -> torch.device:
+    """The device of that name, if this machine has it.
+
+    Args:
+        name: "auto" takes cuda, then mps, then cpu.
+
+    Raises:
+        ArgumentError: an unknown device, or one that is not there.
+    """
+    present = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        return torch.device(next(name for name, there in present.items() if there))
+    if name.split(":")[0] not in present:
+        raise ArgumentError(f"device must be auto, cpu, cuda or mps, got {name!r}.")
+    if not present[name.split(":")[0]]:
+        raise ArgumentError(f"This machine has no {name}: choose auto or cpu.")
+    return torch.device(name)

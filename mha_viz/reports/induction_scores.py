@@ -1,0 +1,37 @@
+"""What the induction probe finds, apart from the probe: reading it takes no model library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class InductionScores:
+    """How far each head is an induction head, with how sure that is.
+
+    Args:
+        mean: (layer, head), the mean score over the texts, a probability in [0, 1].
+        low, high: (layer, head), its 95 % t-interval over the texts, cut to [0, 1].
+        n_seeds: how many random texts.
+        period: tokens in one copy.
+        uniform, offset: what uniform attention (of the layers' mean, where layers see different
+            keys), and a head that always looks at the token before, score on such texts.
+    """
+
+    mean: Float[Tensor, "layer head"]
+    low: Float[Tensor, "layer head"]
+    high: Float[Tensor, "layer head"]
+    n_seeds: int
+    period: int
+    uniform: float
+    offset: float
+
+    def __repr__(self) -> str:
+        layer, head = divmod(int(self.mean.argmax()), self.mean.shape[1])
+        return (
+            f"InductionScores(best L{layer} H{head} {self.mean[layer, head]:.3g}, "
+            f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} tokens said twice)"
+        )

@@ -1,0 +1,174 @@
+"""The run that a shipped model brings along: what it made of the app's first sentence, as files.
+
+To make it takes transformers, which takes seconds to import; to read it does not. It lies beside
+the model's own files and names them by their hash, so that it never stands in for other weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mha_viz.checkpoints.catalog import shipped_folder
+from mha_viz.core.output_file import write_file
+from mha_viz.core.record import AttentionRecord
+from mha_viz.errors import RecordError
+from mha_viz.reports.induction_scores import InductionScores
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+
+FOLDER = "first_run"  # in the model's
+RECORD, BESIDE = "record.safetensors", "beside.safetensors"
+SOURCES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """What a page says of a model, apart from the model; names and meanings are AttentionModel's.
+
+    Args:
+        n_parameters: how many numbers it has learned.
+    """
+
+    name: str
+    family: str
+    device: str
+    parts: tuple[str, ...]
+    accepts_pair: bool
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    d_model: int
+    d_head: int
+    n_ctx: int
+    n_parameters: int
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: AttentionModel) -> ModelFacts:
+        """The facts of a loaded model."""
+        return cls(
+            model.name,
+            model.family,
+            str(model.device),
+            model.parts,
+            model.accepts_pair,
+            model.n_layers,
+            model.n_heads,
+            model.n_kv_heads,
+            model.d_model,
+            model.d_head,
+            model.n_ctx,
+            sum(p.numel() for p in model.network.parameters()),
+            model.notes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRun:
+    """What one run left behind, and what its report takes of models.
+
+    Args:
+        model: the model, in facts.
+        record: everything that the run left behind, W_O too.
+        induction: what the probe found in the model.
+        random_scores: what heads with random weights score; see `reports.report`.
+    """
+
+    model: ModelFacts
+    record: AttentionRecord
+    induction: InductionScores
+    random_scores: Mapping[str, Tensor]
+
+    def is_of(self, part: str, text: str, pair: str | None) -> bool:
+        """Whether this text, in this part of the model, is the one that was run."""
+        ours = self.record
+        return (part, text, pair) == (ours.part, ours.text, ours.text_pair)
+
+
+def write(folder: Path, run: StoredRun) -> None:
+    """Store a run beside the files of its model.
+
+    Args:
+        folder: the model's.
+        run: of that model.
+
+    Raises:
+        WriteError: it cannot be written there.
+    """
+    found = run.induction
+    probe = {name: getattr(found, name) for name in ("n_seeds", "period", "uniform", "offset")}
+    about = {"sources": _hash(folder), "model": asdict(run.model), "induction": probe}
+    tensors = {
+        "W_O": torch.stack(run.record.W_O).to(_dtype_of(folder)),
+        **{f"induction.{name}": getattr(found, name) for name in ("mean", "low", "high")},
+        **{f"random.{key}": scores for key, scores in run.random_scores.items()},
+    }
+    run.record.save(folder / FOLDER / RECORD)
+    content = save({k: t.contiguous() for k, t in tensors.items()}, {"about": json.dumps(about)})
+    write_file(folder / FOLDER / BESIDE, content)
+
+
+def read(name: str) -> StoredRun | None:
+    """The run that a shipped model brings along.
+
+    None where it brings none, where its files are not those that were run, or where the run cannot
+    be read: the model itself can always be run instead.
+
+    Args:
+        name: of the model.
+    """
+    folder = shipped_folder() / name
+    if name not in {path.name for path in shipped_folder().iterdir()}:  # nor is it a path
+        return None
+    try:
+        with safe_open(folder / FOLDER / BESIDE, framework="pt") as file:
+            about = json.loads(file.metadata()["about"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        if about["sources"] != _hash(folder):
+            return None
+        record = AttentionRecord.load(folder / FOLDER / RECORD)
+        return _assembled(about, tensors, record)
+    except (SafetensorError, RecordError, OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _assembled(
+    about: Mapping[str, Any], tensors: Mapping[str, Tensor], record: AttentionRecord
+) -> StoredRun:
+    def named(prefix: str) -> dict[str, Any]:
+        return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+    facts: dict[str, Any] = about["model"]
+    lists = {"parts": tuple(facts["parts"]), "notes": tuple(facts["notes"])}  # as JSON has them
+    return StoredRun(
+        ModelFacts(**{**facts, **lists}),
+        replace(record, W_O=tuple(tensors["W_O"].float())),
+        InductionScores(**named("induction."), **about["induction"]),
+        named("random."),
+    )
+
+
+def _hash(folder: Path) -> str:
+    """Of the model's files, names and contents."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        digest.update(name.encode())
+        digest.update(hashlib.sha256((folder / name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _dtype_of(folder: Path) -> torch.dtype:
+    """Of the model's weights as they are stored: W_O needs no more."""
+    with safe_open(folder / "model.safetensors", framework="pt") as file:
+        return file.get_tensor(next(iter(file.keys()))).dtype

@@ -1,0 +1,81 @@
+"""The first picture: drawn before transformers is imported, and the same as with the model."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from mha_viz.checkpoints import device
+from mha_viz.ui.session import memory
+from mha_viz.ui.session.views import DEFAULT
+
+ROOT = Path(__file__).parents[2]
+# A process of its own, in which nothing goes on behind the page until it is told to.
+PAGE = """
+import sys, time
+from streamlit.testing.v1 import AppTest
+from mha_viz.ui.session import memory
+from tests.ui.compare_app import said
+
+go_on, memory.go_on = memory.go_on, lambda: None
+heavy = {"transformers", "tokenizers", "scipy", "matplotlib"}
+
+def shown(**link):
+    app = AppTest.from_file("app.py", default_timeout=300)
+    app.query_params.update(link)
+    app.run()
+    assert not app.exception and not app.error, app.exception
+    grids = [part.proto.bytes for part in app.get("bidi_component")]
+    return app, said(app), grids
+"""
+
+
+def run(code: str) -> None:
+    subprocess.run([sys.executable, "-c", PAGE + code], check=True, timeout=500, cwd=ROOT)
+
+
+@pytest.mark.slow
+def test_it_is_drawn_without_the_libraries_that_run_models_and_stays_when_they_are_there():
+    run("""
+app, before, grids = shown(device="cpu")
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+assert "stored with the model" in before and "computed in" not in before
+app.selectbox(key="ask_layer").select(2).run()  # another head takes no model, either
+assert not app.exception and app.subheader[0].value == "L2 H0"
+assert not heavy & set(sys.modules)
+
+go_on()
+while not memory._engine().done:
+    time.sleep(0.05)
+assert memory._engine().error is None
+memory.cache()._items.clear()
+_, after, live = shown(device="cpu")
+assert "stored with the model" not in after and "computed in" in after
+assert grids and len(grids) == len(live)
+plain = [[line for line in text.splitlines() if "computed" not in line] for text in (before, after)]
+assert plain[0] == plain[1]
+""")
+
+
+@pytest.mark.slow
+def test_another_sentence_waits_for_the_model():
+    run("""
+_, text, _ = shown(device="cpu", text="The cat sat on the mat.")
+assert "computed in" in text and "stored" not in text and "transformers" in sys.modules
+""")
+
+
+def test_what_runs_otherwise_is_not_taken_from_the_store(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory._engine(), "done", False)
+    assert memory.stored_run(DEFAULT.model, "cpu", "float32") is not None
+    assert memory.stored_run(DEFAULT.model, "cpu", "bfloat16") is None
+    assert memory.stored_run("tiny-gpt2", "cpu", "float32") is None
+    monkeypatch.setattr(device, "device_of", lambda name: torch.device("cuda"))
+    assert memory.stored_run(DEFAULT.model, "auto", "float32") is None  # another processor rounds
+
+
+def test_what_can_be_run_at_once_is_run(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory._engine(), "done", True)
+    assert memory.stored_run(DEFAULT.model, "cpu", "float32") is None
