@@ -19,9 +19,9 @@ def telling_head(
     """The head that says most about the words of a text, by its scores alone.
 
     That is the largest `mutual_information` (the head picks different keys for different tokens,
-    and is sure of them), times the share of its weight that lies at none of the places which heads
-    look at whatever the words are: the token before, after, itself, the first, special ones. A
-    rule of thumb for opening a page, not a finding.
+    and is sure of them), times the shares of its weight that lie elsewhere than where heads look
+    whatever the words are: at the token before, after, itself, the first, special ones. A rule of
+    thumb for opening a page, not a finding.
 
     Args:
         scores: (layer, head) for each key of `METRICS`; what is missing is passed over.
@@ -37,7 +37,9 @@ def telling_head(
     if "mutual_information" not in scores:
         return 0, 0
     told = np.nan_to_num(np.asarray(scores["mutual_information"], dtype=np.float64))
-    fixed = sum(np.nan_to_num(np.asarray(scores[key])) for key in PLACES if key in scores)
-    worth = told * np.clip(1 - fixed, 0, None)
+    worth = told
+    for key in PLACES:
+        if key in scores:
+            worth = worth * (1 - np.nan_to_num(np.asarray(scores[key], dtype=np.float64)))
     layer, head = np.unravel_index(int(worth.argmax()), worth.shape)
     return int(layer), int(head)

@@ -42,7 +42,7 @@ def bar(text: bool = True) -> Bar:
 
 
 def _bar(text: bool) -> Bar:
-    widths = [2.2, 5, 2.6, 1.8, 0.5] if text else [2.2, 9.4, 0.5]
+    widths = [2.2, 5, 2.6, 1.8, 0.7] if text else [2.2, 9.2, 0.7]
     columns = st.columns(widths, gap="small", vertical_alignment="bottom")
     with columns[0]:
         model_picker()
