@@ -11,6 +11,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from mha_viz.core.checks import Number
+from mha_viz.engine.model import AttentionModel
+from mha_viz.prediction.logits import logits
+from mha_viz.text.encoding import encode_texts
 from mha_viz.text.vocabulary import continuing, label_of
 
 N_CANDIDATES = 10
@@ -124,3 +127,26 @@ def token_of(
     rank = 1 + int((log_probs > log_probs[number]).sum())
     likeliest = tuple(Candidate(*values) for values in every[1:])
     return GeneratedToken(*every[0], position, rank, likeliest, branched)
+
+
+@torch.no_grad()
+def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> GeneratedToken:
+    """The likeliest token behind a text, and its runners-up: one pass that keeps nothing.
+
+    Args:
+        model: a causal language model.
+        text: what comes before.
+        text_pair: a second text, for models that take one.
+
+    Raises:
+        AttentionUnavailableError: no prediction head.
+        TextError: text that cannot be used.
+
+    >>> import mha_viz as mv
+    >>> upcoming(mv.load("tiny-gpt2"), "Once upon a")
+    GeneratedToken('time', probability=0.305)
+    """
+    encoded, _ = encode_texts(model.reader, text, text_pair)
+    found = logits(model.network, [encoded], last=True)[0, -1].float().log_softmax(-1).cpu()
+    odds = chances(found, 0, None)
+    return token_of(model.tokenizer, int(odds.argmax()), found, odds, len(encoded.input_ids))

@@ -29,7 +29,12 @@ def objective(network: PreTrainedModel) -> Objective | None:
 
 
 def logits(
-    network: PreTrainedModel, texts: Sequence[Encoded], probe: Probe | None = None, *, pad: int = 0
+    network: PreTrainedModel,
+    texts: Sequence[Encoded],
+    probe: Probe | None = None,
+    *,
+    pad: int = 0,
+    last: bool = False,
 ) -> Float[Tensor, "batch position d_vocab"]:
     """One whole forward pass; what stands at padded positions has no meaning.
 
@@ -41,6 +46,7 @@ def logits(
         texts: encoded texts, padded to the longest.
         probe: what to keep and what happens to heads; None: nothing.
         pad: the token that fills shorter texts up, hidden by the mask.
+        last: those of the last position alone, where the family can: far less memory.
 
     Raises:
         AttentionUnavailableError: the checkpoint has no prediction head, or its family does not
@@ -48,8 +54,11 @@ def logits(
     """
     check_predicts(network)
     inputs = padded(network, texts, pad)
-    if "use_cache" in inspect.signature(network.forward).parameters:
+    known = inspect.signature(network.forward).parameters
+    if "use_cache" in known:
         inputs["use_cache"] = False
+    if last and "logits_to_keep" in known:
+        inputs["logits_to_keep"] = 1
     if probe is not None:
         inputs["mha_probe"] = probe
     output = network(**inputs)

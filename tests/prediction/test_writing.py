@@ -11,7 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
-from mha_viz.prediction.generated_token import chances, drawn
+from mha_viz.prediction.generated_token import chances, drawn, upcoming
 from tests.engine.test_families import CAUSAL, SHORT, SINGLE, small_tokenizer
 from tests.making import predicting
 from tests.making.checkpoints import spread
@@ -204,6 +204,15 @@ def test_it_ends_where_the_model_does(gpt, monkeypatch):
     assert not writing.finished
     writing.branch(gpt.n_ctx - 1, 300)
     assert writing.is_full
+
+
+def test_what_comes_next_is_what_a_step_would_write(family):
+    coming = upcoming(family, SHORT)
+    step = mv.Writing(family, SHORT).upcoming
+    assert coming.position == step.position
+    assert [one.id for one in coming.candidates] == [one.id for one in step.candidates]
+    shares = [one.probability for one in step.candidates]
+    assert [one.probability for one in coming.candidates] == pytest.approx(shares, rel=1e-3)
 
 
 def test_an_end_token_is_not_written(gpt, monkeypatch):

@@ -9,8 +9,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
+from mha_viz.prediction.generated_token import upcoming
 from mha_viz.prediction.logits import objective
-from mha_viz.prediction.prediction import Prediction, predict
+from mha_viz.prediction.prediction import predict
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.written import WrittenScene, shown
@@ -66,19 +67,19 @@ def _predicts(model: AttentionModel, scene: Scene) -> bool:
 
 
 def _words(scene: Scene, model: AttentionModel) -> str:
-    if isinstance(scene, WrittenScene):  # its last step knows
-        coming = shown(scene, model).coming
+    if objective(model.network) == "causal":
+        if isinstance(scene, WrittenScene):  # its last step knows
+            coming = shown(scene, model).coming
+        else:
+            coming = upcoming(model, scene.text, scene.pair)
         return "Next: " + _likeliest((one.text, one.probability) for one in coming.candidates[:TOP])
     found = predict(model, scene.text, top_k=TOP, text_pair=scene.pair)
-    if found.objective == "causal":
-        return "Next: " + _of(found)
-    several = sorted((found, *found.others), key=lambda one: one.position)
-    names = ["[MASK]"] if len(several) == 1 else [f"[MASK] {i + 1}" for i in range(len(several))]
-    return "; ".join(f"{plain(name)}: {_of(one)}" for name, one in zip(names, several, strict=True))
-
-
-def _of(found: Prediction) -> str:
-    return _likeliest(zip(found.candidates, found.probabilities, strict=True))
+    gaps = sorted((found, *found.others), key=lambda one: one.position)
+    names = ["[MASK]"] if len(gaps) == 1 else [f"[MASK] {i + 1}" for i in range(len(gaps))]
+    return "; ".join(
+        f"{plain(name)}: {_likeliest(zip(gap.candidates, gap.probabilities, strict=True))}"
+        for name, gap in zip(names, gaps, strict=True)
+    )
 
 
 def _likeliest(candidates: Iterable[tuple[str, float]]) -> str:

@@ -15,7 +15,7 @@ from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import MAX_WRITTEN
-from mha_viz.ui.session.written import Shown, WrittenScene, shown, written_scene
+from mha_viz.ui.session.written import Shown, WrittenScene, forget, shown, written_scene
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.ui.widgets.written_text import written_text
 
@@ -46,6 +46,7 @@ def going_on(scene: Scene) -> Scene:
     with st.container(), stop_on_error():
         model = memory.model(*state.current().checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
+            forget()
             return scene
         wanted = written_scene(scene, state.current(), _wanted(scene))
         st.session_state.setdefault("writing-open", wanted.written > 0)
@@ -54,6 +55,7 @@ def going_on(scene: Scene) -> Scene:
         )
         with folded:
             if not folded.open and not wanted.written:
+                forget()
                 return scene
             try:
                 found = shown(_without_nonsense(wanted, model), model)

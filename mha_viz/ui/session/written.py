@@ -116,6 +116,11 @@ def shown(scene: WrittenScene, model: AttentionModel) -> Shown:
         return known
 
 
+def forget() -> None:
+    """Nothing is written now: neither the steps nor their model are held any longer."""
+    st.session_state.pop("writing_desk", None)
+
+
 def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
     bar, start = st.empty(), time.perf_counter()
     n = 0
