@@ -25,7 +25,7 @@ _SCRIPTS = {
         "grid_parts",
         "head_grid",
     ),
-    "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
+    "head_switches": ("shared", "grid_paint", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
