@@ -22,7 +22,7 @@ _SCRIPTS = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
     "head_grid": ("shared", *_GRID, "head_grid_alone"),
-    "head_switches": ("shared", "switch_parts", "switch_input", "head_switches"),
+    "head_switches": ("shared", "grid_paint", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
     "class_cookie": ("class_cookie",),
     "page_address": ("page_address",),

@@ -1,7 +1,7 @@
 """A small app that shows the head switches, for their tests.
 
 Query parameters: layers, heads, value (signed, gaps or none), name (of the value), refuse (no
-change is kept), slow (seconds that a run takes).
+change is kept), slow (seconds that a run takes), patterns (each tile holds one, and labels).
 """
 
 import time
@@ -10,7 +10,9 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
+from mha_viz.core.from_weights import record
 from mha_viz.ui.widgets.head_switches import head_switches
+from mha_viz.web.payload import grid_payload
 
 
 def importance(layers: int, heads: int, kind: str) -> np.ndarray | None:
@@ -21,6 +23,15 @@ def importance(layers: int, heads: int, kind: str) -> np.ndarray | None:
     if kind == "gaps":
         values[0, 2] = values[1, 0] = np.nan
     return None if kind == "none" else values
+
+
+def drawn(layers: int, heads: int) -> dict[str, object]:
+    """Patterns of 60 tokens, of which head (1, 1) looks at the first; it has two labels."""
+    pattern = np.random.default_rng(3).dirichlet(np.ones(60), (layers, heads, 60))
+    pattern[1, 1] = np.eye(60)[0]
+    names = [f"t{i}" for i in range(60)]
+    labels = [["Sink", "<b>Other</b>"] if i == heads + 1 else [] for i in range(layers * heads)]
+    return {"payload": grid_payload(record(pattern.astype("f4"), names)), "labels": labels}
 
 
 @st.fragment
@@ -44,6 +55,7 @@ def intervene() -> None:
         value=importance(layers, heads, asked.get("value", "positive")),
         selected=(1, 2),
         key="switches",
+        **(drawn(layers, heads) if "patterns" in asked else {}),
     )
     time.sleep(float(asked.get("slow", 0)))
     if changed is not None:

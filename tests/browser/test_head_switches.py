@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from mha_viz.web import theme
+from tests.browser.canvas import pixels
 from tests.browser.conftest import ROOT, _running, _shown
 from tests.browser.demo_switches import importance
 
@@ -272,6 +273,49 @@ def test_values_are_named_and_missing_ones_too(show: Show) -> None:
     tile(bare, 0, 1).hover()
     expect(bare.locator(".head-switches .tip")).to_have_text("L0 H1, on")
     expect(bare.locator(".head-switches .ramp")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_tile_holds_its_heads_pattern_and_label(show: Show, scheme: Any) -> None:
+    page = show("patterns=yes", color_scheme=scheme)
+    page.locator(".head-switches[data-painted]").wait_for()
+    box, area = tile(page, 1, 1).bounding_box(), page.locator("canvas.patterns").bounding_box()
+    assert box and area and min(box["width"], box["height"]) > 60
+    seen = pixels(page, "canvas.patterns")[..., :3].astype(int)
+    left, top = (round(box[side] - area[side]) for side in "xy")
+    inside = seen[top + 6 : top + round(box["height"]) - 24, left : left + round(box["width"])]
+    ends = [np.array(theme.rgb(colour)) for colour in theme.sequential(scheme == "dark")]
+    # All rows look at the first token: one column has the scale's end, the others its beginning.
+    assert np.abs(inside[:, :8] - ends[-1]).max((0, 2)).min() <= 2
+    assert np.abs(inside[:, 12:-8] - ends[0]).max() <= 12
+    assert tile(page, 1, 1).inner_text() == "Sink +1" and tile(page, 1, 2).inner_text() == ""
+    said = tile(page, 1, 1).get_attribute("aria-label") or ""
+    assert said.startswith("L1 H1, on, Sink, <b>Other</b>, importance ")
+    assert page.locator("canvas.patterns").get_attribute("aria-hidden") == "true"
+
+
+def test_patterns_are_sent_once_and_not_painted_for_a_switch(show: Show, wait_idle: Wait) -> None:
+    page = show("patterns=yes&layers=12&heads=12")
+    page.locator(".head-switches[data-painted]").wait_for()
+    wait_idle(page)
+    before = pixels(page, "canvas.patterns")
+    paint = "CanvasRenderingContext2D.prototype.putImageData"
+    page.evaluate(f"void ({paint} = () => (window.painted = true))")
+    network, received = page.context.new_cdp_session(page), []
+    network.on(
+        "Network.webSocketFrameReceived",
+        lambda event: received.append(len(event["response"]["payloadData"])),
+    )
+    network.send("Network.enable")
+    tile(page, 2, 3).click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    heard(page, "2.3 2.4")
+    wait_idle(page)
+    assert off(page) == ["L2 H3", "L2 H4"]
+    assert received and sum(received) < 12 * 12 * 60 * 60 / 2
+    assert (pixels(page, "canvas.patterns") == before).all()
+    assert page.evaluate("window.painted") is None
 
 
 @pytest.mark.parametrize(("layers", "heads"), [(12, 12), (48, 25)])

@@ -23,7 +23,7 @@ def test_a_head_that_looks_at_places_tells_less_of_the_words(place):
     assert place in METRICS
 
 
-def test_shares_of_all_places_are_added_and_never_less_than_nothing_is_left():
+def test_what_lies_at_several_places_counts_for_each():
     first, previous = np.zeros_like(TOLD), np.zeros_like(TOLD)
     first[0], previous[0] = 0.7, 0.6  # together more than 1: a token may be first and previous
     scores = {"mutual_information": TOLD, "first_token": first, "previous_token": previous}

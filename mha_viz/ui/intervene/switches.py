@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
+from mha_viz.reports.report import Report
 from mha_viz.ui.intervene import importance
 from mha_viz.ui.session import reporting, state
 from mha_viz.ui.session.faults import guarded
@@ -16,6 +18,7 @@ from mha_viz.ui.widgets import choosing, controls, words
 from mha_viz.ui.widgets.head_switches import head_switches
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.labels import head_name
+from mha_viz.web.payload import MAX_SIDE, grid_payload
 
 Heads = tuple[tuple[int, int], ...]
 HOW_NAMES = {
@@ -50,9 +53,11 @@ STEPS = 50  # that undo goes back
 def draw(scene: Scene) -> None:
     """The switches; a change is written into the view."""
     _fit(scene)
-    _how()
-    above = st.container()
+    above = st.container(horizontal=True, vertical_alignment="bottom")
+    with above:
+        _how()
     view = state.current()
+    st.caption(HOW_HELP[view.how])
     values = importance.known(scene, view.method)
     changed = head_switches(
         scene.record.n_layers,
@@ -61,6 +66,9 @@ def draw(scene: Scene) -> None:
         value=None if values is None else values.mean.numpy(),
         value_name=importance.METHOD_NAMES[view.method],
         selected=view.chosen,
+        payload=_patterns(scene),
+        scale=view.scale,
+        labels=_labels(reporting.report(scene, view)),
         key="switches",
     )
     if changed is not None and changed != view.off:
@@ -68,6 +76,19 @@ def draw(scene: Scene) -> None:
     with above:  # drawn last: there is something to undo as soon as a switch has moved
         _presets(scene)
     st.caption(_in_words(state.current()))
+
+
+def _patterns(scene: Scene) -> bytes:
+    """All heads as the tiles draw them."""
+    weights = scene.record.pattern[0, 0].numel()
+    size = scene.head_count * min(weights, MAX_SIDE**2)
+    make = partial(grid_payload, scene.record)
+    return reporting.remembered(scene, "switch_patterns", make=make, size=size)
+
+
+def _labels(report: Report) -> list[list[str]]:
+    """What kind of head each is, in order of layer and head."""
+    return [[one.label.title for one in held] for row in report.labels for held in row]
 
 
 @guarded
@@ -98,15 +119,13 @@ def _fit(scene: Scene) -> None:
 
 
 def _how() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu("how", "What is done to them", HOW_NAMES, width=240)
-        how = state.current().how
-        if how == "scale":
-            state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
-        if how.startswith("patch"):
-            hint = "a text with as many tokens"
-            state.bound("source", st.text_input, "Taken from", placeholder=hint, width=380)
-    st.caption(HOW_HELP[state.current().how])
+    choosing.menu("how", "What is done to them", HOW_NAMES, width=200)
+    how = state.current().how
+    if how == "scale":
+        state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
+    if how.startswith("patch"):
+        hint = "a text with as many tokens"
+        state.bound("source", st.text_input, "Taken from", placeholder=hint, width=380)
 
 
 def _presets(scene: Scene) -> None:
@@ -118,34 +137,33 @@ def _presets(scene: Scene) -> None:
         if chosen in found:
             put(found[chosen])
 
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.session_state.ask_preset = None
-        st.selectbox(
-            "Switch off",
-            list(found),
-            index=None,
-            key="ask_preset",
-            on_change=take,
-            width=280,
-            placeholder="a group of heads",
-        )
-        framed = "The framed head, whose twins and layer are among the groups."
-        controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
-        st.button(
-            "Undo",
-            icon=":material/undo:",
-            on_click=_undo,
-            disabled=not st.session_state.get("past"),
-            key="undo",
-        )
-        st.button(
-            "All on",
-            icon=":material/restart_alt:",
-            on_click=put,
-            args=((),),
-            disabled=not state.current().off,
-            key="all_on",
-        )
+    st.session_state.ask_preset = None
+    st.selectbox(
+        "Switch off",
+        list(found),
+        index=None,
+        key="ask_preset",
+        on_change=take,
+        width=220,
+        placeholder="a group of heads",
+    )
+    framed = "The framed head, whose twins and layer are among the groups."
+    controls.head_menus(scene.record.n_layers, scene.record.n_heads, framed)
+    st.button(
+        "Undo",
+        icon=":material/undo:",
+        on_click=_undo,
+        disabled=not st.session_state.get("past"),
+        key="undo",
+    )
+    st.button(
+        "All on",
+        icon=":material/restart_alt:",
+        on_click=put,
+        args=((),),
+        disabled=not state.current().off,
+        key="all_on",
+    )
 
 
 def presets(scene: Scene, view: View) -> dict[str, Heads]:

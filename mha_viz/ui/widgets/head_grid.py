@@ -12,6 +12,7 @@ import streamlit as st
 
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.payload_carrier import carry
 from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
@@ -22,7 +23,6 @@ Head = tuple[int, int]  # layer, head
 _grid = st.components.v2.component(
     "mha_viz.head_grid", css=style("head_grid"), js=script("head_grid")
 )
-_carrier = st.components.v2.component("mha_viz.payload_carrier", js=script("payload_carrier"))
 
 
 def head_grid(
@@ -78,7 +78,7 @@ def head_grid(
 
     with st.container(gap=None):
         _grid(key=key, data=settings, on_select_change=hear)
-        _carrier(key=f"{key}-payload", data=payload)
+        carry(payload, key=f"{key}-payload")
 
 
 def _chosen(sent: Any, size: tuple[int, int]) -> Head | None:

@@ -19,9 +19,12 @@ from torch import Tensor
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.payload_carrier import carry
 from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
+from mha_viz.web.payload import unpack
+from mha_viz.web.theme import check_scale
 
 Head = tuple[int, int]  # layer, head
 _NAME_LETTERS = 60
@@ -40,6 +43,9 @@ def head_switches(
     value: Num[NDArray | Tensor, "layer head"] | None = None,  # type: ignore[type-arg]
     value_name: str = "",
     selected: Head | None = None,
+    payload: bytes | None = None,
+    scale: str = "sqrt",
+    labels: Sequence[Sequence[str]] | None = None,
     key: str,
 ) -> tuple[Head, ...] | None:
     """Draw all heads as switches; return the heads that are off if the user just changed them.
@@ -63,6 +69,11 @@ def head_switches(
             below 0, on a diverging scale around 0. NaN: not defined, drawn grey.
         value_name: what the value is, with its unit; any text.
         selected: (layer, head) of a head with a frame.
+        payload: what `mha_viz.web.payload.grid_payload` made of these heads: each tile then holds
+            its head's pattern. It travels to the browser once, not with every change.
+        scale: of the patterns' colours, "sqrt", "linear" or "log".
+        labels: what kinds of head each is, in order of layer and head. The first of them is shown
+            below the pattern; all are said.
         key: unique in the app; `{key}-heard` in the session's state belongs to it.
 
     Returns:
@@ -88,9 +99,15 @@ def head_switches(
         "name": value_name[:_NAME_LETTERS],
         "heard": heard["id"],
         "stale": changed and not news,
+        "payload": None if payload is None else unpack(payload)[0]["id"],
+        "scale": check_scale(scale),
+        "labels": None if labels is None else [list(held) for held in labels],
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }
-    result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
+    with st.container(gap=None):
+        result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
+        if payload is not None:
+            carry(payload, key=f"{key}-payload")
     if changed and news:
         return None
     switched = _switched(result.get("switch"), n_layers, n_heads)

@@ -1,14 +1,15 @@
 // @ts-check
-// All heads of a model as switches: rows are layers, columns are heads; colour is a value.
+// All heads of a model as switches: rows are layers, columns are heads; colour is a value. Where
+// Python names a payload, each tile holds its head's pattern and label.
 // A change shows here at once; Python gets the whole set a moment later.
 
-import { endOf, formatNumber, make, themeOf, viewOf } from "./shared.js";
+import { paintGrid } from "./grid_paint.js";
+import { colourTable, endOf, formatNumber, make, payloadStore, themeOf, viewOf } from "./shared.js";
 import { SwitchInput } from "./switch_input.js";
-import { NAMES, switchLegend, switchTable, tileColour } from "./switch_parts.js";
+import { badgeText, NAMES, patternLayout, switchLegend, switchTable, tileColour, tileSizes } from "./switch_parts.js";
 /* global PALETTE */
 
 const WAIT = 150; // changes that follow a message so closely (ms) are sent together
-const SMALLEST = 27, LARGEST = 44; // of a tile with the gap beside it
 
 class HeadSwitches {
   constructor(parent) {
@@ -21,6 +22,8 @@ class HeadSwitches {
     this.hint = make("div", "hint");
     this.tip = make("div", "tip");
     this.live = make("div", "live");
+    this.patterns = make("canvas", "patterns");
+    this.patterns.setAttribute("aria-hidden", "true");
     /** @type {any[]} row by row */
     this.tiles = [];
     /** @type {any[]} */
@@ -65,7 +68,8 @@ class HeadSwitches {
     this.input.reset();
     const { rows, ...parts } = switchTable(layers, heads);
     Object.assign(this, parts);
-    this.stage.replaceChildren(...rows);
+    this.stage.replaceChildren(this.patterns, ...rows);
+    this.painted = "";
     this.at(0, 0).tabIndex = 0;
   }
 
@@ -74,28 +78,45 @@ class HeadSwitches {
   draw() {
     const width = this.root.clientWidth;
     if (!this.settings || width < 40) return; // a hidden tab: drawn when shown
-    const { layers, heads, value } = this.settings;
+    const { layers, heads, value, labels, payload } = this.settings;
     this.theme = themeOf(this.root);
     this.root.dataset.theme = this.theme;
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
-    const fit = Math.floor((width - NAMES) / heads);
-    this.pitch = Math.min(Math.max(fit, SMALLEST), LARGEST);
-    this.overflows = NAMES + heads * this.pitch > width;
+    this.sizes = tileSizes(width, layers, heads, Boolean(payload));
+    const { across, down, gap } = this.sizes;
+    this.overflows = NAMES + heads * across > width;
     this.scroller.classList.toggle("overflowing", this.overflows);
-    const sizes = { names: `${NAMES}px`, heads, pitch: `${this.pitch}px` };
-    sizes.size = `${this.pitch - Math.min(Math.max(this.pitch - 26, 1), 4)}px`;
-    for (const [name, size] of Object.entries(sizes)) this.stage.style.setProperty(`--${name}`, size);
+    const pixels = { names: NAMES, across, down, gap };
+    for (const [name, size] of Object.entries(pixels)) this.stage.style.setProperty(`--${name}`, `${size}px`);
+    this.stage.style.setProperty("--heads", heads);
+    this.stage.classList.toggle("drawn", Boolean(payload));
+    this.stage.classList.toggle("valued", value !== null);
     this.stage.setAttribute("aria-label", `Switches of ${layers} layers with ${heads} heads each`);
     this.tiles.forEach((tile, index) => {
       const number = value?.numbers[index];
       tile.classList.toggle("missing", value !== null && number === null);
       if (value) tile.style.setProperty("--tile", tileColour(value, this.theme, number));
       else tile.style.removeProperty("--tile");
+      tile.firstChild.textContent = badgeText(labels?.[index] ?? []);
     });
+    this.paint();
     this.legend.replaceChildren(...switchLegend(value, this.settings.name, this.theme));
     this.hint.textContent = this.overflows && matchMedia("(pointer: coarse)").matches
       ? "Swipe to scroll; hold a head, then drag, to switch several." : "";
     this.drawStates();
+  }
+
+  /** The patterns, on one canvas behind the tiles; they stay where only switches change. */
+  paint() {
+    const { layers, heads, payload: id, scale } = this.settings;
+    const payload = payloadStore().byId.get(id);
+    const layout = patternLayout(this.sizes, layers, heads);
+    const state = [id, scale, this.theme, layout.width, layout.height, devicePixelRatio].join();
+    this.patterns.hidden = !payload;
+    if (!payload || state === this.painted) return;
+    paintGrid(this.patterns, layout, payload, [...this.tiles.keys()], colourTable(scale, this.theme));
+    this.painted = state;
+    this.root.dataset.painted = id;
   }
 
   drawStates() {
@@ -118,9 +139,9 @@ class HeadSwitches {
     if (!this.tip.hidden) this.tip.textContent = this.pointed ? this.describe(this.pointed) : "";
   }
 
-  /** "L3 H7, on, importance 0.012", "Layer 3: 2 of 12 heads off", "Head 7: 1 of 12 layers off". */
+  /** "L3 H7, on, Induction, importance 0.012", "Layer 3: 2 of 12 heads off", "Head 7: 1 of 12 layers off". */
   describe({ mhaRow: row, mhaColumn: column }) {
-    const { heads, value, name } = this.settings;
+    const { heads, value, name, labels } = this.settings;
     if (row < 0 || column < 0) {
       const members = this.members(row, column);
       const off = members.filter((index) => this.off.has(index)).length;
@@ -130,7 +151,7 @@ class HeadSwitches {
     const index = row * heads + column;
     const state = this.off.has(index) ? "off" : "on";
     const number = value ? `, ${name || "value"} ${formatNumber(value.numbers[index])}` : "";
-    return `L${row} H${column}, ${state}${number}`;
+    return [`L${row} H${column}`, state, ...(labels?.[index] ?? [])].join(", ") + number;
   }
 
   /** Names what the pointer or the keyboard is on, above it or, where there is no room, below. */
@@ -212,6 +233,8 @@ class HeadSwitches {
   watch() {
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(this.root);
+    this.arrived = (id) => id === this.settings?.payload && this.draw();
+    payloadStore().listeners.add(this.arrived);
     this.schemes = matchMedia("(prefers-color-scheme: dark)");
     this.redraw = () => this.draw();
     this.schemes.addEventListener("change", this.redraw);
@@ -224,6 +247,7 @@ class HeadSwitches {
     clearTimeout(this.waiting);
     this.input.close();
     this.resized.disconnect();
+    payloadStore().listeners.delete(this.arrived);
     this.schemes.removeEventListener("change", this.redraw);
     document.removeEventListener("pointerdown", this.outside, true);
   }

@@ -90,9 +90,10 @@ export class SwitchInput {
   /** Row and column of the tile below the pointer; nulls beside the grid. */
   hit(event) {
     const box = this.view.stage.getBoundingClientRect();
-    const column = Math.floor((event.clientX - box.left - NAMES) / this.view.pitch);
+    const { across, down } = this.view.sizes;
+    const column = Math.floor((event.clientX - box.left - NAMES) / across);
     const top = this.view.at(0, 0).getBoundingClientRect().top;
-    const row = Math.floor((event.clientY - top) / this.view.pitch);
+    const row = Math.floor((event.clientY - top) / down);
     const { layers, heads } = this.view.settings;
     return row >= 0 && row < layers && column >= 0 && column < heads ? [row, column] : [null, null];
   }

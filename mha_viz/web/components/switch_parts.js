@@ -4,6 +4,41 @@
 import { formatNumber, make } from "./shared.js";
 
 export const NAMES = 28; // width of the layers' names
+const SMALLEST = 27, LARGEST = 44; // of a tile with the gap beside it
+const NARROWEST = 40, WIDEST = 104, LOWEST = 50; // of one with its head's pattern in it
+const HEIGHT = 440; // of all tiles together, where that leaves room for patterns
+export const STRIP = 17; // height of the label below a pattern, and of the value's line
+
+/**
+ * Width and height of a tile with the gaps around it, and these gaps.
+ * @param {number} width of all that there is room for
+ * @param {number} layers
+ * @param {number} heads
+ * @param {boolean} drawn whether each tile holds its head's pattern and label
+ */
+export function tileSizes(width, layers, heads, drawn) {
+  const within = (size, least, most) => Math.max(Math.min(size, most), least);
+  const room = Math.floor((width - NAMES) / heads);
+  if (!drawn) {
+    const pitch = within(room, SMALLEST, LARGEST);
+    return { across: pitch, down: pitch, gap: within(pitch - 26, 1, 4) };
+  }
+  const across = within(room, NARROWEST, WIDEST);
+  return { across, down: within(Math.floor(HEIGHT / layers), LOWEST, across + STRIP), gap: 5 };
+}
+
+/** Where the patterns lie in tiles of these sizes, as the painter of the head grid wants it. */
+export function patternLayout({ across, down, gap }, layers, heads) {
+  const inset = gap / 2 + 1; // a tile's border is one pixel wide
+  return {
+    width: heads * across,
+    height: layers * down,
+    tileWidth: across - 2 * inset,
+    tileHeight: down - 2 * inset - STRIP,
+    tileAt: (index) =>
+      ({ x: (index % heads) * across + inset, y: Math.floor(index / heads) * down + inset }),
+  };
+}
 
 /** A table of tiles with a name for each row and column: { rows, tiles, columnNames, layerNames }. */
 export function switchTable(layers, heads) {
@@ -32,11 +67,17 @@ export function switchTable(layers, heads) {
   const layerNames = [...Array(layers).keys()].map((row) => item("name layer", "button", row, -1, `L${row}`));
   const body = layerNames.map((name, row) => {
     const own = columns.map((head) => item("tile", "switch", row, head));
+    for (const tile of own) tile.append(make("span", "badge"));
     tiles.push(...own);
     return line(cell("rowheader", name), ...own.map((tile) => cell("gridcell", tile)));
   });
   const top = line(make("div", "corner"), ...columnNames.map((name) => cell("columnheader", name)));
   return { rows: [top, ...body], tiles, columnNames, layerNames };
+}
+
+/** What stands in a tile of a head's labels: the first, and how many more there are. */
+export function badgeText([first = "", ...more]) {
+  return more.length ? `${first} +${more.length}` : first;
 }
 
 /**

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { passed, tileColour } from "../../../mha_viz/web/components/switch_parts.js";
+import { badgeText, NAMES, passed, patternLayout, STRIP, tileColour, tileSizes } from "../../../mha_viz/web/components/switch_parts.js";
 
 test("a pointer passes every tile on its line, the first left out", () => {
   assert.deepEqual(passed([1, 1], [1, 1]), []);
@@ -14,6 +14,29 @@ test("a pointer passes every tile on its line, the first left out", () => {
     const [before, beside] = i ? far[i - 1] : [0, 0];
     assert.ok(Math.abs(row - before) <= 1 && Math.abs(column - beside) <= 1); // none is skipped
   });
+});
+
+test("tiles with patterns fill the width, and a deep model still fits a screen", () => {
+  const wide = NAMES + 12 * 75;
+  assert.deepEqual(tileSizes(wide, 4, 12, true), { across: 75, down: 75 + STRIP, gap: 5 });
+  assert.equal(tileSizes(wide, 12, 12, true).down, 50); // 600 pixels together
+  assert.equal(tileSizes(NAMES + 8 * 41, 4, 8, true).across, 41); // a phone's
+  assert.equal(tileSizes(300, 4, 12, true).across, 40); // and then it scrolls
+  assert.deepEqual(tileSizes(wide, 4, 12, false), { across: 44, down: 44, gap: 4 });
+  assert.deepEqual(tileSizes(300, 4, 12, false), { across: 27, down: 27, gap: 1 });
+});
+
+test("patterns lie inside their tiles, above the label", () => {
+  const layout = patternLayout({ across: 75, down: 92, gap: 5 }, 2, 3);
+  assert.deepEqual([layout.width, layout.height], [225, 184]);
+  assert.deepEqual([layout.tileWidth, layout.tileHeight], [68, 68]);
+  assert.deepEqual(layout.tileAt(4), { x: 78.5, y: 95.5 });
+});
+
+test("a badge has the first label, and says that there are more", () => {
+  assert.equal(badgeText([]), "");
+  assert.equal(badgeText(["Induction"]), "Induction");
+  assert.equal(badgeText(["Previous token", "Local"]), "Previous token +1");
 });
 
 test("a tile's colour is mixed of its two neighbours on the scale", () => {
