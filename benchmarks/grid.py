@@ -44,14 +44,14 @@ def measure() -> list[Result]:
     rows: list[Result] = []
     for n, rounds in ROUNDS.items():
         with chromium() as browser:  # one for each length: a page of 128 tokens can end it
-            _ours(browser, _patterns(8), text(8).split())  # the browser's own first page
+            _ours(browser, patterns(8), text(8).split())  # the browser's own first page
             rows += _length(browser, n, rounds, missing)
     return rows
 
 
 def _length(browser: Any, n: int, rounds: int, missing: str) -> list[Result]:
     """Time and bytes at one length; the two take turns."""
-    pattern, tokens = _patterns(n), text(n).split()
+    pattern, tokens = patterns(n), text(n).split()
     ours, theirs, failed = [], [], missing if n <= PEER_UP_TO else "not tried: an SVG line a weight"
     for _ in range(rounds):
         ours.append(_ours(browser, pattern, tokens))
@@ -143,7 +143,7 @@ def _painted(browser: Any, make: Callable[[], str], condition: str) -> Painted:
         context.close()
 
 
-def _patterns(n: int) -> Tensor:
+def patterns(n: int) -> Tensor:
     generator = torch.Generator().manual_seed(n)
     scores = 3 * torch.randn(LAYERS, HEADS, n, n, generator=generator)
     return torch.softmax(scores, -1)
