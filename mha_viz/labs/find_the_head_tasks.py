@@ -53,7 +53,7 @@ class Task:
                 )
             return (
                 f"It counts if “{title}” is at least {label.threshold:g} (on a short text, more) "
-                "and more than heads have that learned nothing."
+                "and more than in heads that have learned nothing."
             )
         if self.needs == "pairs":
             return "Likeness is measured by the Hellinger distance: 0 is the same picture."

@@ -80,7 +80,7 @@ def test_what_is_typed_is_the_pattern_and_stays_in_the_link():
     app = lab(KEY, tokens="4")
     app.text_area(key=f"{KEY}-typed-4").set_value("1000\n0030\n\n0000 9999").run()
     text = check(app)
-    assert "Empty rows (2) look everywhere alike" in text.replace("\\", "")
+    assert "Empty rows (2) look at all keys equally" in text.replace("\\", "")
     assert link(app) == {"tokens": "4", "pattern": "own", "own4": "1000-0030-0000-9999"}
     again = lab(KEY, **link(app))
     assert again.text_area(key=f"{KEY}-typed-4").value == "1000\n0030\n0000\n9999"

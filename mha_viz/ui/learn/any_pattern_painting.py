@@ -114,5 +114,5 @@ def _grid(choices: Choices, rows: Rows, brush: int) -> None:
     st.caption(
         "Rows are queries, columns keys. Click a cell to paint it, or go there with the arrow keys "
         "and press Enter; each row is divided by its sum."
-        + (f" Empty rows ({', '.join(empty)}) look everywhere alike." if empty else "")
+        + (f" Empty rows ({', '.join(empty)}) look at all keys equally." if empty else "")
     )

@@ -70,8 +70,8 @@ def border(choices: Choices, chosen: Chosen) -> None:
         ],
         1,
         "The score is highest where the distance to the wanted place is smallest, and rows sum "
-        "to 1: the heads repeat the border (padding_mode='replicate' in torch). For zeros, a mask "
-        "forbids such a head every key; a row that may see nothing gives zeros in our attention.",
+        "to 1: the heads repeat the border (padding_mode='replicate' in torch). To get zeros, mask "
+        "every key of such a head; a row that may see nothing gives zeros in our attention.",
     )
     gaps = _border_gaps(*chosen.key[:3])
     ours = {"zeros": "masked heads", "nearest": "no mask"}
@@ -102,7 +102,7 @@ def one_head(choices: Choices, chosen: Chosen) -> None:
         "Which heads give the same output, shuffled the same way?",
         ["One head (1 × 1)", "Nine heads (3 × 3)", "Both"],
         0,
-        "A 1 × 1 kernel knows no neighbours, so it does not matter who they are. Choose 1 × 1 "
+        "A 1 × 1 kernel sees no neighbours, so it does not matter which they are. Choose 1 × 1 "
         "above: no pixel of the output depends on another one.",
     )
     alone, many = _shuffle_gaps(chosen.picture.numpy())

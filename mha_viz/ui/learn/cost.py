@@ -49,8 +49,8 @@ def draw(choices: Choices) -> None:
 def _calculator(choices: Choices) -> Sizes | None:
     frame.step(
         "What one layer costs",
-        "With m = d_model and d_k = m / h, on n tokens. Counted are products of two numbers that "
-        "are added up; biases, the mask and softmax are left out.",
+        "With m = d_model and d_k = m / h, on n tokens. We count multiplications whose results are "
+        "added up; biases, the mask and softmax are left out.",
         r"\begin{aligned} C_{\text{head}} &= \underbrace{4\, n\, m\, d_k}_{W_Q, W_K, W_V, W_O} + "
         r"\underbrace{2\, n^2 d_k}_{Q K^\top,\; A V} \\ &= O(n^2 d_k + n\, m\, d_k) \\ "
         r"C_{\text{layer}} &= h\, C_{\text{head}} = 4\, n\, m^2 + 2\, n^2 m \\ "
@@ -183,8 +183,8 @@ def _heads(choices: Choices, sizes: Sizes) -> None:
             "bytes of all attention weights": [c.pattern for c in made],
         },
         caption=f"Calculated: n = {sizes.n}, d_model = {sizes.d_model}, no shared key heads",
-        how_to_read="A level line: no matter how many heads. Drawn are the numbers of heads up to "
-        "64 that divide d_model.",
+        how_to_read="A level line means that the number of heads does not matter. Only numbers up "
+        "to 64 that divide d_model are drawn.",
     )
 
 

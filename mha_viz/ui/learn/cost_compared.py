@@ -66,7 +66,7 @@ def fused(choices: Choices, sizes: Sizes) -> None:
         "A text twice as long, with FlashAttention: how many more products does Q Kᵀ take?",
         ["Twice as many", "Four times as many", "As many as before"],
         1,
-        "Every query still meets every key. What grows in proportion only is the memory.",
+        "Every query still meets every key. Only the memory grows in proportion to the text.",
     )
     made = [costs(sizes), costs(replace(sizes, n=2 * sizes.n, n_read=2 * sizes.n_read))]
     twice = f"n = {2 * sizes.n:,}"
@@ -93,8 +93,8 @@ def fused(choices: Choices, sizes: Sizes) -> None:
         "**Saved**: memory for the weights (n r becomes n), and the way of each weight to main "
         "memory and back, which on a GPU takes longer than the products; “weights never kept” "
         "below is its time here. **Not saved**: products (in training even more, since tiles are "
-        "made again for the gradients), the key-value cache, and the matrices. And whoever wants "
-        "to **see** the weights, as all of this app does, has to keep them."
+        "made again for the gradients), the key-value cache, and the matrices. And to **see** the "
+        "weights, as this app shows them everywhere, one has to keep them."
     )
 
 
@@ -136,8 +136,9 @@ def against_rnn(choices: Choices) -> None:
         table=_table(found, width),
         caption=f"Measured on the graph of gradients · d = {width}, kernel {KERNEL}, dilated",
         how_to_read="Counted by walking back the graph that autograd keeps, from the last output "
-        "to the first token. The table has the products, counted while the layers ran, and how "
-        "many have to wait for each other. Convolutions are stacked until they see all tokens.",
+        "to the first token. The table lists the products, counted while the layers ran, and how "
+        "many of them have to wait for each other. Convolutions are stacked until they see all "
+        "tokens.",
     )
     most = found["attention"][-1].products / found["recurrent"][-1].products
     st.markdown(

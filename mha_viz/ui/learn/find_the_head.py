@@ -62,9 +62,9 @@ def draw(choices: Choices) -> None:
 def _rules() -> None:
     frame.step(
         "What a head does can be measured",
-        "A picture shows what a head looks at on this text; a score says how far it does what is "
-        "asked. The best head has 100 points. Any other has half of its points for its rank and "
-        f"half for its value, from the mean of all heads to the best. A hint costs {HINT_COST}.",
+        "A picture shows what a head looks at on this text; a score says how well it does what is "
+        "asked. The best head earns 100 points. Any other earns up to 50 for its rank and up to 50 "
+        f"for its score, from the mean of all heads to the best. A hint costs {HINT_COST} points.",
         r"\text{points} = 100 \cdot \tfrac12 \Big(\frac{1}{\text{rank}} + "
         r"\frac{\text{value} - \text{mean}}{\text{best} - \text{mean}}\Big)",
     )

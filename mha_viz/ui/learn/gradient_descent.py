@@ -61,7 +61,7 @@ def _arithmetic(found: Film, row: int, head: int, optimizer: str) -> str:
     if off <= ROUNDING:
         return told + "that is rounding in float32."
     if optimizer == "sgd":
-        return told + "more than rounding, which should not be."
+        return told + "more than rounding, and that should not happen."
     return told + (
         "**Adam does something else.** It divides a running mean of gradients by the root of a "
         f"running mean of their squares, and for the first {WARMUP} steps its rate grows. Plain "
@@ -149,7 +149,7 @@ def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
         else f"**does not hold** in the second half: it is passed at t = {bound.exceeded}"
     )
     st.markdown(
-        f"{trained} With the C that its first half asks for, {format_number(bound.factor)}, the "
+        f"{trained} With the C that the first half requires, {format_number(bound.factor)}, the "
         f"bound {verdict}. One run cannot prove a bound, nor refute it: a larger C may hold."
     )
     lines = {"running mean of ‖∇L‖²": bound.mean, "C/√t": bound.line}
@@ -169,6 +169,6 @@ def rate(choices: Choices, found: Film, optimizer: str, settings: str) -> None:
         caption=settings,
         how_to_read="Both axes are logarithmic. C is taken from the first half, from "
         f"t = {lab.FIRST} on, with a tenth to spare. The squared gradient of one batch is too "
-        "large on average, by the chance in its choice of texts; so ‖∇L‖² is the product of the "
-        "gradients of two independent batches, which is right on average.",
+        "large on average, because its texts are drawn by chance. So ‖∇L‖² is taken as the product "
+        "of the gradients of two independent batches, which is right on average.",
     )

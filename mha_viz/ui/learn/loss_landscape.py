@@ -77,7 +77,7 @@ def _curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> N
     st.markdown(
         f"{VERDICTS[curved.verdict]}. The gradient is not 0: ‖∇L‖ = "
         f"{format_number(curved.gradient)}, at a loss of {format_number(curved.loss)} nats. So "
-        "strictly it is neither; what the eigenvalues tell is how the loss curves here."
+        "strictly it is neither; the eigenvalues only say how the loss curves here."
     )
     st.caption(
         f"On {lab.N_TEXTS} texts never trained on, in double precision, {lab.N_PRODUCTS} products. "
@@ -134,6 +134,6 @@ def _plane(choices: Choices, found: Film, settings: tuple[object, ...], about: s
         caption=about,
         how_to_read="Lines join points of equal loss; colours are logarithmic. Of the squared "
         f"distances between the dots and the end, {seen.share:.1%} lies in this plane. The rest "
-        "leads out of it: but for the end, the loss below a dot is not the one that the model had "
+        "leads out of it: except at the end, the loss below a dot is not what the model had "
         "there. Two directions of so many cannot show that there is no saddle (Li et al. 2018).",
     )

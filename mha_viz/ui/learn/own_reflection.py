@@ -135,9 +135,9 @@ def _matrices(found: lab.Reflection) -> None:
     own = found.dots.diagonal()
     others = (found.dots.sum() - own.sum()) / (len(own) * (len(own) - 1))
     st.markdown(
-        "The third matrix is what a score lacks to the mean of the two on the diagonal: never "
-        f"below 0. The mean score of a token with itself is **{format_number(own.mean())}**, with "
-        f"another one **{format_number(others)}**."
+        "The third matrix says how far each score is below the mean of the two diagonal ones: it "
+        "is never negative. The mean score of a token with itself is "
+        f"**{format_number(own.mean())}**, with another one **{format_number(others)}**."
     )
 
 

@@ -159,7 +159,7 @@ def _square_root(choices: Choices) -> None:
         table={"d_k": widths, "as it is": plain, "divided": scaled},
         caption="Random queries and keys, 16 keys, 512 queries, seed 0",
         how_to_read="Where the line of the divided scores stays level, the width of the head does "
-        "not matter. It is about random vectors: trained heads may learn larger scores.",
+        "not matter. These are random vectors: trained heads may learn larger scores.",
     )
 
 

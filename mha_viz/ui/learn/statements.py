@@ -250,7 +250,7 @@ def _picture(
         caption=words.settings(scene, statement.title),
         how_to_read=f"The statement compares “{statement.left}” with “{statement.right}”, "
         f"{statement.allowed}."
-        + " What random weights show, too, was not learned."
+        + " What random weights also show was not learned."
         * (random is not None),
     )
 

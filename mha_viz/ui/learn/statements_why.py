@@ -166,7 +166,7 @@ def _norm(at: Numbers, holds: bool, layer: int) -> str:
         else "Components that are independent, each of variance 1, would give d_model. Nothing in "
         "a layer makes them so: W_O sets the size, and it is trained to fit what comes after."
     )
-    return f"The output of L{layer} has {ratio} times the squared length that is stated. {reason}"
+    return f"The output of L{layer} has {ratio} times the squared length that is claimed. {reason}"
 
 
 def _variance(at: Numbers, holds: bool, layer: int) -> str:
@@ -176,7 +176,7 @@ def _variance(at: Numbers, holds: bool, layer: int) -> str:
         "The sides differ by twice the sum of the covariances of all pairs of heads, here "
         f"{short(gap)}: the heads of L{layer} {pull}. "
         + (
-            "It holds for this reason only, not for any heads."
+            "It holds for that reason only, and not for heads in general."
             if holds
             else "It needs covariances that sum to 0 or less; heads that agree break it."
         )
@@ -187,7 +187,7 @@ def _best_head(at: Numbers, holds: bool, layer: int) -> str:
     pooled, best = at["heads’ mean pattern"], at["right"]
     worse = pooled < best - BY_KEY["best-head"].tolerance
     return (
-        "This one is a theorem: who sees the keys of all heads can ignore all but one. For "
+        "This one is a theorem: whoever sees the keys of all heads can ignore all but one. For "
         f"certain, the heads of L{layer} tell {short(at['low'])} to {short(at['high'])} nats "
         f"together; by {N_DRAWS:,} random draws {short(at['drawn_low'])} to "
         f"{short(at['drawn_high'])} (95 %). But it **needs to be known which key is whose**: the "

@@ -79,8 +79,8 @@ def _statement(choices: Choices, scene: Scene) -> None:
     frame.predict(
         choices,
         "width",
-        f"A head of this model makes {width} numbers for each token. How many "
-        f"has a token when all {record.n_heads} heads are put side by side?",
+        f"A head of this model makes {width} numbers for each token. How many numbers does a token "
+        f"have when all {record.n_heads} heads are put side by side?",
         [
             f"{width}: heads are averaged",
             f"{width * record.n_heads}: they stand in a row",

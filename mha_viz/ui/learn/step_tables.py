@@ -143,7 +143,7 @@ class _Walk:
             return [
                 f"This model adds something to its scores that is in none of these matrices (a "
                 f"position bias, a narrower mask or a soft cap; difference {gap}). From here "
-                "on its own weights are taken."
+                "on, the model’s own weights are used."
             ]
         return [
             f"After the matrix this model changes its {name} once more (rotary positions, a "
@@ -245,7 +245,7 @@ class _Walk:
             "values",
             1,
             "The weighted mean of the values",
-            "Each query takes of every token’s value as much as its weight says.",
+            "Each query takes as much of every token’s value as its weight says.",
             r"z_i = A_i V_i",
             Matrix("z", found.z[self.head], self.queries, self.value),
             Matrix("weights", found.pattern, self.queries, self.keys, False, (0.0, 1.0)),
@@ -278,8 +278,8 @@ class _Walk:
             "output",
             3,
             "W_O mixes the heads",
-            "Up to here heads did not know of each other. W_O turns their row of numbers into what "
-            "is added to the token.",
+            "Up to here, no head knew what the others did. W_O turns their row of numbers into "
+            "what is added to the token.",
             r"\text{output} = [z_1 \;\dots\; z_h]\, W^O" + ("" if bias is None else " + b^O"),
             Matrix("output", found.output, self.queries, self.model),
             Matrix("all heads", found.joined, self.queries, self.joined),

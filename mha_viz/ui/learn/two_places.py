@@ -155,7 +155,7 @@ def _shares(runs: Runs) -> None:
                 cell=62,
             )
     st.caption(
-        "The reader behind the head is linear. One that is not, as an MLP, could tell 0.6 u + "
+        "What reads the head’s output here is linear. An MLP, which is not, could tell 0.6 u + "
         "0.4 v from 0.4 u + 0.6 v: the statement is about a head, not about a whole transformer."
     )
 

@@ -113,8 +113,8 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     d_model, width = weights.W_O.shape[2], weights.W_O.shape[1]
     frame.step(
         "What it costs",
-        "Per head, on n tokens, biases left out. Counted are products of two numbers that are "
-        "added up.",
+        "Per head, on n tokens, without biases. We count multiplications whose results are added "
+        "up.",
         r"\begin{aligned} \text{two:} \quad & 2\, n\, d\, d_v + n^2 d_v \\ "
         r"\text{one:} \quad & n\, d^2 + n^2 d \end{aligned}",
     )
@@ -123,7 +123,8 @@ def _bill(choices: Choices, model: AttentionModel, weights: AttentionWeights) ->
     frame.predict(
         choices,
         "bill",
-        f"d = {d_model}, d_v = {width}: how many parameters has the one matrix, against the two?",
+        f"d = {d_model}, d_v = {width}: how many parameters does the one matrix have, compared "
+        "with the two?",
         answers,
         0 if one < two else 1 if one == two else 2,
         f"{d_model} × {d_model} = {one:,} against 2 × {d_model} × {width} = {two:,}. With d_v = "

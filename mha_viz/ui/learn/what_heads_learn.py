@@ -144,7 +144,7 @@ def _summary(found: Found) -> None:
     if unseen:
         st.caption(
             f"{unseen} relations are not asked: this model sees no later words, and they lead to "
-            "one. Nor is a word asked that sees one other word only."
+            "one. Words that see only one other word are not asked either."
         )
     rows = [
         {
@@ -163,8 +163,8 @@ def _summary(found: Found) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     st.caption(
         "“Ahead by” is the score less the better opponent's, in points of a hundred, with its 95 % "
-        "interval over sentences. Next to a neighbour, the step is the answer itself: there random "
-        "weights alone are to beat."
+        "interval over sentences. Where the neighbour is asked for, the step itself is the answer: "
+        "there a head only has to beat random weights."
     )
 
 
@@ -261,7 +261,7 @@ def _told(one: lab.Finding) -> str:
     name, best = head_name(*one.best), one.best
     finds = (
         f"{name} finds {_percent(one.score[best])} of {len(one.looked.pairs)} pairs, with a mean "
-        f"weight of {float(one.weight[best]):.2f} on the right word. To answer always "
+        f"weight of {float(one.weight[best]):.2f} on the right word. Always answering "
         f"“{_step_in_words(one.offset)}” finds {_percent(one.offset_score)}, the best head of all "
         f"with random weights {_percent(one.random_score)}."
     )
