@@ -15,7 +15,7 @@ from benchmarks.measure import Result, Skipped, gflops, machine
 from mha_viz.core.output_file import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-SUBJECTS = ("trace", "report", "importance", "grid", "app", "labs", "memory")
+SUBJECTS = ("trace", "report", "importance", "grid", "start", "app", "labs", "memory")
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 
