@@ -23,7 +23,6 @@ else:
         initial_sidebar_state=256,
         menu_items={"About": "mha_viz: see and measure every attention head."},
     )
-    memory.warm_up()  # torch and transformers load behind the page, which takes text meanwhile
     tools = {
         "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
         "compare": st.Page(compare.page, title="Compare", url_path="compare"),
@@ -41,4 +40,4 @@ else:
     try:
         page.run()
     finally:
-        memory.go_on()
+        memory.go_on()  # torch and transformers load behind the page, where it did not need them

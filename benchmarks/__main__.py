@@ -15,7 +15,10 @@ from benchmarks.measure import Result, Skipped, gflops, machine
 from mha_viz.core.output_file import write_file
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
-SUBJECTS = ("trace", "report", "importance", "grid", "workbench", "app", "labs", "memory")
+SUBJECTS = (
+    *("trace", "report", "importance", "grid", "workbench"),
+    *("start", "app", "labs", "memory"),
+)
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 

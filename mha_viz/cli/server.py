@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPException
 from threading import Event, Thread
 
 import typer
@@ -72,6 +71,8 @@ def _announce(host: str, port: int, ended: Event) -> None:
 
 def _answers(host: str, port: int) -> bool:
     """Whether a request is answered: a place is taken some time before it is served."""
+    from http.client import HTTPConnection, HTTPException  # late: no other command needs it
+
     connection = HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/_stcore/health")

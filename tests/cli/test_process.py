@@ -22,13 +22,15 @@ def process(*arguments: str, **options) -> subprocess.Popen:
     return subprocess.Popen(command, cwd=ROOT, **pipes, **options)
 
 
-def test_help_and_version_do_not_wait_for_torch():
+def test_help_version_and_the_list_of_models_wait_for_no_library_of_numbers_or_pages():
     code = (
         "import sys; from mha_viz.cli.main import main; sys.argv = ['mha-viz', 'HOW']\n"
         "try: main()\nexcept SystemExit as end: assert not end.code, end\n"
-        "assert not {'torch', 'transformers', 'plotly', 'streamlit'} & set(sys.modules)"
+        "libraries = {'torch', 'transformers', 'tokenizers', 'numpy', 'pandas',\n"
+        "             'scipy', 'plotly', 'matplotlib', 'streamlit', 'http.client'}\n"
+        "assert not libraries & set(sys.modules), libraries & set(sys.modules)"
     )
-    for how in ("--help", "--version"):
+    for how in ("--help", "--version", "models"):
         subprocess.run(
             [sys.executable, "-c", code.replace("HOW", how)],
             check=True,

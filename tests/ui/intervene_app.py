@@ -9,9 +9,7 @@ GAP = "The old [MASK] slept while the cat watched the birds."
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
     from mha_viz.ui.pages import intervene
-    from mha_viz.ui.session import memory
 
-    memory.warm_up()
     intervene.page()
 
 

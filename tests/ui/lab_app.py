@@ -17,9 +17,7 @@ def _page(key: str) -> None:
     """Runs as an app, so it imports what it needs."""
     from mha_viz.ui.learn.contents import BY_KEY
     from mha_viz.ui.pages import learn
-    from mha_viz.ui.session import memory
 
-    memory.warm_up()
     learn.page(BY_KEY[key])()
 
 

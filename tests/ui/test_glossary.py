@@ -32,9 +32,7 @@ _LOCAL |= {"query_token", "key_token"}  # all of them are explained in place
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
     from mha_viz.ui.learn import glossary
-    from mha_viz.ui.session import memory
 
-    memory.warm_up()
     glossary.draw()
 
 

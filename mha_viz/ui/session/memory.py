@@ -8,6 +8,8 @@ import functools
 import gc
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ MAX_RECORD = 256 * MIB  # of all that one text leaves behind: longer texts are c
 LOADING = "mha_viz.checkpoints.loading"
 FIRST = ("mha_viz.ui.explore.drawing", "mha_viz.reports.stored_run")  # with torch, which takes 1 s
 REST = (LOADING, "mha_viz.ui.compare", "mha_viz.ui.intervene")  # with transformers, which takes 4 s
+BREATH = 0.5  # seconds in which a browser paints what it was sent, undisturbed
 STAYS = 15  # seconds in which a page whose connection broke finds its session again
 
 
@@ -47,29 +50,34 @@ class _Engine:
         self.drawn = threading.Event()
         self.done = False  # all is imported, and the models in `wanted` are loaded
         self.wanted: set[tuple[str, str, str]] = set()
+        self._first = threading.Event()
         self._turn = threading.Lock()  # modules of two threads at once may get half of each other
         threading.Thread(target=self._load, daemon=True).start()
 
     def _load(self) -> None:
         try:
-            for name in FIRST:
-                self.get(name)
-            # What the libraries hold stays: garbage is looked for elsewhere, which is faster. Not
-            # again after the rest, when visitors have things of their own, which come and go.
-            gc.collect()
-            gc.freeze()
+            with _nothing_collected():
+                for name in FIRST:
+                    import_module(name)
+                gc.freeze()  # what they hold stays. No later: visitors' things come and go
+            self.ready.update(FIRST)
+            self._first.set()
             self.drawn.wait()
-            for name in REST:
-                self.get(name)
+            time.sleep(BREATH)
+            with _nothing_collected():
+                for name in REST:
+                    self.get(name)
             for checkpoint in tuple(self.wanted):
                 _model(*checkpoint)
         except BaseException as error:
             self.error = error
         self.done = True
+        self._first.set()
         _stored_run.cache_clear()  # nobody asks for one any more
 
     def get(self, name: str) -> ModuleType:
         """A module, imported now or after what is being imported."""
+        self._first.wait()
         with self._turn:
             if self.error is not None:
                 raise self.error
@@ -78,18 +86,23 @@ class _Engine:
             return module
 
 
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """An import makes much and drops little: to look for garbage takes a quarter of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 @st.cache_resource(show_spinner=False)
 def _engine() -> _Engine:
     return _Engine()
 
 
-def warm_up() -> None:
-    """Begin to import what the first picture takes; returns at once."""
-    _engine()
-
-
 def go_on() -> None:
-    """A page has been drawn: import the rest behind it."""
+    """A page has been drawn: import what is not there yet behind it; returns at once."""
     _engine().drawn.set()
 
 
