@@ -1,4 +1,4 @@
-"""What every lab has: its head, statements, controls, a question before the answer, larger type.
+"""What every lab has: its head, statements, controls, a question before the answer.
 
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
@@ -17,7 +17,6 @@ from mha_viz.ui.learn.choices import Choices, Numbers, numbers
 from mha_viz.ui.learn.contents import BY_KEY, LABS, Lab
 from mha_viz.ui.session import state
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.widgets import look
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 P = ParamSpec("P")
@@ -39,19 +38,12 @@ def part(draw: Callable[P, None]) -> Callable[P, None]:
 
 
 def sidebar(lab: Lab | None = None) -> None:
-    """The map with a lab's own part lit, and the switch that a teacher needs before a class."""
+    """The map with a lab's own part lit, and which class this page is in."""
     classroom.arrive()
-    with st.sidebar:
-        if lab is not None:
+    if lab is not None:
+        with st.sidebar:
             block_map.draw(lab.parts)
             st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
-        st.toggle(
-            "Projector",
-            key="projector",
-            persist_state="session",
-            help="Larger type, to be read from the last row.",
-        )
-    look.projector(bool(st.session_state.projector))
 
 
 def begin(lab: Lab) -> None:

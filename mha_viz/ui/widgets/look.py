@@ -16,12 +16,19 @@ _STYLE = Path(__file__).with_name("page.css")
 
 def page_style() -> None:
     """Leave little empty space: on a projector and on a phone there is none to waste."""
-    st.session_state.projected = False
     st.html(_STYLE)
+    _projector()
 
 
-def projector(on: bool) -> None:
-    """Larger type, to be read from the last row of a class; figures follow."""
+def _projector() -> None:
+    """The switch for larger type, on every page at the same place; figures follow it."""
+    with st.sidebar:
+        on = st.toggle(
+            "Projector",
+            key="projector",
+            persist_state="session",
+            help="Larger type, to be read from the last row.",
+        )
     st.session_state.projected = on
     if on:
         st.html(f"<style>html {{ font-size: {16 * state.LARGER:g}px; }}</style>")
