@@ -48,6 +48,31 @@ def test_the_projector_enlarges_type_and_stays_on(open_page, wait_idle):
     expect(page.get_by_role("switch", name="Projector")).to_be_checked()
 
 
+def test_the_projector_enlarges_every_page(open_page, wait_idle):
+    def size(found) -> float:
+        return found.first.evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
+
+    def sizes() -> list[float]:
+        wait_idle(page)
+        parts = [page.get_by_test_id("stMainBlockContainer").locator("label p")]
+        page.get_by_role("link", name="Compare", exact=True).click()
+        wait_idle(page)
+        parts.append(page.locator(".js-plotly-plot .gtitle"))
+        page.locator(".js-plotly-plot .gtitle").first.wait_for()
+        figure = [size(part) for part in parts]
+        page.get_by_role("link", name="Intervene", exact=True).click()
+        wait_idle(page)
+        return [*figure, size(page.locator(".head-switches .badge"))]
+
+    page = open_page("/compare")
+    small = sizes()
+    page.get_by_text("Projector").click()
+    assert [new / old > 1.25 for old, new in zip(small, sizes(), strict=True)] == [True] * 3
+    page.get_by_role("link", name="Explore", exact=True).click()
+    wait_idle(page)
+    expect(page.get_by_role("switch", name="Projector")).to_be_checked()
+
+
 def test_two_tabs_do_not_disturb_each_other(open_page, wait_idle):
     train, other = open_page("/lab-two-places?steps=200"), open_page("/lab-own-reflection")
     train.get_by_role("button", name="Train 1 head and 2 heads").click()

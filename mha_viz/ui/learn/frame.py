@@ -1,4 +1,4 @@
-"""What every lab has: its head, statements, controls, a question before the answer, larger type.
+"""What every lab has: its head, statements, controls, a question before the answer.
 
 Knows streamlit; must not import torch or plotly: a lab's first lines are there first.
 """
@@ -45,13 +45,7 @@ def sidebar(lab: Lab | None = None) -> None:
         if lab is not None:
             block_map.draw(lab.parts)
             st.caption(f"This lab: {plain(block_map.named(lab.parts))}.")
-        st.toggle(
-            "Projector",
-            key="projector",
-            persist_state="session",
-            help="Larger type, to be read from the last row.",
-        )
-    look.projector(bool(st.session_state.projector))
+        look.projector_switch()
 
 
 def begin(lab: Lab) -> None:

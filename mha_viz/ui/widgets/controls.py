@@ -18,7 +18,7 @@ from mha_viz.ui.session import state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import View
-from mha_viz.ui.widgets import choosing, fetching
+from mha_viz.ui.widgets import choosing, fetching, look
 from mha_viz.ui.widgets.messages import plain
 
 OTHER = "Another model …"
@@ -61,6 +61,7 @@ def _bar(text: bool) -> Bar:
             _examples()
     with columns[-1], st.popover(":material/tune:", help="Model, device and precision"):
         hardware()
+        look.projector_switch()
         settings = st.container()
     return Bar(columns[2] if text else columns[1], settings)
 

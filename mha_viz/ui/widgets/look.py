@@ -23,8 +23,8 @@ html { font-size: %gpx; }
 
 def page_style() -> None:
     """Leave little empty space: on a projector and on a phone there is none to waste."""
-    st.session_state.projected = False
     st.html(_STYLE)
+    _projector()
 
 
 def heading(text: str) -> None:
@@ -33,8 +33,23 @@ def heading(text: str) -> None:
         st.title(text, anchor=False)
 
 
-def projector(on: bool) -> None:
-    """Larger type, to be read from the last row of a class; figures follow."""
+def projector_switch() -> None:
+    """The switch for larger type, to be read from the last row of a class; once on a page."""
+    if st.session_state.get("projector_drawn"):
+        return
+    st.session_state.projector_drawn = True
+    st.toggle(
+        "Projector",
+        key="projector",
+        persist_state="session",
+        help="Larger type, to be read from the last row.",
+    )
+
+
+def _projector() -> None:
+    """Larger type where somebody has asked for it; figures follow."""
+    st.session_state.projector_drawn = False
+    on = bool(st.session_state.get("projector"))
     st.session_state.projected = on
     if on:
         st.html(_PROJECTED % (16 * state.LARGER))
