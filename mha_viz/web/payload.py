@@ -94,7 +94,7 @@ def grid_payload(
     codes = encode(pool_max(weights, pool))
     np.maximum(codes, 1, out=codes)
     masked = _masked(record, pool)
-    codes[masked[:, None].repeat(heads, axis=1)] = 0
+    codes *= ~masked[:, None]
     header = {
         "kind": "grid",
         "layers": layers,
