@@ -66,10 +66,12 @@ def test_the_projector_enlarges_every_page(open_page, wait_idle):
 
     page = open_page("/compare")
     small = sizes()
+    page.get_by_role("button", name="Settings").click()
     page.get_by_text("Projector").click()
     assert [new / old > 1.25 for old, new in zip(small, sizes(), strict=True)] == [True] * 3
     page.get_by_role("link", name="Explore", exact=True).click()
     wait_idle(page)
+    page.get_by_role("button", name="Settings").click()
     expect(page.get_by_role("switch", name="Projector")).to_be_checked()
 
 

@@ -59,7 +59,7 @@ def _bar(text: bool) -> Bar:
             )
         with columns[3]:
             _examples()
-    with columns[-1], st.popover(":material/tune:", help="Model, device and precision"):
+    with columns[-1], st.popover("Settings", icon=":material/tune:"):
         hardware()
         look.projector_switch()
         settings = st.container()
