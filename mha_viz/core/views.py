@@ -86,6 +86,22 @@ def without(
     )
 
 
+def between(record: AttentionRecord, query_segment: int, key_segment: int) -> AttentionRecord:
+    """What one text of a pair looks at in the other: the same weights, of these tokens alone.
+
+    Args:
+        record: any record.
+        query_segment: 0 for the text, 1 for the second text of a pair: whose tokens look.
+        key_segment: the same of those looked at.
+
+    Raises:
+        ArgumentError: no query or no key would be left.
+    """
+    no_query = [token.segment != query_segment for token in record.tokens]
+    no_key = [token.segment != key_segment for token in record.key_tokens]
+    return without(record, no_query, no_key, renormalize=False)
+
+
 def _averaged(shares: Tensor | None, average: Tensor) -> Tensor | None:
     return None if shares is None else torch.einsum("wq,lhq->lhw", average, shares)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.views import between
 from mha_viz.errors import TextError
 from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, state
@@ -155,7 +156,12 @@ def displayed_record(scene: Scene, view: View) -> AttentionRecord:
         record = scene.record.merge_words() if view.words else scene.record
         if view.no_first:
             record = record.without_first()
-        return record.without_special() if view.no_special else record
+        if view.no_special:
+            record = record.without_special()
+        texts = {token.segment for token in record.tokens} & {t.segment for t in record.key_tokens}
+        if not view.between or texts != {0, 1}:  # a link may ask for it where there is one text
+            return record
+        return between(record, *("ab".index(letter) for letter in view.between))
 
     return memory.cache().get((scene, options), derive, size)
 

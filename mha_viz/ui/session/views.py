@@ -41,6 +41,7 @@ PARTS = {
     "decoder": "Decoder",
     "cross": "Cross attention",
 }
+BETWEEN = ("aa", "ab", "ba", "bb")  # sentences that look and are looked at
 ORDERS = {"layer": "By layer", "cluster": "By likeness"}
 OUTPUTS = {
     "cka": "CKA of outputs",
@@ -162,6 +163,7 @@ class View:
         least: heads with less of the metric they are sorted by are left out; 0 is all.
         only: "" for all heads, or the key of the label that heads must have.
         words: sub-words merged. no_special, no_first: tokens left out.
+        between: "ab" for what the first sentence looks at in the second, and so on; "" for all.
         show: which picture of the head. mass: share of a row's mass whose lines are drawn.
         query, key: the pair of tokens looked at; -1 is the pair with the largest weight.
         device, dtype: where the model runs, and in which numbers.
@@ -197,6 +199,7 @@ class View:
     words: bool = _choice(False, _switch)
     no_special: bool = _choice(False, _switch)
     no_first: bool = _choice(False, _switch)
+    between: str = _choice("", one_of(BETWEEN))
     show: str = _choice("heatmap", one_of(SHOWS))
     mass: float = _choice(0.9, real(0.2, 1.0))
     query: int = _choice(-1, _position)
@@ -245,15 +248,15 @@ class View:
         return self.layer, self.head
 
     @property
-    def axes(self) -> tuple[bool, bool, bool]:
+    def axes(self) -> tuple[bool, bool, bool, str]:
         """What is done to the tokens of a record before it is shown."""
-        return self.words, self.no_special, self.no_first
+        return self.words, self.no_special, self.no_first, self.between
 
 
 # What is chosen in the workbench itself, in the browser.
 BENCH = (
     *("layer", "head", "heads", "scale", "sort", "least", "only", "words", "no_special"),
-    *("no_first", "show", "mass", "query", "key"),
+    *("no_first", "between", "show", "mass", "query", "key"),
 )
 NAMES = frozenset(choice.name for choice in fields(View))
 DEFAULT = View(text="The king (who was old and tired) smiled, said nothing, and went to bed.")

@@ -178,7 +178,7 @@ export class Bench {
 
   /** The axes as they are wished, both of them. */
   get axes() {
-    const wish = this.pooled ? {} : pick(this.view, ["words", "no_special", "no_first"]);
+    const wish = this.pooled ? {} : this.wish;
     const key = JSON.stringify([this.payload.header.id, wish]);
     if (this.wished?.key !== key) {
       const { header } = this.payload;
@@ -190,6 +190,17 @@ export class Bench {
       this.made.clear();
     }
     return this.wished;
+  }
+
+  /** What is asked of the axes. @returns {import("./token_axes.js").Wish} */
+  get wish() {
+    const { words, no_special, no_first, between } = this.view;
+    const { query_segments, key_segments } = this.payload.header;
+    const two = query_segments.includes(1) && key_segments.includes(1);
+    return {
+      words: Boolean(words), no_special: Boolean(no_special), no_first: Boolean(no_first),
+      between: two && between ? between : "",
+    };
   }
 
   /** A cell of the payload stands for several weights. */
@@ -326,10 +337,6 @@ export class Bench {
     }
     return mean;
   }
-}
-
-function pick(values, names) {
-  return Object.fromEntries(names.map((name) => [name, Boolean(values[name])]));
 }
 
 /** A value as an address says it: Python reads both with the same functions. */

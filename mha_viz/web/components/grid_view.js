@@ -7,6 +7,8 @@ import { check, chooseIn, fillMenu, menu, segments } from "./workbench_parts.js"
 import { formatNumber, formatWeight, make, themeOf } from "./shared.js";
 /* global PALETTE */
 
+const BETWEEN = { "": "all to all", aa: "A to A", ab: "A to B", ba: "B to A", bb: "B to B" };
+
 export class GridView {
   /** @param {import("./bench.js").Bench} bench */
   constructor(bench) {
@@ -37,8 +39,9 @@ export class GridView {
     this.words = check("Whole words", words, (on) => bench.choose({ words: on }));
     this.no_special = check("No special", no_special, (on) => bench.choose({ no_special: on }));
     this.no_first = check("No first", no_first, (on) => bench.choose({ no_first: on }));
+    this.between = menu("From", (between) => bench.choose({ between }));
     this.least = this.number();
-    const parts = [this.sort.root, this.least.root, this.only.root, this.scale];
+    const parts = [this.sort.root, this.least.root, this.only.root, this.between.root, this.scale];
     this.controls.append(...parts, this.words.root, this.no_special.root, this.no_first.root);
   }
 
@@ -96,6 +99,8 @@ export class GridView {
     const { header } = bench.payload;
     this.words.root.hidden = !header.words && !view.words;
     this.no_special.root.hidden = !header.key_special.some(Boolean) && !view.no_special;
+    this.between.root.hidden = !header.key_segments.includes(1) || !header.query_segments.includes(1);
+    fillMenu(this.between, BETWEEN, view.between ?? "");
     this.root.style.setProperty("--accent", PALETTE.accent[themeOf(this.root)]);
   }
 

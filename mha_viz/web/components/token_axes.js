@@ -7,7 +7,8 @@ const NOTHING = 1e-6; // a row's mass below this is a softmax's rounding; scaled
 /**
  * @typedef {{ groups: number[][], labels: string[], special: number[], segments: number[] }} Axis
  * `groups`: for each place on the axis the tokens of the payload that stand there.
- * @typedef {{ words?: boolean, no_special?: boolean, no_first?: boolean }} Wish
+ * @typedef {{ words?: boolean, no_special?: boolean, no_first?: boolean, between?: string }} Wish
+ * `between`: "ab" shows what sentence A looks at in sentence B, and so on; "" all.
  */
 
 /**
@@ -28,7 +29,8 @@ export function tokenAxis(header, side, wish) {
   const stays = groups
     .map((_, place) => place)
     .filter((place) => !(wish.no_first && place === 0))
-    .filter((place) => !(wish.no_special && special[groups[place][0]]));
+    .filter((place) => !(wish.no_special && special[groups[place][0]]))
+    .filter((place) => !wish.between || segments[groups[place][0]] === wantedOf(wish.between, side));
   return {
     groups: stays.map((place) => groups[place]),
     labels: stays.map((place) => labels[place]),
@@ -37,8 +39,11 @@ export function tokenAxis(header, side, wish) {
   };
 }
 
+/** The number of the sentence that stands on an axis. @type {(between: string, side: string) => number} */
+const wantedOf = (between, side) => (between[side === "query" ? 0 : 1] === "a" ? 0 : 1);
+
 /** Whether these axes differ from the payload's own. @type {(wish: Wish) => boolean} */
-export const isChanged = (wish) => Boolean(wish.words || wish.no_special || wish.no_first);
+export const isChanged = (wish) => Boolean(wish.words || wish.no_special || wish.no_first || wish.between);
 
 /**
  * A head's weights on other axes: weights to the parts of a word are summed, from them averaged;
