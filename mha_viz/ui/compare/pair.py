@@ -55,7 +55,7 @@ def headed_pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
     """`heading` and `pickers` in a row."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         heading()
-        pickers(scene, other)
+        _menus(scene, other)
 
 
 def beside(scene: Scene, picture: Callable[[], None]) -> None:
@@ -76,11 +76,16 @@ def heading() -> None:
     st.header(" and ".join(names), anchor=False, width="content")
 
 
-def pickers(scene: Scene, other: tuple[int, int] | None = None) -> None:
-    """Menus for both heads, the second of another model with `other` (layers, heads); colours."""
+def pickers(scene: Scene) -> None:
+    """Menus for both heads and the colours, in a row."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
-        colour_scale()
+        _menus(scene)
+
+
+def _menus(scene: Scene, other: tuple[int, int] | None = None) -> None:
+    """The second head is of another model with `other` (layers, heads)."""
+    controls.pair_pickers(scene.record.n_layers, scene.record.n_heads, other)
+    colour_scale()
 
 
 def colour_scale() -> None:

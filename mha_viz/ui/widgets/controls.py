@@ -234,9 +234,8 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
         ("layer_b", "L", layers_b, "Second layer"),
         ("head_b", "H", heads_b, "Second head"),
     )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        for name, letter, size, label in pickers:
-            choosing.menu(name, label, choosing.numbered(letter, size), width=120)
+    for name, letter, size, label in pickers:
+        choosing.menu(name, label, choosing.numbered(letter, size), width=120)
 
 
 def open_in_explore() -> None:
