@@ -32,9 +32,8 @@ def record(model) -> mv.AttentionRecord:
 @pytest.mark.parametrize("measure", PAIR_MEASURES)
 @pytest.mark.parametrize("order", views.ORDERS)
 def test_twins_shows_the_similarity(model, record, measure, order):
-    app = compare(
-        "twins", "map", model=model.name, text=TEXT, section="twins", measure=measure, order=order
-    )
+    link = {"section": "twins", "measure": measure, "order": order, "layer": "0", "head": "0"}
+    app = compare("twins", "map", model=model.name, text=TEXT, **link)
     check(app)
     expected = mv.head_similarity(record, measure).numpy()
     shown = table(app, "Head", "L3 H7").set_index("Head")

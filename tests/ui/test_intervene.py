@@ -107,7 +107,7 @@ def test_going_on_with_and_without_heads():
 
 
 def test_undo_and_all_on():
-    app = intervene(off="0.3")
+    app = intervene(off="0.3", layer="0")
     assert app.button(key="undo").disabled and not app.button(key="all_on").disabled
     press(app, "all_on")
     assert off(app) == () and app.button(key="all_on").disabled

@@ -15,7 +15,7 @@ KEY = "step-by-step"
 
 @pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
 def test_every_step_can_be_walked_to_by_the_button(model):
-    app = lab(KEY, model=model, text="The cat sat on the mat.")
+    app = lab(KEY, model=model, text="The cat sat on the mat.", layer="0", head="0")
     seen = []
     for step in STEPS:
         check(app)

@@ -106,7 +106,7 @@ def _read_tasks(raw: str) -> str:
 
 def _link(tasks: str, seed: int) -> str:
     """The address of this exercise: model, text, tasks and seed, and nobody's choice of heads."""
-    view = replace(state.current(), layer=0, head=0, query=-1, key=-1, sort="", only="")
+    view = replace(state.current(), layer=-1, head=-1, query=-1, key=-1, sort="", only="")
     more = {"tasks": tasks} if tasks else {}
     more |= {"seed": str(seed)} if seed else {}
     return f"{own_address.reached().url}?{urlencode(views.to_params(view) | more)}"

@@ -1,0 +1,66 @@
+"""What tests of the workbench do with it: find its parts, point at its cells and read them."""
+
+import numpy as np
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.canvas import pixels
+
+
+def chosen_head(page: Page) -> Locator:
+    """The chosen head's part."""
+    return page.locator(".head-view")
+
+
+def name_of(page: Page) -> Locator:
+    """The name of the chosen head, above its picture."""
+    return page.locator(".head-view h2.name")
+
+
+def menu_of(page: Page, name: str) -> Locator:
+    """A menu above the grid."""
+    return page.locator(".grid-view").get_by_role("combobox", name=name)
+
+
+def word(page: Page, place: int) -> Locator:
+    """A token of the sentence that is written out above the picture."""
+    return page.locator(".head-view .word").nth(place)
+
+
+def click_head(page: Page, layer: int, number: int, of: tuple[int, int] = (4, 8)) -> None:
+    """The middle of a tile of the matrix of so many."""
+    box = page.locator(".head-grid .cells").bounding_box()
+    across, down = (number + 0.5) / of[1], (layer + 0.5) / of[0]
+    page.mouse.click(box["x"] + box["width"] * across, box["y"] + 22 + (box["height"] - 22) * down)
+
+
+def cell(page: Page, row: int, column: int, n: int) -> tuple[float, float]:
+    """Where a cell of the heatmap of n x n lies on the page: its cells are what is painted most."""
+    expect(page.locator(".heat[data-painted]")).to_be_visible()
+    painted = pixels(page, ".heat-cells")[..., 3] == 255
+    left, wide = _longest(painted[painted.sum(1).argmax()])
+    top, high = _longest(painted[:, painted.sum(0).argmax()])
+    box = page.locator(".heat-cells").bounding_box()
+    ratio = box["width"] / painted.shape[1]
+    x, y = left + wide * (column + 0.5) / n, top + high * (row + 0.5) / n
+    return box["x"] + x * ratio, box["y"] + y * ratio
+
+
+def _longest(line: np.ndarray) -> tuple[int, int]:
+    """Start and length of the longest run of what is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(np.int8), [0]])))
+    starts, ends = edges[::2], edges[1::2]
+    best = (ends - starts).argmax()
+    return int(starts[best]), int(ends[best] - starts[best])
+
+
+def top_pairs(page: Page) -> list[tuple[str, str, float]]:
+    """The rows of the table of pairs: who looks, at whom, with which weight."""
+    return [
+        (query, key, float(weight))
+        for query, key, weight in page.locator(".pairs").evaluate(
+            """table => [...table.querySelectorAll("tr")].slice(1).map((row) => [
+              ...[...row.querySelectorAll("bdi")].map((token) => token.textContent),
+              row.querySelector(".weight").textContent.trim(),
+            ])"""
+        )
+    ]
