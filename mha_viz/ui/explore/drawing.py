@@ -21,7 +21,8 @@ from mha_viz.ui.session.scene import fit_head as fit_head
 from mha_viz.ui.session.views import BENCH, SCALES, SHOWS, Choice, View
 from mha_viz.ui.widgets import exports, folded, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
-from mha_viz.ui.widgets.workbench import bring, workbench
+from mha_viz.ui.widgets.payload_carrier import carry
+from mha_viz.ui.widgets.workbench import workbench
 from mha_viz.web.labels import head_name
 from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, notes_payload
 
@@ -110,8 +111,8 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
             state.publish()  # before what may take its time
         with st.container(gap=None):
             if _is_pooled(record):
-                bring(head_payload(payload, record, state.current().chosen), key="bench-head")
-            bring(_notes(scene, payload), key="bench-notes")
+                carry(head_payload(payload, record, state.current().chosen), key="bench-head")
+            carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
         with st.container():

@@ -14,13 +14,13 @@ import streamlit as st
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import Choice, sent_choices
+from mha_viz.ui.widgets.payload_carrier import carry
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 
 _bench = st.components.v2.component(
     "mha_viz.workbench", css=style("workbench"), js=script("workbench")
 )
-_carrier = st.components.v2.component("mha_viz.payload_carrier", js=script("payload_carrier"))
 
 
 def workbench(
@@ -60,14 +60,4 @@ def workbench(
     with st.container(gap=None):
         _bench(key=f"{key}-{part}", data=data, on_view_change=hear)
         if part == "grid":
-            _carrier(key=f"{key}-payload", data=payload)
-
-
-def bring(payload: bytes, *, key: str) -> None:
-    """Bring to the browser what a workbench on the page waits for.
-
-    Args:
-        payload: what `mha_viz.web.payload.notes_payload` made.
-        key: unique in the app.
-    """
-    _carrier(key=key, data=payload)
+            carry(payload, key=f"{key}-payload")
