@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
@@ -21,32 +20,30 @@ TOP = 3
 WAIT = "Predicting …"
 
 
-def place(scene: Scene) -> DeltaGenerator | None:
+def announce(line: DeltaGenerator, scene: Scene) -> None:
     """The line under the sentence, where the model predicts something; filled by `fill`.
 
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
 
     Args:
+        line: its place on the page.
         scene: what the page shows.
     """
-    line = st.empty()
-    if not _predicts(memory.model(*state.current().checkpoint), scene):
-        return None
-    line.caption(memory.cache().find((scene.key, "says")) or WAIT)
-    return line
+    if _predicts(memory.model(*state.current().checkpoint), scene):
+        line.caption(memory.cache().find((scene.key, "says")) or WAIT)
 
 
-def fill(line: DeltaGenerator | None, scene: Scene) -> None:
+def fill(line: DeltaGenerator, scene: Scene) -> None:
     """What the model predicts of the scene, found or computed now.
 
     Args:
-        line: by `place`.
+        line: as for `announce`.
         scene: what the page shows.
     """
-    if line is None:
-        return
     model = memory.model(*state.current().checkpoint)
+    if not _predicts(model, scene):
+        return
     try:
         words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
     except MhaVizError:  # said where it matters, in Intervene; here it is a line less

@@ -13,11 +13,15 @@ def page() -> None:
     look.page_style()
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
-    says = memory.late("mha_viz.ui.explore.says")
-    scene = memory.late("mha_viz.ui.explore.writing").going_on(scene)
-    line = says.place(scene)
+    runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
+    panel, line = st.container(), st.empty()
+    if runs:
+        with panel:
+            scene = memory.late("mha_viz.ui.explore.writing").going_on(scene)
+        memory.late("mha_viz.ui.explore.says").announce(line, scene)
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene)
-    says.fill(line, scene)
+    if runs:
+        memory.late("mha_viz.ui.explore.says").fill(line, scene)
