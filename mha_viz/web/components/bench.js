@@ -183,9 +183,10 @@ export class Bench {
     if (this.wished?.key !== key) {
       const { header } = this.payload;
       const [queries, keys] = [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
-      const left = (axis) => axis.groups.flat().length;
-      const scaled = left(queries) < header.queries || left(keys) < header.keys;
-      this.wished = { key, wish, queries, keys, scaled };
+      // One sentence alone leaves the weights as they are: what is not shown was not left out.
+      const all = tokenAxis(header, "key", { ...wish, between: "" });
+      const stayed = all.groups.flat().length < header.keys ? all : null;
+      this.wished = { key, wish, queries, keys, stayed };
       this.derived = this.paired = null;
       this.made.clear();
     }
@@ -221,9 +222,9 @@ export class Bench {
   weights(head) {
     const { header } = this.payload;
     const all = this.exact.of(head) ?? (this.pooled ? null : this.decode(head));
-    const { wish, queries, keys, scaled } = this.axes;
+    const { wish, queries, keys, stayed } = this.axes;
     if (!all || !isChanged(wish)) return all;
-    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys, scaled));
+    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys, stayed));
     return this.made.get(head);
   }
 
@@ -244,7 +245,7 @@ export class Bench {
 
   /** What the grid paints: the payload itself, or all its heads on other axes. */
   get shown() {
-    const { wish, queries, keys, key, scaled } = this.axes;
+    const { wish, queries, keys, key, stayed } = this.axes;
     if (!isChanged(wish)) return this.payload;
     if (this.derived) return this.derived;
     const { header } = this.payload;
@@ -252,7 +253,7 @@ export class Bench {
     const body = new Uint8Array(this.count * rows * cols);
     for (let head = 0; head < this.count; head++) {
       const codes = this.codesOf(head);
-      const weights = onAxes(this.decode(head), header.keys, queries, keys, scaled);
+      const weights = onAxes(this.decode(head), header.keys, queries, keys, stayed);
       const out = body.subarray(head * rows * cols, (head + 1) * rows * cols);
       codesOnAxes(codes, header.keys, queries, keys, weights, out);
     }

@@ -6,6 +6,7 @@ const GAP = 7;
 const NARROW_GAP = 4;
 const ROW_LABELS = 34;
 const LARGEST = 132;
+const ROOMY = 240; // where the window's height is known, and filled
 const SMALL = 40; // pixels of a tile that still shows something
 const CAPTION = 19; // pixels above a tile for its name
 
@@ -48,13 +49,13 @@ function matrixSide(width, heads, gap, room) {
   // On a phone four tiles and a half: the cut one says that there is more to the right.
   const half = Math.floor((width - ROW_LABELS) / 4.6) - gap;
   const smallest = room < Infinity ? 22 : width < 560 ? half : 46;
-  return { size: Math.min(Math.max(fit, smallest), LARGEST) };
+  return { size: Math.min(Math.max(fit, smallest), room < Infinity ? ROOMY : LARGEST) };
 }
 
 function flowSide(width, count, gap, height = 0) {
   // As large as lets all of them be seen at once; where that is too small to see much, they scroll.
   for (let columns = 3; height && columns <= 24; columns++) {
-    const size = Math.min(Math.floor((width - 6 - (columns - 1) * gap) / columns), LARGEST);
+    const size = Math.min(Math.floor((width - 6 - (columns - 1) * gap) / columns), ROOMY);
     if (size < SMALL) break;
     if (Math.ceil(count / columns) * (size + gap + CAPTION) <= height) return { size, columns };
   }

@@ -2,7 +2,7 @@
 // The parts around the tiles: colour bar, tooltip, labels. Each fills an element it is given.
 // Knows elements and text; nothing about where tiles lie.
 
-import { colourAt, formatNumber, make, scaleWeight, tokenElement } from "./shared.js";
+import { colourAt, formatNumber, formatShort, make, scaleWeight, tokenElement } from "./shared.js";
 /* global PALETTE */
 
 export const LINGER = 2500; // ms that the tooltip of a tap stays
@@ -117,7 +117,7 @@ export function drawCaptions(captions, layout, names, values) {
       caption.style.top = `${tile.y - layout.caption}px`;
       caption.style.width = `${layout.tileWidth}px`;
       caption.append(make("b", "", name));
-      if (values) caption.append(make("span", "", formatNumber(values[index], layout.tileWidth < 84 ? 2 : 4)));
+      if (values) caption.append(make("span", "", (layout.tileWidth < 84 ? formatShort : formatNumber)(values[index])));
       return caption;
     }),
   );

@@ -59,7 +59,7 @@ export class HeadView {
     this.wait.setAttribute("role", "status");
     this.title = make("h2", "name");
     this.badges = make("div", "labels");
-    this.twin = make("button", "small twin");
+    this.twin = make("button", "button twin");
     this.twin.type = "button";
     this.twin.addEventListener("click", () => this.bench.chooseHead(this.twinOf));
     this.shows = segments("Picture", (show) => this.bench.choose({ show }));

@@ -22,7 +22,7 @@ export class HeatView {
     this.over.setAttribute("aria-roledescription", "heatmap");
     this.tip = make("div", "tip");
     this.tip.hidden = true;
-    this.whole = make("button", "small whole", "Whole picture");
+    this.whole = make("button", "button whole", "Whole picture");
     this.whole.type = "button";
     this.whole.hidden = true;
     this.root.append(this.cells, this.over, this.whole, this.tip);

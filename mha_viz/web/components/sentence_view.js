@@ -13,10 +13,10 @@ export class SentenceView {
     this.words.setAttribute("role", "group");
     this.words.setAttribute("aria-label", "Tokens: the first one chosen looks, the second is looked at");
     this.hint = make("span", "hint");
-    this.mean = make("button", "small", "Mean of all heads");
+    this.mean = make("button", "button", "Mean of all heads");
     this.mean.type = "button";
     this.mean.addEventListener("click", () => this.out.all(this.mean.getAttribute("aria-pressed") !== "true"));
-    this.clear = make("button", "small", "Let go");
+    this.clear = make("button", "button", "Let go");
     this.clear.type = "button";
     this.clear.addEventListener("click", () => this.out.choose({ query: -1, key: -1 }));
     this.under = make("div", "under");

@@ -146,13 +146,17 @@ export function formatCode(code) {
 /**
  * Any quantity, short.
  * @param {number | null} value
- * @param {number} [digits] significant ones
  * @returns {string}
  */
-export function formatNumber(value, digits = 4) {
-  if (value === null || !Number.isFinite(value)) return digits < 4 ? "–" : "not defined";
-  const text = value.toPrecision(digits);
+export function formatNumber(value) {
+  if (value === null || !Number.isFinite(value)) return "not defined";
+  const text = value.toPrecision(4);
   return text.includes("e") || !text.includes(".") ? text : text.replace(/\.?0+$/, "");
+}
+
+/** Any quantity where there is no room. @type {(value: number | null) => string} */
+export function formatShort(value) {
+  return value === null || !Number.isFinite(value) ? "–" : String(Number(value.toPrecision(2)));
 }
 
 // -- elements -------------------------------------------------------------------------------------

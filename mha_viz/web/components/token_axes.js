@@ -47,26 +47,26 @@ export const isChanged = (wish) => Boolean(wish.words || wish.no_special || wish
 
 /**
  * A head's weights on other axes: weights to the parts of a word are summed, from them averaged;
- * what is left of a row is scaled back to a sum of 1.
+ * where tokens were left out, a row is scaled so that what stayed sums to 1.
  * @param {ArrayLike<number>} weights row by row, over all tokens
  * @param {number} columns how many keys a row of them has
  * @param {Axis} queries
  * @param {Axis} keys
- * @param {boolean} scaled whether tokens were left out
+ * @param {Axis | null} stayed the keys over which a row then sums to 1; null where all stayed
  * @returns {Float32Array}
  */
-export function onAxes(weights, columns, queries, keys, scaled) {
+export function onAxes(weights, columns, queries, keys, stayed) {
   const [high, wide] = [queries.groups.length, keys.groups.length];
   const out = new Float32Array(high * wide);
   queries.groups.forEach((rows, y) => {
-    let rest = 0;
-    keys.groups.forEach((places, x) => {
+    const share = (places) => {
       let sum = 0;
       for (const row of rows) for (const place of places) sum += weights[row * columns + place];
-      out[y * wide + x] = sum / rows.length;
-      rest += sum / rows.length;
-    });
-    if (!scaled) return;
+      return sum / rows.length;
+    };
+    keys.groups.forEach((places, x) => (out[y * wide + x] = share(places)));
+    if (!stayed) return;
+    const rest = share(stayed.groups.flat());
     const factor = rest > NOTHING ? 1 / rest : 0;
     for (let x = 0; x < wide; x++) out[y * wide + x] = Math.min(1, out[y * wide + x] * factor);
   });

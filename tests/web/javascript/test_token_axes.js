@@ -13,8 +13,8 @@ const nameOf = (wish) => Object.keys(wish).filter((name) => wish[name]).join(" a
 for (const { wish, pattern: expected, grid } of cases) {
   const { header, body } = unpack(bytesIn(grid));
   const [queries, keys] = ["query", "key"].map((side) => tokenAxis(whole.header, side, wish));
-  const scaled = wish.no_special || wish.no_first;
-  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys, scaled));
+  const stayed = wish.no_special || wish.no_first ? keys : null;
+  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys, stayed));
 
   test(`${nameOf(wish)}: labels and weights are those that Python finds`, () => {
     assert.deepEqual([queries.labels, keys.labels], [header.query_labels, header.key_labels]);
@@ -62,4 +62,19 @@ test("a weight's code is the one that Python packs", () => {
   const codes = python.pattern.flat(3).map(codeOf);
   assert.deepEqual(codes, [...unpack(bytesIn(python.grid)).body]);
   assert.deepEqual([0, 1, 1.001].map(codeOf), [1, 255, 255]);
+});
+
+test("one sentence alone leaves the weights as they are, and rows are scaled by all that stayed", () => {
+  const header = {
+    query_labels: ["a", "b", "c", "d"], query_special: [0, 0, 0, 0], query_segments: [0, 0, 1, 1],
+    key_labels: ["a", "b", "c", "d"], key_special: [0, 0, 0, 0], key_segments: [0, 0, 1, 1],
+  };
+  const weights = Float32Array.from([0.5, 0.25, 0.125, 0.125, 0.25, 0.25, 0.5, 0, 0, 0.5, 0.25, 0.25, 0.5, 0.25, 0, 0.25]);
+  const [queries, keys] = ["query", "key"].map((side) => tokenAxis(header, side, { between: "ab" }));
+  assert.deepEqual([queries.labels, keys.labels], [["a", "b"], ["c", "d"]]);
+  assert.deepEqual([...onAxes(weights, 4, queries, keys, null)], [0.125, 0.125, 0.5, 0]);
+  const wish = { no_first: true, between: "bb" };
+  const stayed = tokenAxis(header, "key", { no_first: true });
+  const later = ["query", "key"].map((side) => tokenAxis(header, side, wish));
+  assert.deepEqual([...onAxes(weights, 4, ...later, stayed)], [0.25, 0.25, 0, 0.5]);
 });
