@@ -183,9 +183,7 @@ export class Bench {
     if (this.wished?.key !== key) {
       const { header } = this.payload;
       const [queries, keys] = [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
-      const left = (axis) => axis.groups.flat().length;
-      const scaled = left(queries) < header.queries || left(keys) < header.keys;
-      this.wished = { key, wish, queries, keys, scaled };
+      this.wished = { key, wish, queries, keys };
       this.derived = this.paired = null;
       this.made.clear();
     }
@@ -221,9 +219,9 @@ export class Bench {
   weights(head) {
     const { header } = this.payload;
     const all = this.exact.of(head) ?? (this.pooled ? null : this.decode(head));
-    const { wish, queries, keys, scaled } = this.axes;
+    const { wish, queries, keys } = this.axes;
     if (!all || !isChanged(wish)) return all;
-    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys, scaled));
+    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys));
     return this.made.get(head);
   }
 
@@ -244,7 +242,7 @@ export class Bench {
 
   /** What the grid paints: the payload itself, or all its heads on other axes. */
   get shown() {
-    const { wish, queries, keys, key, scaled } = this.axes;
+    const { wish, queries, keys, key } = this.axes;
     if (!isChanged(wish)) return this.payload;
     if (this.derived) return this.derived;
     const { header } = this.payload;
@@ -252,7 +250,7 @@ export class Bench {
     const body = new Uint8Array(this.count * rows * cols);
     for (let head = 0; head < this.count; head++) {
       const codes = this.codesOf(head);
-      const weights = onAxes(this.decode(head), header.keys, queries, keys, scaled);
+      const weights = onAxes(this.decode(head), header.keys, queries, keys);
       const out = body.subarray(head * rows * cols, (head + 1) * rows * cols);
       codesOnAxes(codes, header.keys, queries, keys, weights, out);
     }

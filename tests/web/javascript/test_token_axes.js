@@ -8,13 +8,13 @@ import { bytesIn, python } from "./python.js";
 const { pattern, cases } = python.reduced;
 const whole = unpack(bytesIn(cases[0].grid)); // the first wish is for nothing
 const heads = pattern.flat().map((head) => new Float32Array(head.flat()));
-const nameOf = (wish) => Object.keys(wish).filter((name) => wish[name]).join(" and ") || "nothing";
+const nameOf = (wish) =>
+  Object.keys(wish).filter((name) => wish[name]).join(" and ") + wish.between || "nothing";
 
 for (const { wish, pattern: expected, grid } of cases) {
   const { header, body } = unpack(bytesIn(grid));
   const [queries, keys] = ["query", "key"].map((side) => tokenAxis(whole.header, side, wish));
-  const scaled = wish.no_special || wish.no_first;
-  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys, scaled));
+  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys));
 
   test(`${nameOf(wish)}: labels and weights are those that Python finds`, () => {
     assert.deepEqual([queries.labels, keys.labels], [header.query_labels, header.key_labels]);
@@ -40,9 +40,11 @@ for (const { wish, pattern: expected, grid } of cases) {
 }
 
 test("all combinations were tried, on words of several tokens and a row that holds nothing", () => {
-  assert.equal(cases.length, 8);
-  assert.ok(cases[0].pattern[0][0].length > cases[4].pattern[0][0].length);
-  assert.ok(cases[2].pattern[0][1].some((row) => row.every((weight) => weight === 0)));
+  assert.equal(cases.length, 24);
+  const of = (name) => cases.find(({ wish }) => wish[name] && Object.values(wish).filter(Boolean).length === 1);
+  assert.ok(cases[0].pattern[0][0].length > of("words").pattern[0][0].length);
+  assert.ok(of("no_special").pattern[0][1].some((row) => row.every((weight) => weight === 0)));
+  assert.ok(of("between").pattern[0][0].length < cases[0].pattern[0][0].length);
 });
 
 test("a token is found at its word, one that was left out nowhere, and a word at its first token", () => {
@@ -56,6 +58,7 @@ test("a token is found at its word, one that was left out nowhere, and a word at
 test("axes change only where something is wished", () => {
   assert.ok(!isChanged({ words: false, no_special: false, no_first: false }));
   for (const name of ["words", "no_special", "no_first"]) assert.ok(isChanged({ [name]: true }));
+  assert.ok(isChanged({ between: "ab" }));
 });
 
 test("a weight's code is the one that Python packs", () => {
