@@ -25,7 +25,7 @@ def pixels(page: Page, selector: str) -> np.ndarray:
 def tile_box(page: Page, layer: int, head: int) -> dict[str, float]:
     """Where a tile of the matrix lies, from the labels around it."""
     page.locator(".head-grid .axis").first.wait_for()
-    canvas = page.locator(".head-grid canvas").bounding_box()
+    canvas = page.locator(".head-grid .cells").bounding_box()
     row = page.locator(".head-grid .axis.row", has_text=re.compile(rf"^L{layer}$")).bounding_box()
     column = page.locator(".head-grid .axis.column", has_text=re.compile(rf"^H{head}$"))
     box = column.bounding_box()

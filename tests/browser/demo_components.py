@@ -1,7 +1,7 @@
 """A small app that shows the browser components with made-up attention, for their tests.
 
 Query parameters choose its size (layers, heads, n, keys, lines) and options (ranked, coded, bad,
-only=grid or lines).
+only=grid or bench); those of a link say what the workbench shows.
 """
 
 import numpy as np
@@ -11,9 +11,10 @@ from streamlit import runtime
 from mha_viz.core.from_weights import record
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.token import Token
+from mha_viz.ui.session.views import BENCH, SCALES, SHOWS, from_params
 from mha_viz.ui.widgets.head_grid import head_grid
-from mha_viz.ui.widgets.token_lines import token_lines
-from mha_viz.web.payload import grid_payload, lines_payload
+from mha_viz.ui.widgets.workbench import workbench
+from mha_viz.web.payload import grid_payload
 
 WORDS = (
     "[CLS] The cat sat on the mat because it was <b>warm</b> . [SEP] السلام عليكم "
@@ -116,14 +117,19 @@ def explore() -> None:
 
 
 @st.fragment
-def lines() -> None:
+def bench() -> None:
+    """Both parts of the workbench, one below the other, each as wide as the page."""
     made = attention()
-    chosen = [(0, head) for head in range(min(made.n_heads, number("lines", 3)))]
-    payload = lines_payload(made, chosen)
-    pair = token_lines(payload, key="lines").pair
-    if pair:
-        st.session_state["pair"] = pair
-    st.text(f"pair: {st.session_state.get('pair')}")
+    payload = grid_payload(made, exact_url=exact_url(made.pattern.numpy()))
+    linked, _ = from_params({name: st.query_params[name] for name in st.query_params})
+    opened = {name: getattr(linked, name) for name in BENCH}
+    opened |= {"layer": max(linked.layer, 0), "head": max(linked.head, 0)}
+    opened["heads"] = [(0, head) for head in range(min(made.n_heads, number("lines", 0)))]
+    view = st.session_state.setdefault("view", opened)
+    settings = {"view": dict(view), "shows": SHOWS, "scales": SCALES}
+    for part in ("grid", "head"):
+        workbench(part, payload, settings, key="bench", take=view.update)
+    st.text(f"python: L{view['layer']} H{view['head']} pair ({view['query']}, {view['key']})")
 
 
 def main() -> None:
@@ -132,8 +138,8 @@ def main() -> None:
     only = st.query_params.get("only")
     if only in (None, "grid"):
         explore()
-    if only in (None, "lines"):
-        lines()
+    if only in (None, "bench"):
+        bench()
     st.text(f"app runs {st.session_state['app_runs']}")
 
 

@@ -18,7 +18,7 @@ SWITCHES = {
 DATA = {
     "head_grid": {"error": "first"},
     "head_switches": SWITCHES,
-    "token_lines": {},
+    "workbench": {"part": "both", "name": "test", "error": "first"},
     "number_table": {"tables": [], "across": None, "clickable": False},
     "figure_download": {"figure": "{}", "plotly": None, "name": "a"},
 }

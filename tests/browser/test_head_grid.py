@@ -21,7 +21,7 @@ def grid(page: Page) -> Locator:
 def test_grid_is_painted_in_the_colours_of_the_weights(show: Callable[..., Page]) -> None:
     page = show("only=grid&layers=2&heads=3&n=5&keys=7")
     grid(page)
-    image = pixels(page, ".head-grid canvas")
+    image = pixels(page, ".head-grid .cells")
     assert (image[..., 3] > 0).mean() > 0.5
     # Dark where attention is strong: the darkest pixels of each tile are where its maximum lies.
     pattern = made_up(2, 3, 5, 7)
@@ -107,7 +107,7 @@ def test_the_payload_travels_once(browser: Browser, demo_url: str, show: Any) ->
 def test_keyboard_moves_and_selects(show: Callable[..., Page]) -> None:
     page = show("only=grid")
     root = grid(page)
-    page.locator(".head-grid canvas").focus()
+    page.locator(".head-grid .cells").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".head-grid .live")).to_contain_text("L1 H3, entropy")
     page.keyboard.press("ArrowDown")
@@ -126,10 +126,10 @@ def test_keyboard_moves_and_selects(show: Callable[..., Page]) -> None:
 def test_scale_changes_colours_only(show: Callable[..., Page]) -> None:
     page = show("only=grid")
     grid(page)
-    before = pixels(page, ".head-grid canvas")
+    before = pixels(page, ".head-grid .cells")
     page.get_by_text("log", exact=True).click()
     expect(page.locator(".head-grid .legend-kind")).to_have_text("logarithmic")
-    after = pixels(page, ".head-grid canvas")
+    after = pixels(page, ".head-grid .cells")
     assert after.shape == before.shape and (after != before).any()
     assert page.locator(".head-grid .tick").all_text_contents()[-1] == "1"
 
@@ -138,10 +138,10 @@ def test_dark_mode_follows_without_reload(show: Callable[..., Page]) -> None:
     page = show("only=grid", color_scheme="dark")
     root = grid(page)
     expect(root).to_have_attribute("data-theme", "dark")
-    dark = pixels(page, ".head-grid canvas")
+    dark = pixels(page, ".head-grid .cells")
     page.emulate_media(color_scheme="light")
     expect(root).to_have_attribute("data-theme", "light")
-    light = pixels(page, ".head-grid canvas")
+    light = pixels(page, ".head-grid .cells")
     assert dark[..., :3].mean() < light[..., :3].mean() - 60
 
 
@@ -152,7 +152,7 @@ def test_ranked_tiles_flow_with_names_and_values(show: Callable[..., Page]) -> N
     assert len(captions) == 32
     values = [float(re.sub(r"^L\d H\d", "", caption)) for caption in captions]
     assert values == sorted(values)
-    page.locator(".head-grid canvas").click(position={"x": 40, "y": 60})
+    page.locator(".head-grid .cells").click(position={"x": 40, "y": 60})
     name = re.match(r"L\d H\d", captions[0])
     assert name
     expect(page.get_by_text(f"python: {name[0]} events 1")).to_be_visible()

@@ -20,7 +20,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
     (tmp_path / "grid.html").write_text(
         fragment(grid_html(payload, dark=True)) + fragment(grid_html(payload, dark=False))
     )
-    page = show("only=lines")
+    page = show("only=grid")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((tmp_path / "grid.html").as_uri())
@@ -28,7 +28,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
         frame = page.frame_locator("iframe").nth(number)
         root = frame.locator(".head-grid[data-painted]")
         expect(root).to_have_attribute("data-theme", theme)
-        frame.locator("canvas").click(position={"x": 50, "y": 60})
+        frame.locator("canvas.cells").click(position={"x": 50, "y": 60})
         expect(root).to_have_attribute("data-selected", "L0 H0")
         expect(frame.locator(".tip")).to_contain_text("≈")
     assert not [url for url in asked if not url.startswith(("file:", "about:", "blob:"))]
@@ -37,7 +37,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
 def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
     pattern = made_up(1, 1, 5, 5)[0, 0]
     (tmp_path / "head.html").write_text(head_html(pattern, HOSTILE, HOSTILE))
-    page = show("only=lines")
+    page = show("only=grid")
     page.goto((tmp_path / "head.html").as_uri())
     cells = page.locator(".heatmaplayer image").first
     cells.wait_for()

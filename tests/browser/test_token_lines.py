@@ -1,4 +1,4 @@
-"""The token lines in a real Chromium, inside a small app of their own."""
+"""The token lines of the workbench in a real Chromium, inside a small app of their own."""
 
 import re
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.canvas import pixels
 from tests.browser.demo_components import made_up
 
+LINES = "only=bench&show=lines&lines=3"  # of the first three heads
+
 
 def lines(page: Page) -> Locator:
     root = page.locator(".token-lines[data-painted]")
@@ -17,9 +19,10 @@ def lines(page: Page) -> Locator:
 
 
 def test_lines_show_exact_weights_of_a_query(show: Callable[..., Page]) -> None:
-    page = show("only=lines")
+    page = show(LINES, viewport={"width": 1600, "height": 900})
     lines(page)
     assert (pixels(page, ".token-lines canvas")[..., 3] > 0).mean() > 0.02
+    expect(page.locator(".head-view")).to_have_attribute("data-exact", "true")
     page.locator(".token-lines .queries .row").nth(3).hover()
     row = page.locator(".token-lines .values.keys .value-row").nth(2)
     pattern = made_up(4, 8, 12, 12)
@@ -31,18 +34,19 @@ def test_lines_show_exact_weights_of_a_query(show: Callable[..., Page]) -> None:
 
 
 def test_lines_pin_pair_and_escape(show: Callable[..., Page]) -> None:
-    page = show("only=lines")
+    page = show(LINES)
     lines(page)
     page.locator(".token-lines .queries .row").nth(3).click()
     expect(page.locator(".token-lines .pinned")).to_have_count(1)
     page.locator(".token-lines .keys .row").nth(8).click()
-    expect(page.get_by_text("pair: (3, 8)")).to_be_visible()
+    expect(page.get_by_text("pair (3, 8)")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator(".token-lines .pinned")).to_have_count(0)
+    expect(page.get_by_text("pair (-1, -1)")).to_be_visible()
 
 
 def test_lines_from_the_keyboard(show: Callable[..., Page]) -> None:
-    page = show("only=lines")
+    page = show(LINES)
     lines(page)
     page.locator(".token-lines .head").last.focus()
     page.keyboard.press("Tab")  # to the slider
@@ -54,11 +58,11 @@ def test_lines_from_the_keyboard(show: Callable[..., Page]) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("pair: (1, 2)")).to_be_visible()
+    expect(page.get_by_text("pair (1, 2)")).to_be_visible()
 
 
 def test_lines_say_how_many_are_hidden_and_heads_toggle(show: Callable[..., Page]) -> None:
-    page = show("only=lines")
+    page = show(LINES)
     lines(page)
     pattern = made_up(4, 8, 12, 12)[0, :3]
     ranked = -np.sort(-pattern, axis=-1)
@@ -74,7 +78,7 @@ def test_lines_say_how_many_are_hidden_and_heads_toggle(show: Callable[..., Page
 
 
 def test_lines_fit_a_phone(show: Callable[..., Page]) -> None:
-    page = show("only=lines", viewport={"width": 390, "height": 844}, has_touch=True)
+    page = show(LINES, viewport={"width": 390, "height": 844}, has_touch=True)
     lines(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.locator(".token-lines .queries .row").nth(2).tap()

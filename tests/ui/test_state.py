@@ -29,6 +29,7 @@ VIEW = View(
     words=True,
     no_special=True,
     no_first=True,
+    between="ab",
     show="lines",
     mass=0.35,
     query=2,

@@ -17,6 +17,7 @@ import pytest
 
 from mha_viz.core.from_weights import record
 from mha_viz.core.token import Token
+from mha_viz.core.views import between
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_weight, palette
 
@@ -45,19 +46,26 @@ def _reduced() -> dict[str, object]:
         Token(part, 7, start, start and start + len(part), word, is_special=word is None)
         for part, start, word in zip(parts, starts, words, strict=True)
     ]
+    tokens += [
+        Token("do", 7, 0, 2, 4, segment=1),
+        Token("gs", 7, 2, 4, 4, segment=1),
+        Token("[SEP]", 7, is_special=True, segment=1),
+    ]
     n = len(tokens)
     dice = np.random.default_rng(3)
     pattern = np.tril(dice.random((2, 2, n, n)) ** 3)
     pattern[0, 1] = np.eye(n)[0]  # all of it on what is left out
     pattern /= pattern.sum(-1, keepdims=True)
     whole = record(pattern.astype(np.float32), tokens, text="walking homewards, unhappily")
-    whole = replace(whole, causal=True)
+    whole = replace(whole, causal=True, text_pair="dogs")
     cases = []
-    for merged, no_special, no_first in itertools.product((False, True), repeat=3):
+    asked = (False, True), (False, True), (False, True), ("", "ba", "aa")
+    for merged, no_special, no_first, sides in itertools.product(*asked):
         made = whole.merge_words() if merged else whole
         made = made.without_first() if no_first else made
         made = made.without_special() if no_special else made
-        wish = {"words": merged, "no_special": no_special, "no_first": no_first}
+        made = between(made, *("ab".index(side) for side in sides)) if sides else made
+        wish = {"words": merged, "no_special": no_special, "no_first": no_first, "between": sides}
         grid = base64.b64encode(grid_payload(made)).decode()
         cases.append({"wish": wish, "pattern": made.pattern.tolist(), "grid": grid})
     return {"pattern": whole.pattern.tolist(), "cases": cases}

@@ -183,10 +183,7 @@ export class Bench {
     if (this.wished?.key !== key) {
       const { header } = this.payload;
       const [queries, keys] = [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
-      // One sentence alone leaves the weights as they are: what is not shown was not left out.
-      const all = tokenAxis(header, "key", { ...wish, between: "" });
-      const stayed = all.groups.flat().length < header.keys ? all : null;
-      this.wished = { key, wish, queries, keys, stayed };
+      this.wished = { key, wish, queries, keys };
       this.derived = this.paired = null;
       this.made.clear();
     }
@@ -222,9 +219,9 @@ export class Bench {
   weights(head) {
     const { header } = this.payload;
     const all = this.exact.of(head) ?? (this.pooled ? null : this.decode(head));
-    const { wish, queries, keys, stayed } = this.axes;
+    const { wish, queries, keys } = this.axes;
     if (!all || !isChanged(wish)) return all;
-    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys, stayed));
+    if (!this.made.has(head)) this.made.set(head, onAxes(all, header.keys, queries, keys));
     return this.made.get(head);
   }
 
@@ -245,7 +242,7 @@ export class Bench {
 
   /** What the grid paints: the payload itself, or all its heads on other axes. */
   get shown() {
-    const { wish, queries, keys, key, stayed } = this.axes;
+    const { wish, queries, keys, key } = this.axes;
     if (!isChanged(wish)) return this.payload;
     if (this.derived) return this.derived;
     const { header } = this.payload;
@@ -253,7 +250,7 @@ export class Bench {
     const body = new Uint8Array(this.count * rows * cols);
     for (let head = 0; head < this.count; head++) {
       const codes = this.codesOf(head);
-      const weights = onAxes(this.decode(head), header.keys, queries, keys, stayed);
+      const weights = onAxes(this.decode(head), header.keys, queries, keys);
       const out = body.subarray(head * rows * cols, (head + 1) * rows * cols);
       codesOnAxes(codes, header.keys, queries, keys, weights, out);
     }

@@ -5,8 +5,9 @@
 const NOTHING = 1e-6; // a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
 /**
- * @typedef {{ groups: number[][], labels: string[], special: number[], segments: number[] }} Axis
- * `groups`: for each place on the axis the tokens of the payload that stand there.
+ * @typedef {{ groups: number[][], left: number[], labels: string[], special: number[], segments: number[] }} Axis
+ * `groups`: for each place on the axis the tokens of the payload that stand there. `left`: all
+ * tokens that were not left out, those of the other sentence, too.
  * @typedef {{ words?: boolean, no_special?: boolean, no_first?: boolean, between?: string }} Wish
  * `between`: "ab" shows what sentence A looks at in sentence B, and so on; "" all.
  */
@@ -26,13 +27,15 @@ export function tokenAxis(header, side, wish) {
   /** @type {number[][]} */
   const groups = merged ? Array.from(labels, () => []) : labels.map((_, token) => [token]);
   if (merged) merged.forEach((word, token) => groups[word].push(token));
-  const stays = groups
+  const left = groups
     .map((_, place) => place)
     .filter((place) => !(wish.no_first && place === 0))
-    .filter((place) => !(wish.no_special && special[groups[place][0]]))
+    .filter((place) => !(wish.no_special && special[groups[place][0]]));
+  const stays = left
     .filter((place) => !wish.between || segments[groups[place][0]] === wantedOf(wish.between, side));
   return {
     groups: stays.map((place) => groups[place]),
+    left: left.flatMap((place) => groups[place]),
     labels: stays.map((place) => labels[place]),
     special: stays.map((place) => special[groups[place][0]]),
     segments: stays.map((place) => segments[groups[place][0]]),
@@ -47,26 +50,25 @@ export const isChanged = (wish) => Boolean(wish.words || wish.no_special || wish
 
 /**
  * A head's weights on other axes: weights to the parts of a word are summed, from them averaged;
- * where tokens were left out, a row is scaled so that what stayed sums to 1.
+ * where keys were left out, what is left of a row is scaled back to a sum of 1.
  * @param {ArrayLike<number>} weights row by row, over all tokens
  * @param {number} columns how many keys a row of them has
  * @param {Axis} queries
  * @param {Axis} keys
- * @param {Axis | null} stayed the keys over which a row then sums to 1; null where all stayed
  * @returns {Float32Array}
  */
-export function onAxes(weights, columns, queries, keys, stayed) {
+export function onAxes(weights, columns, queries, keys) {
   const [high, wide] = [queries.groups.length, keys.groups.length];
   const out = new Float32Array(high * wide);
   queries.groups.forEach((rows, y) => {
-    const share = (places) => {
+    const weightTo = (places) => {
       let sum = 0;
       for (const row of rows) for (const place of places) sum += weights[row * columns + place];
       return sum / rows.length;
     };
-    keys.groups.forEach((places, x) => (out[y * wide + x] = share(places)));
-    if (!stayed) return;
-    const rest = share(stayed.groups.flat());
+    keys.groups.forEach((places, x) => (out[y * wide + x] = weightTo(places)));
+    if (keys.left.length === columns) return;
+    const rest = weightTo(keys.left);
     const factor = rest > NOTHING ? 1 / rest : 0;
     for (let x = 0; x < wide; x++) out[y * wide + x] = Math.min(1, out[y * wide + x] * factor);
   });

@@ -8,13 +8,13 @@ import { bytesIn, python } from "./python.js";
 const { pattern, cases } = python.reduced;
 const whole = unpack(bytesIn(cases[0].grid)); // the first wish is for nothing
 const heads = pattern.flat().map((head) => new Float32Array(head.flat()));
-const nameOf = (wish) => Object.keys(wish).filter((name) => wish[name]).join(" and ") || "nothing";
+const nameOf = (wish) =>
+  Object.keys(wish).filter((name) => wish[name]).join(" and ") + wish.between || "nothing";
 
 for (const { wish, pattern: expected, grid } of cases) {
   const { header, body } = unpack(bytesIn(grid));
   const [queries, keys] = ["query", "key"].map((side) => tokenAxis(whole.header, side, wish));
-  const stayed = wish.no_special || wish.no_first ? keys : null;
-  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys, stayed));
+  const made = heads.map((head) => onAxes(head, whole.header.keys, queries, keys));
 
   test(`${nameOf(wish)}: labels and weights are those that Python finds`, () => {
     assert.deepEqual([queries.labels, keys.labels], [header.query_labels, header.key_labels]);
@@ -40,9 +40,11 @@ for (const { wish, pattern: expected, grid } of cases) {
 }
 
 test("all combinations were tried, on words of several tokens and a row that holds nothing", () => {
-  assert.equal(cases.length, 8);
-  assert.ok(cases[0].pattern[0][0].length > cases[4].pattern[0][0].length);
-  assert.ok(cases[2].pattern[0][1].some((row) => row.every((weight) => weight === 0)));
+  assert.equal(cases.length, 24);
+  const of = (name) => cases.find(({ wish }) => wish[name] && Object.values(wish).filter(Boolean).length === 1);
+  assert.ok(cases[0].pattern[0][0].length > of("words").pattern[0][0].length);
+  assert.ok(of("no_special").pattern[0][1].some((row) => row.every((weight) => weight === 0)));
+  assert.ok(of("between").pattern[0][0].length < cases[0].pattern[0][0].length);
 });
 
 test("a token is found at its word, one that was left out nowhere, and a word at its first token", () => {
@@ -56,25 +58,11 @@ test("a token is found at its word, one that was left out nowhere, and a word at
 test("axes change only where something is wished", () => {
   assert.ok(!isChanged({ words: false, no_special: false, no_first: false }));
   for (const name of ["words", "no_special", "no_first"]) assert.ok(isChanged({ [name]: true }));
+  assert.ok(isChanged({ between: "ab" }));
 });
 
 test("a weight's code is the one that Python packs", () => {
   const codes = python.pattern.flat(3).map(codeOf);
   assert.deepEqual(codes, [...unpack(bytesIn(python.grid)).body]);
   assert.deepEqual([0, 1, 1.001].map(codeOf), [1, 255, 255]);
-});
-
-test("one sentence alone leaves the weights as they are, and rows are scaled by all that stayed", () => {
-  const header = {
-    query_labels: ["a", "b", "c", "d"], query_special: [0, 0, 0, 0], query_segments: [0, 0, 1, 1],
-    key_labels: ["a", "b", "c", "d"], key_special: [0, 0, 0, 0], key_segments: [0, 0, 1, 1],
-  };
-  const weights = Float32Array.from([0.5, 0.25, 0.125, 0.125, 0.25, 0.25, 0.5, 0, 0, 0.5, 0.25, 0.25, 0.5, 0.25, 0, 0.25]);
-  const [queries, keys] = ["query", "key"].map((side) => tokenAxis(header, side, { between: "ab" }));
-  assert.deepEqual([queries.labels, keys.labels], [["a", "b"], ["c", "d"]]);
-  assert.deepEqual([...onAxes(weights, 4, queries, keys, null)], [0.125, 0.125, 0.5, 0]);
-  const wish = { no_first: true, between: "bb" };
-  const stayed = tokenAxis(header, "key", { no_first: true });
-  const later = ["query", "key"].map((side) => tokenAxis(header, side, wish));
-  assert.deepEqual([...onAxes(weights, 4, ...later, stayed)], [0.25, 0.25, 0, 0.5]);
 });
