@@ -57,15 +57,20 @@ def test_the_menus_of_tokens_follow_one_text_after_the_other(open_page, wait_idl
     page = open_page("/?text=a+b&show=pair")
     choose(page, "Looks (query)", "2 · b")
     wait_idle(page)
-    for text, label in (("the cat sat on a mat", "2 · cat"), ("my dog ran", "2 · dog")):
+    for text, labels in (
+        ("the cat sat on a mat", ("2 · cat", "3 · sat")),
+        ("my dog ran", ("2 · dog", "3 · ran")),
+    ):
         type_text(page, text)
         wait_idle(page)
         assert "query" not in query(page)  # another text has other tokens
+        shown = menu(page, "Looks (query)").locator("input").input_value()
+        label = next(label for label in labels if label != shown)
         choose(page, "Looks (query)", label)
         wait_idle(page)
         says(page, "Looks (query)", label)
         expect(page.get_by_test_id("stAlert")).to_have_count(0)
-        assert query(page)["query"] == "2" and query(page)["text"] == text
+        assert query(page)["query"] == label[0] and query(page)["text"] == text
 
 
 def test_the_menu_of_tokens_of_the_flow_is_the_one_of_the_text(open_page, wait_idle):

@@ -30,7 +30,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
         expect(root).to_have_attribute("data-theme", theme)
         frame.locator("canvas.cells").click(position={"x": 50, "y": 60})
         expect(root).to_have_attribute("data-selected", "L0 H0")
-        expect(frame.locator(".tip")).to_contain_text("≈")
+        expect(frame.locator(".head-grid .tip")).to_contain_text("≈")
     assert not [url for url in asked if not url.startswith(("file:", "about:", "blob:"))]
 
 

@@ -71,7 +71,7 @@ def fit_grid(scene: Scene) -> None:
     state.change(
         query=view.query if view.query < queries else -1, key=view.key if view.key < keys else -1
     )
-    if view.sort and not _sorted_by(scene, view):
+    if view.sort not in ("", "pair") and not _sorted_by(scene, view):
         if view.sort in METRICS:
             state.tell(
                 f"{METRICS[view.sort].title} is no order for the heads of this model and text. "

@@ -1,7 +1,7 @@
 // @ts-check
 // The heads of a workbench: the grid of all of them, and what decides which are drawn and how.
 
-import { strongestOf } from "./head_facts.js";
+import { loneRows, strongestOf } from "./head_facts.js";
 import { HeadGrid } from "./head_grid.js";
 import { check, chooseIn, fillMenu, menu, segments } from "./workbench_parts.js";
 import { formatNumber, formatWeight, make, themeOf } from "./shared.js";
@@ -147,7 +147,8 @@ export class GridView {
     const { header } = bench.shown;
     const labels = bench.labels(head);
     const weights = bench.weights(head);
-    const [best] = weights ? strongestOf(weights, header.keys, 1) : [];
+    const lone = weights ? loneRows(bench.picture(head), header.keys) : 0;
+    const [best] = weights ? strongestOf(weights, header.keys, 1, lone) : [];
     const label = labels?.length ? `; ${labels.join(", ")}` : "";
     if (!best) return label;
     const { query, key, weight } = best;

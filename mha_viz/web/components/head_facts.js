@@ -51,9 +51,21 @@ function median(values) {
  * @param {Float32Array} weights row by row
  * @param {number} columns
  * @param {number} most
+ * @param {number} [first] row of those that count
  */
-export function strongestOf(weights, columns, most) {
-  const order = Array.from(weights.keys()).filter((at) => weights[at] > 0);
+export function strongestOf(weights, columns, most, first = 0) {
+  const order = Array.from(weights.keys()).filter((at) => weights[at] > 0 && at >= first * columns);
   order.sort((a, b) => weights[b] - weights[a] || a - b);
   return order.slice(0, most).map((at) => ({ query: Math.floor(at / columns), key: at % columns, weight: weights[at] }));
+}
+
+/**
+ * How many rows at the top hold a weight of 1 in every head: that of the first token, where it sees
+ * only itself. Where it is the whole text, there is nothing else to name.
+ * @param {Uint8Array} codes of a head, row by row; 0 is masked
+ * @param {number} columns
+ */
+export function loneRows(codes, columns) {
+  const seen = codes.subarray(0, columns).filter((code) => code > 0).length;
+  return seen === 1 && columns > 1 && codes.length > columns ? 1 : 0;
 }

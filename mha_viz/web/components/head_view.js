@@ -3,7 +3,7 @@
 // its weights, and the weights as heatmap, as lines or as a table.
 
 import { HeatView } from "./heat_view.js";
-import { strongestOf, unusualOf } from "./head_facts.js";
+import { loneRows, strongestOf, unusualOf } from "./head_facts.js";
 import { LinesModel } from "./lines_model.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
@@ -219,7 +219,7 @@ export class HeadView {
     if (query >= 0) pairs = pairs.filter((pair) => pair.query === query);
     const table = make("table");
     const caption = query < 0
-      ? `The ${pairs.length} largest weights`
+      ? `The ${pairs.length} largest weights${this.aside(head)}`
       : `All weights of “${header.query_labels[query]}”`;
     table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
     const head_row = make("tr");
@@ -227,6 +227,13 @@ export class HeadView {
     table.append(head_row, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
     this.table.style.maxHeight = `${height}px`;
     this.table.replaceChildren(table);
+  }
+
+  /** What is said of a weight that is 1 in every head. */
+  aside(head) {
+    const { header } = this.bench.shown;
+    const lone = loneRows(this.bench.picture(head), header.keys);
+    return lone ? "; the first token sees only itself, so that its weight is 1 in every head" : "";
   }
 
   tableRow(header, { query, key, weight }, exact) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { ordinalOf, placeAmong, strongestOf, unusualOf } from "../../../mha_viz/web/components/head_facts.js";
+import { loneRows, ordinalOf, placeAmong, strongestOf, unusualOf } from "../../../mha_viz/web/components/head_facts.js";
 
 test("the most unusual quantities come first, by their distance in median deviations", () => {
   const facts = {
@@ -43,4 +43,15 @@ test("the strongest pairs come heaviest first, as places; a weight of 0 is no pa
   ]);
   assert.equal(strongestOf(weights, 3, 1).length, 1);
   assert.deepEqual(strongestOf(new Float32Array(4), 2, 3), []);
+  assert.deepEqual(strongestOf(weights, 3, 1, 1), [{ query: 1, key: 0, weight: 0.75 }]);
+  const low = new Float32Array([1, 0, 0.5, 0.5]);
+  assert.deepEqual(strongestOf(low, 2, 1, 1), [{ query: 1, key: 0, weight: 0.5 }]);
+});
+
+test("the first token of a causal model is alone, unless it is the whole text", () => {
+  const lone = (codes, columns) => loneRows(new Uint8Array(codes), columns);
+  assert.equal(lone([255, 0, 180, 180], 2), 1);
+  assert.equal(lone([255, 1, 180, 180], 2), 0); // it sees the other one, and does not look there
+  assert.equal(lone([255], 1), 0);
+  assert.equal(lone([255, 255], 1), 0); // one key that two queries see
 });

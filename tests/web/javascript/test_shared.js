@@ -67,7 +67,7 @@ test("a code says no more digits than it carries", () => {
 });
 
 test("any quantity is short", () => {
-  const said = [0.5, 3, 1234, 0.000123, -2.5, null, NaN, Infinity].map(shared.formatNumber);
+  const said = [0.5, 3, 1234, 0.000123, -2.5, null, NaN, Infinity].map((value) => shared.formatNumber(value));
   const none = "not defined";
   assert.deepEqual(said, ["0.5", "3", "1234", "0.000123", "-2.5", none, none, none]);
 });
