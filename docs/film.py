@@ -15,9 +15,8 @@ from docs.real_app import open_page, rest
 
 PATH = Path(__file__).parent / "images" / "film.gif"
 TEXT = "In spring Captain Zorval opened the green box. At night Captain Zorval opened the green"
-WINDOW = {"width": 1180, "height": 1100}
-MENU = 256  # pixels on the left that say nothing here
-WIDTH = 720
+WINDOW = {"width": 1180, "height": 1080}
+WIDTH = 760
 ARROW = ((0, 0), (0, 17), (4, 13), (7, 19), (10, 18), (7, 12), (12, 12))
 
 
@@ -42,7 +41,6 @@ class Film:
         left, top = self.pointer
         outline = [(left + 1.4 * x, top + 1.4 * y) for x, y in ARROW]
         ImageDraw.Draw(picture).polygon(outline, fill="black", outline="white")
-        picture = picture.crop((MENU, 0, *picture.size))
         height = round(picture.height * WIDTH / picture.width)
         self.frames.append(Frame(picture.resize((WIDTH, height), Image.Resampling.LANCZOS), stays))
 

@@ -38,7 +38,7 @@ class Picture(NamedTuple):
 
 
 PICTURES = {
-    "explore": Picture("", {"query": "9"}, {"width": 1280, "height": 860}, "canvas.cells"),
+    "explore": Picture("", {"query": "13"}, {"width": 1280, "height": 860}, "canvas.cells"),
     "compare": Picture(
         "compare",
         {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
