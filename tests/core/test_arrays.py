@@ -17,7 +17,11 @@ PATTERN = random_pattern()
 Z = torch.randn(LAYERS, HEADS, N, 5)
 W_O = list(torch.randn(LAYERS, HEADS, 5, 11))
 WEIGHTS = list(torch.randn(LAYERS, HEADS, 13, 5))
-EXTRA = {"special": {"is_special": torch.arange(N) < 2}, "repeats": {"ids": torch.arange(N) % 3}}
+EXTRA = {
+    "special": {"is_special": torch.arange(N) < 2},
+    "repeats": {"ids": torch.arange(N) % 3},
+    "sink": {"sink": torch.rand(LAYERS, HEADS, N)},
+}
 PERIOD = {"period": 3}
 GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and W_O
     "diversity": (WEIGHTS[0],),
@@ -133,6 +137,9 @@ def test_what_is_not_known_comes_out_as_not_known(
         "product_cosine": (weights, weights[::-1]),
         "product_overlap": (weights, weights[::-1]),
     }
+    sink = EXTRA["sink"]["sink"].clone()
+    sink[1, 2] = torch.nan
+    monkeypatch.setitem(EXTRA, "sink", {"sink": sink})
     for name, value in (("PATTERN", pattern), ("Z", z), ("WEIGHTS", weights), ("GIVEN", given)):
         monkeypatch.setitem(globals(), name, value)
     got = call(key, lambda given: given)

@@ -190,7 +190,7 @@ def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
     found = variance_statement(record.z, record.W_O)
     holds = int((found.of_sum <= found.sum_of).sum())
     assert f"Var(Σ heads) ≤ Σ Var(head) holds in {holds} of 4 layers" in said(app)
-    app = compare(model=model.name, text=TEXT, section="sides")
+    app = compare(model=model.name, text=TEXT, section="sides", layer="0", head="0")
     apart = mv.head_similarity(record, "hellinger").numpy()
     share = (apart[np.triu_indices(32, 1)] > apart[0, 1]).mean()
     assert f"They look more alike than {share:.0%} of all pairs" in said(app)

@@ -20,10 +20,12 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.ui.session import state
-    from mha_viz.ui.widgets import controls, messages
+    from mha_viz.ui.widgets import controls, fetching, messages
 
     state.follow()
     controls.model_picker()
+    controls.other_model()
+    fetching.draw()
     messages.problems()
     st.markdown(state.current().model)
 

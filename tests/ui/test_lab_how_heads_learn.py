@@ -39,7 +39,7 @@ def test_every_number_is_that_of_the_library(trained, film):
     text = check(trained)
     assert f"formed at step {film.formed}**" in text
     bound = gradient_descent.bound(film.steps, film.squared)
-    assert f"asks for, {format_number(bound.factor)}" in text and "This run: Adam" in text
+    assert f"requires, {format_number(bound.factor)}" in text and "This run: Adam" in text
     assert ("bound **holds**" in text) == bound.holds
     assert list(table(trained, "t", "C/√t")["running mean of ‖∇L‖²"]) == bound.mean
     scores = table(trained, "step", "L1 H1")

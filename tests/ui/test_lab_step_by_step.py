@@ -66,7 +66,7 @@ def test_a_mask_that_is_not_all_is_left_as_it_is(monkeypatch):
 
 
 def test_a_chosen_cell_is_written_out_as_a_sum():
-    app = lab(KEY, step="q", row_token="2", column_dim="5", text="a cat")
+    app = lab(KEY, step="q", row_token="2", column_dim="5", text="a cat", layer="0", head="0")
     text = check(app)
     model = mv.load("tiny-bert")
     value = model.trace("a cat", keep=("pattern", "query")).query[0, 0, 2, 5]
