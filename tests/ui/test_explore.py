@@ -369,10 +369,3 @@ def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):
     app.text_input(key="ask_other").input(str(tmp_path)).run()
     assert not app.exception and "not JSON" in app.error[0].value.replace("\\", "")
     assert app.text_input(key="ask_text").value == "my own words"
-
-
-def test_no_button_takes_some_of_all_heads_without_a_word():
-    app = run(show="lines")
-    heads = app.multiselect(key="ask_heads")
-    assert heads.proto.max_selections == 8 < len(heads.options)
-    assert heads.proto.select_all == 0  # Streamlit's "Select all" would take the first eight
