@@ -258,9 +258,9 @@ def test_two_people_do_not_disturb_each_other(open_page, wait_idle):
 
 def test_an_unknown_model_is_refused_and_the_text_stays(open_page, wait_idle):
     page = open_page(f"/?text={TEXT}")
-    page.get_by_label("Model", exact=True).click()
-    page.get_by_role("option", name="Another model").click()
     for name, message in (("/etc", "config.json"), ("nobody/nothing", "could not be fetched")):
+        page.get_by_label("Model", exact=True).click()
+        page.get_by_role("option", name="Another model").click()
         box = page.get_by_label("Folder or Hub id")
         box.fill(name)
         box.press("Enter")

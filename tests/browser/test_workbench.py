@@ -304,6 +304,15 @@ def test_on_a_phone_the_parts_stand_one_below_the_other(open_page):
     expect(page).to_have_url(re.compile("query=3&key=4"))
 
 
+def test_where_nothing_would_be_left_it_is_said_and_can_be_undone(open_page, wait_idle):
+    page = open_page("/?model=tiny-gpt2&text=a&no_first=1")
+    expect(page.get_by_text("Nothing would be left").first).to_be_visible()
+    page.get_by_role("checkbox", name="No first").uncheck()
+    wait_idle(page)
+    expect(page.locator(".heat[data-painted]")).to_be_visible()
+    assert page.locator("[data-testid=stAlertContentError]").count() == 0
+
+
 def test_messages_that_no_workbench_sends_change_nothing(open_page, wait_idle):
     page = open_page(LINK)
     for sent in (

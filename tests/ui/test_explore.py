@@ -219,6 +219,15 @@ def test_a_choice_that_no_browser_offers_leaves_the_page_alive(choices):
     assert view["query"] == -1 or "query" not in choices
 
 
+def test_an_order_by_a_pair_of_tokens_is_kept():
+    app = run(text="the cat sat", sort="pair", query="1", key="2")
+    choose(app, layer=1, head=2)
+    assert not app.exception and not app.warning
+    asked = {"sort": "pair", "query": "1", "key": "2"}
+    assert asked.items() <= dict(app.query_params).items()
+    assert bench(app)["view"]["sort"] == "pair"
+
+
 def test_a_link_from_before_a_metric_was_renamed_sorts_by_it():
     app = run(text="the cat sat", sort="sparsity")
     assert not app.exception and not app.warning

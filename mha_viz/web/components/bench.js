@@ -178,11 +178,13 @@ export class Bench {
 
   /** The axes as they are wished, both of them. */
   get axes() {
-    const wish = this.pooled ? {} : this.wish;
-    const key = JSON.stringify([this.payload.header.id, wish]);
+    const asked = this.pooled ? {} : this.wish;
+    const key = JSON.stringify([this.payload.header.id, asked]);
     if (this.wished?.key !== key) {
-      const { header } = this.payload;
-      const [queries, keys] = [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
+      const of = (wish) => ["query", "key"].map((side) => tokenAxis(this.payload.header, side, wish));
+      // Where nothing would be left, all of it stays, and Python says why.
+      const wish = of(asked).every(({ groups }) => groups.length) ? asked : {};
+      const [queries, keys] = of(wish);
       this.wished = { key, wish, queries, keys };
       this.derived = this.paired = null;
       this.made.clear();

@@ -191,6 +191,16 @@ test("rows are scaled only where something was left out of them", () => {
   assert.deepEqual([...bench.weights(2)], before);
 });
 
+test("where nothing would be left all of it stays", () => {
+  const { header, body } = unpack(bytesOf("grid"));
+  const special = { query_special: header.query_labels.map(() => 1) };
+  const bench = new Bench();
+  bench.adopt({ header: { ...header, ...special }, body });
+  bench.choose({ no_special: true });
+  assert.equal(bench.shown, bench.payload);
+  assert.equal(bench.weights(0).length, 5 * 7);
+});
+
 test("weights that are cut short are refused", () => {
   const { header, body } = unpack(bytesOf("grid"));
   const bench = new Bench();
