@@ -6,6 +6,7 @@ import { codeOf, codesOnAxes, isChanged, onAxes, placeOf, tokenAt, tokenAxis } f
 import { ExactWeights } from "./grid_values.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
+const MOST = 8; // heads drawn beside the chosen one
 const UNSEEN = { layer: 0, head: 0, show: "heatmap", scale: "sqrt", sort: "", only: "", query: -1, key: -1 };
 
 /** The workbench of that name: the same one for every element that shows a part of it. */
@@ -127,6 +128,18 @@ export class Bench {
     this.choose({ layer: Math.floor(head / heads), head: head % heads });
   }
 
+  /**
+   * Draws another head's lines beside the chosen one's, or takes them away again.
+   * @param {number} head
+   */
+  drawBeside(head) {
+    const { heads } = this.payload.header;
+    const place = [Math.floor(head / heads), head % heads];
+    const before = (this.view.heads ?? []).filter((one) => String(one) !== String(place));
+    const there = before.length < (this.view.heads ?? []).length;
+    this.choose({ show: "lines", heads: there || head === this.chosen ? before : [...before, place].slice(-MOST) });
+  }
+
   /** @type {(head: number) => string} */
   name(head) {
     const { heads } = this.payload.header;
@@ -181,7 +194,8 @@ export class Bench {
     const asked = this.pooled ? {} : this.wish;
     const key = JSON.stringify([this.payload.header.id, asked]);
     if (this.wished?.key !== key) {
-      const of = (wish) => ["query", "key"].map((side) => tokenAxis(this.payload.header, side, wish));
+      const { header } = this.payload;
+      const of = (wish) => [tokenAxis(header, "query", wish), tokenAxis(header, "key", wish)];
       // Where nothing would be left, all of it stays, and Python says why.
       const wish = of(asked).every(({ groups }) => groups.length) ? asked : {};
       const [queries, keys] = of(wish);

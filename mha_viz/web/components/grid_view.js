@@ -70,7 +70,7 @@ export class GridView {
       payload: header.id, selected: [layer, bench.chosen % header.heads], heard: this.grid.sent,
       scale: view.scale, order: order?.map((head) => [Math.floor(head / header.heads), head % header.heads]),
       fact: fact?.title ?? null, values: fact?.values, height: this.room(), pair: bench.pair,
-      badges: bench.known?.badges, describe: (head) => this.describe(head),
+      badges: bench.known?.badges, several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
       exact: { of: (head) => (bench.isExact(head) ? bench.weights(head) : null), request: (head) => bench.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * header.heads + head));
     this.drawNote(fact);

@@ -201,6 +201,11 @@ export class HeadGrid {
       const hit = this.hit(event);
       if (!hit) return;
       this.cursor = hit.index;
+      const { several } = this.settings;
+      if (several && (event.ctrlKey || event.metaKey || event.shiftKey)) {
+        several(this.heads[hit.index]);
+        return;
+      }
       this.select(this.heads[hit.index]);
       this.move(event); // a tap shows what it hit, too, for a while
       if (event.pointerType === "touch") this.leave = setTimeout(() => this.hideTip(), LINGER);
