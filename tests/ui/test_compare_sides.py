@@ -68,7 +68,9 @@ def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_
 
 @pytest.mark.parametrize("name", MODELS)  # BERT puts [CLS] and [SEP] into every text
 def test_of_texts_without_a_common_token_no_difference_is_drawn(name):
-    app = compare(model=name, text="xx yy zz", section="sides", text_b="When did?", layer="0", head="0")
+    app = compare(
+        model=name, text="xx yy zz", section="sides", text_b="When did?", layer="0", head="0"
+    )
     text = check(app)
     assert len(app.info) == 1
     assert app.info[0].value.startswith("The two texts have no token in common")
