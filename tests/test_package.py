@@ -83,7 +83,7 @@ def test_the_wheel_holds_all_and_nothing_else(wheel: Path) -> None:
     package = ROOT / "mha_viz"
     source = {
         path.relative_to(ROOT).as_posix()
-        for pattern in ("*.py", "*.js", "*.css")
+        for pattern in ("*.py", "*.js", "*.css", "*.png")
         for path in package.rglob(pattern)
     }
     assert source <= names

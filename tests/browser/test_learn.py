@@ -17,6 +17,18 @@ def test_the_menu_and_the_list_lead_to_a_lab(open_page, wait_idle):
     assert page.url.endswith("/lab-soft-lookup")
 
 
+def test_a_card_shows_its_lab_whole_and_leads_there_wherever_it_is_clicked(open_page, wait_idle):
+    page = open_page("/learn")
+    picture = page.locator(".st-key-lab-card-own-reflection img")
+    expect(picture).to_have_js_property("naturalWidth", 360)
+    size = picture.bounding_box()
+    assert size["width"] <= 360 and abs(size["width"] / size["height"] - 1.8) < 0.02
+    page.mouse.click(size["x"] + size["width"] / 2, size["y"] + size["height"] / 2)
+    expect(page.get_by_role("heading", name="2. Without weights")).to_be_visible()
+    wait_idle(page)
+    assert page.url.endswith("/lab-own-reflection")
+
+
 def test_the_map_lights_the_lab_and_leads_on_within_the_session(open_page, wait_idle):
     page = open_page("/lab-soft-lookup")
     lit = page.locator("svg.map a.lit")

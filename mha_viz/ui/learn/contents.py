@@ -17,6 +17,7 @@ class Lab:
         minutes: that it takes, with its questions.
         needs: keys of the labs that it builds on.
         parts: the blocks of the map that it is about, by their keys there.
+        pictured: what its picture in the list of labs shows, for those who do not see it.
         uses_text: whether it runs on the user's sentence and model.
     """
 
@@ -28,6 +29,7 @@ class Lab:
     minutes: int
     needs: tuple[str, ...]
     parts: tuple[str, ...]
+    pictured: str
     uses_text: bool = False
 
     @property
@@ -50,6 +52,7 @@ LABS = (
         minutes=10,
         needs=(),
         parts=("lookup",),
+        pictured="Weights of four tokens as coloured numbers, and what each token gathers.",
     ),
     Lab(
         "own-reflection",
@@ -59,6 +62,7 @@ LABS = (
         minutes=12,
         needs=("soft-lookup",),
         parts=("projections",),
+        pictured="Tokens as arrows in a plane, and the weights with which they look at each other.",
     ),
     Lab(
         "two-places",
@@ -68,6 +72,7 @@ LABS = (
         minutes=12,
         needs=("soft-lookup",),
         parts=("heads",),
+        pictured="Two learning curves: one head stays low, two heads rise far above it.",
     ),
     Lab(
         "step-by-step",
@@ -78,6 +83,7 @@ LABS = (
         minutes=15,
         needs=("soft-lookup", "two-places"),
         parts=("embedding", "projections", "lookup", "concatenation", "output"),
+        pictured="Weights of a real head as coloured numbers, a row for each word.",
     ),
     Lab(
         "value-output",
@@ -88,6 +94,7 @@ LABS = (
         minutes=12,
         needs=("step-by-step",),
         parts=("projections", "output", "stream"),
+        pictured="Bars for each token: the lengths of what heads add, and of their sum.",
     ),
     Lab(
         "convolution",
@@ -97,6 +104,7 @@ LABS = (
         minutes=15,
         needs=("soft-lookup", "two-places"),
         parts=("positions", "heads"),
+        pictured="A house sharpened by a convolution and by nine heads; where each head looks.",
     ),
     Lab(
         "any-pattern",
@@ -106,6 +114,7 @@ LABS = (
         minutes=12,
         needs=("soft-lookup",),
         parts=("pattern",),
+        pictured="A painted pattern, and what a head of width two makes of it.",
     ),
     Lab(
         "cost",
@@ -116,6 +125,7 @@ LABS = (
         minutes=12,
         needs=("step-by-step",),
         parts=("layer", "mlp", "pattern"),
+        pictured="Rising lines: key-value caches of multi-head, grouped and multi-query attention.",
     ),
     Lab(
         "how-heads-learn",
@@ -125,6 +135,7 @@ LABS = (
         minutes=15,
         needs=("step-by-step",),
         parts=("training", "pattern"),
+        pictured="All heads of a tiny trained model as tiles, the best induction head framed.",
     ),
     Lab(
         "statements",
@@ -135,6 +146,7 @@ LABS = (
         minutes=20,
         needs=("step-by-step", "value-output"),
         parts=("heads", "concatenation", "output"),
+        pictured="Both sides of a statement as lines over the layers, beside random weights.",
     ),
     Lab(
         "find-the-head",
@@ -145,6 +157,7 @@ LABS = (
         minutes=10,
         needs=("soft-lookup", "two-places"),
         parts=("heads", "pattern"),
+        pictured="The patterns of all heads of a model as a grid of tiles, one of them framed.",
     ),
     Lab(
         "what-heads-learn",
@@ -155,6 +168,7 @@ LABS = (
         minutes=12,
         needs=("find-the-head",),
         parts=("heads", "pattern"),
+        pictured="A map of all heads: how far each beats a simple rule at finding a word.",
     ),
 )
 BY_KEY = {lab.key: lab for lab in LABS}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from mha_viz.ui.learn import block_map, frame
+from mha_viz.ui.learn import block_map, frame, lab_card
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.contents import LABS, Lab
 from mha_viz.ui.session import memory
@@ -23,15 +23,13 @@ def index() -> None:
         "elsewhere in the app. Each has an address of its own that opens it as you left it."
     )
     pages = st.session_state.pages
-    drawn, listed = st.columns((2, 3), gap="large")
+    drawn, listed = st.columns((1, 3), gap="large")
     with drawn:
         st.markdown("**The map.** Each block leads to the page that is about it.")
         block_map.draw()
-    with listed:
-        for number, lab in enumerate(LABS, 1):
-            with st.container(border=True, gap="xxsmall"):
-                st.page_link(pages[lab.address], label=f"**{number}. {lab.title}**")
-                st.caption(f"{lab.about} {frame.plan(lab)}")
+    with listed, st.container(key="lab-cards"):
+        for lab in LABS:
+            lab_card.draw(lab)
     with st.container(border=True, gap="xxsmall"):
         st.page_link(pages["teach"], label="**For teachers**")
         st.caption("A lesson of 45 minutes, with a link to hand out and the votes of your class.")
