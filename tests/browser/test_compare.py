@@ -25,7 +25,7 @@ from tests.browser.compare_page import (
 
 TEXT = "The old dog slept while the young cat watched the birds."
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
-LINK = f"/compare?text={TEXT}&section="
+LINK = f"/compare?text={TEXT}&layer=0&head=0&section="
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
 
 
 def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_back):
-    page = open_page(f"/?text={TEXT}")
+    page = open_page(f"/?text={TEXT}&layer=0&head=0")
     first, box = page.url, page.get_by_label("Sentence", exact=True)
     box.fill("a red fox")
     box.press("Enter")

@@ -13,7 +13,7 @@ from mha_viz.web.theme import format_number
 TEXT = "Once upon a time there was a little dog who liked to"
 GAP = "The old [MASK] slept while the cat watched the birds."
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-LINK = f"/intervene?model=tiny-gpt2&text={TEXT}"
+LINK = f"/intervene?model=tiny-gpt2&text={TEXT}&layer=0&head=0"
 
 
 def query(page: Page) -> dict[str, str]:
