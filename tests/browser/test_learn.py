@@ -29,6 +29,21 @@ def test_a_card_shows_its_lab_whole_and_leads_there_wherever_it_is_clicked(open_
     assert page.url.endswith("/lab-own-reflection")
 
 
+def test_cards_stand_two_in_a_row_as_tall_as_each_other_and_first_on_a_phone(open_page):
+    page = open_page("/learn")
+    cards = page.locator("[class*=st-key-lab-card-]")
+    expect(cards).to_have_count(12)
+    boxes = [cards.nth(number).bounding_box() for number in range(12)]
+    for left, right in zip(boxes[::2], boxes[1::2], strict=True):
+        assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
+        assert left["height"] == right["height"]
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(cards.first.locator("img")).to_be_in_viewport(ratio=1)
+    boxes = [cards.nth(number).bounding_box() for number in range(12)]
+    assert {box["x"] for box in boxes} == {boxes[0]["x"]}
+    assert 300 < boxes[0]["width"] < 390
+
+
 def test_the_map_lights_the_lab_and_leads_on_within_the_session(open_page, wait_idle):
     page = open_page("/lab-soft-lookup")
     lit = page.locator("svg.map a.lit")

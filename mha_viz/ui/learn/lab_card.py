@@ -20,7 +20,7 @@ SIZE = (360, 200)  # pixels; a narrow card shows a picture smaller, and none sho
 
 def draw(lab: Lab) -> None:
     """The card; its style sheet makes all of it lead to the lab."""
-    with st.container(border=True, gap="xxsmall", height="stretch", key=f"lab-card-{lab.key}"):
+    with st.container(border=True, gap="xxsmall", key=f"lab-card-{lab.key}"):
         st.image(picture(lab, dark=look.dark()), alt=lab.pictured)
         label = f"**{LABS.index(lab) + 1}. {lab.title}**"
         st.page_link(st.session_state.pages[lab.address], label=label)
