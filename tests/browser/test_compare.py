@@ -243,7 +243,7 @@ def test_choices_made_while_the_page_works_are_not_lost(open_page, wait_idle):
         page.get_by_role("radio", name=section).click()  # overtakes the run of the text
     page.get_by_text("By likeness", exact=True).click()
     wait_idle(page)
-    expect(page).to_have_url(re.compile("3\\+cats&section=twins&order=cluster"))
+    expect(page).to_have_url(re.compile("3\\+cats.*section=twins&order=cluster"))
     wait_idle(page)
     expect(box).to_have_value("a red fox and 3 cats")
     expect(page.get_by_role("radio", name="Twins")).to_be_checked()
