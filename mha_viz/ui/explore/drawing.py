@@ -110,8 +110,9 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
         with st.container(gap=None):
             state.publish()  # before what may take its time
         with st.container(gap=None):
-            if _is_pooled(record):
-                carry(head_payload(payload, record, state.current().chosen), key="bench-head")
+            # Other axes are made in the browser of what the model left, but where cells are pooled.
+            exact = record if _is_pooled(scene.record) else scene.record
+            carry(head_payload(payload, exact, state.current().chosen), key="bench-head")
             carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
@@ -146,6 +147,7 @@ def _settings(scene: Scene, view: View) -> dict[str, Any]:
             None,
         ),
         "later": True,
+        "made": _is_pooled(scene.record),  # what is done to the axes, Python has done
     }
 
 

@@ -23,6 +23,7 @@ export class Bench {
     /** Fields and values as the page's View has them. @type {any} */
     this.view = { ...UNSEEN };
     this.payload = null;
+    this.payloadId = ""; // under which Python knows it
     /** Labels and twins, which come after the weights. @type {any} */
     this.known = null;
     this.said = {}; // what Python said last
@@ -191,7 +192,7 @@ export class Bench {
 
   /** The axes as they are wished, both of them. */
   get axes() {
-    const asked = this.pooled ? {} : this.wish;
+    const asked = this.pooled || this.said.made ? {} : this.wish;
     const key = JSON.stringify([this.payload.header.id, asked]);
     if (this.wished?.key !== key) {
       const { header } = this.payload;

@@ -44,8 +44,11 @@ export function payloadStore() {
 export function putPayload(bytes) {
   const store = payloadStore();
   const payload = unpack(bytes);
-  const { id, kind } = payload.header;
+  const { id, kind, of } = payload.header;
   if (!store.byId.has(id) || kind === "notes") store.byId.set(id, payload);
+  // Who waits for a head's weights takes them at once: one head at a time is enough.
+  const heads = kind === "head" ? [...store.byId.keys()].filter((key) => key.startsWith(`${of} head `)) : [];
+  for (const key of heads) if (key !== id) store.byId.delete(key);
   while (store.byId.size > 16) store.byId.delete(store.byId.keys().next().value);
   for (const listener of store.listeners) listener(id);
   return id;

@@ -33,11 +33,14 @@ class Workbench {
 
   draw() {
     const { byId } = payloadStore();
-    const payload = byId.get(this.data?.payload);
-    if (!payload) return this.bench.payload ? undefined : this.say("Drawing …");
+    const { bench } = this;
+    const same = bench.payload && bench.payloadId === this.data?.payload;
+    const payload = byId.get(this.data?.payload) ?? (same ? bench.payload : null);
+    if (!payload) return bench.payload ? undefined : this.say("Drawing …");
     try {
-      this.bench.adopt(payload);
-      this.bench.known = byId.get(`${this.data.payload} notes`)?.header ?? null;
+      bench.adopt(payload);
+      bench.payloadId = this.data.payload;
+      bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
       this.takeHead(byId);
       this.message.hidden = true;
       for (const view of this.views) {
