@@ -112,7 +112,7 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
         with st.container(gap=None):
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
-            carry(head_payload(payload, exact, state.current().chosen), key="bench-head")
+            carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
             carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
