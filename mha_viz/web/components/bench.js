@@ -164,6 +164,7 @@ export class Bench {
     if (!sort) return null;
     if (sort === "pair") {
       if (query < 0 || key < 0) return null;
+      this.exact.requestAll();
       return { title: "Weight of the pair", values: this.ofPair(query, key) };
     }
     const title = this.said.titles?.[sort];

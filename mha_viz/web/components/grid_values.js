@@ -38,6 +38,11 @@ export class ExactWeights {
     });
   }
 
+  /** All heads, where they are few bytes: for what is computed of every head. */
+  requestAll() {
+    if (this.total <= WHOLE) this.request(0);
+  }
+
   async load(first, count) {
     const start = first * this.headBytes;
     const end = start + count * this.headBytes - 1;

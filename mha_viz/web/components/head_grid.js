@@ -46,6 +46,7 @@ export class HeadGrid {
     try {
       this.adopt();
       this.draw();
+      if (this.hover) this.showTip(); // exact weights may have come
     } catch (error) {
       this.say(`This picture cannot be drawn: ${error.message}`);
     }
