@@ -32,7 +32,7 @@ export class ExactWeights {
     const whole = this.total <= WHOLE;
     const count = this.header.layers * this.header.heads;
     const asked = whole ? [...Array(count).keys()] : [head];
-    for (const one of asked) this.heads.set(one, null);
+    for (const one of asked) if (!this.heads.has(one)) this.heads.set(one, null);
     this.load(whole ? 0 : head, asked.length).catch(() => {
       this.url = null; // the approximate weight stays on screen and says that it is one
     });
@@ -40,7 +40,9 @@ export class ExactWeights {
 
   /** All heads, where they are few bytes: for what is computed of every head. */
   requestAll() {
-    if (this.total <= WHOLE) this.request(0);
+    if (this.total > WHOLE) return;
+    const count = this.header.layers * this.header.heads;
+    for (let head = 0; head < count; head++) this.request(head); // the first one fetches them all
   }
 
   async load(first, count) {
