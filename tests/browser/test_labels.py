@@ -31,7 +31,7 @@ def test_the_longest_name_of_a_metric(open_page):
 
 def test_the_longest_name_in_the_workbench(open_page):
     page = open_page(f"/?text={TEXT}&sort=keys_for_mass")
-    menu = page.get_by_label("Sort", exact=True)
+    menu = page.locator(".grid-view select").first
     assert menu.evaluate("e => e.selectedOptions[0].text") == "Keys for 90 % of the weight"
     assert missing(menu) <= 0
 
