@@ -34,10 +34,10 @@ NOTE = """() => { for (const kind of ["pointerdown", "keydown"])
 GRID = """(() => { for (const host of document.querySelectorAll("*")) {
   const found = host.shadowRoot?.querySelector("[data-painted]"); if (found) return found; }
   return document.querySelector("[data-painted]"); })()"""
-# What the heatmap on screen is of: a few of its numbers, from Plotly's own copy.
-DRAWN = """(() => { const plot = document.querySelector(".js-plotly-plot");
-  const map = plot?._fullData?.find(trace => trace.type === "heatmap");
-  return map ? Array.from(map.z, row => Array.from(row).slice(0, 4).join()).join(";") : ""; })()"""
+# The head that is drawn beside the grid.
+DRAWN = """(() => { for (const host of document.querySelectorAll("*")) {
+  const found = host.shadowRoot?.querySelector(".head-view[data-selected]");
+  if (found) return found.dataset.selected; } return ""; })()"""
 
 
 def measure() -> list[Result]:
