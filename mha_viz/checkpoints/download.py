@@ -179,6 +179,10 @@ class Download:
                     for piece in answer.iter_bytes():
                         opened.write(piece)
                         self._tell(before + min(opened.tell(), n_bytes))
+        except _EndedError:
+            raise
+        # Whatever a connection breaks with: the library's kinds of errors change with its versions.
+        # Only where some had come is it passed over, and the rest is asked for again.
         except Exception:
             if size(part) <= begun:
                 raise
