@@ -5,13 +5,14 @@ Needs the extra `notebook` (anywidget), which works in Jupyter, Colab and VS Cod
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError
-from mha_viz.notebook import record_payload
+from mha_viz.notebook import record_image, record_payload
 from mha_viz.web.browser import notebook_script, style
 from mha_viz.web.payload import head_payload
 from mha_viz.web.standalone import bench_settings
@@ -62,6 +63,16 @@ class Explorer(anywidget.AnyWidget):
         exact = head_payload(packed, record, selected)
         super().__init__(payload=packed, settings=settings, exact=exact)
         self.observe(self._hear, names="sent")
+
+    def __repr__(self) -> str:
+        layer, head = self.selected
+        return f"Explorer(layer {layer}, head {head} of {self.record!r})"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget, and a picture of all heads for exports and whatever runs no widgets."""
+        data, *metadata = super()._repr_mimebundle_(**options)
+        picture = base64.b64encode(record_image(self.record)).decode("ascii")
+        return {"image/png": picture, **data}, *metadata
 
     @property
     def weights(self) -> Any:

@@ -33,18 +33,27 @@ def record_bundle(record: AttentionRecord) -> dict[str, str]:
     Returns:
         "text/html", in which no token is markup, and "image/png" in base64.
     """
-    from mha_viz.plots.static import grid_image
     from mha_viz.web.standalone import fragment, grid_html
 
-    line = caption(record)
-    seen = visible_everywhere(record).cpu()
-    picture = grid_image(record.pattern.cpu().numpy(), caption=line, visible=seen)
+    picture = record_image(record)
     page = grid_html(record_payload(record))
     frame = fragment(page, height=_FRAME_HEIGHT, title="All attention heads", picture=picture)
     return {
-        "text/html": f"<div><p>{html_text(line)}</p>{frame}</div>",
+        "text/html": f"<div><p>{html_text(caption(record))}</p>{frame}</div>",
         "image/png": base64.b64encode(picture).decode("ascii"),
     }
+
+
+def record_image(record: AttentionRecord) -> bytes:
+    """The grid of all heads with its caption as PNG, for what runs no scripts.
+
+    Args:
+        record: any record.
+    """
+    from mha_viz.plots.static import grid_image
+
+    seen = visible_everywhere(record).cpu()
+    return grid_image(record.pattern.cpu().numpy(), caption=caption(record), visible=seen)
 
 
 def show_head(record: AttentionRecord, layer: int, head: int) -> HeadFigure:

@@ -73,7 +73,7 @@ def record() -> mv.AttentionRecord:
 def test_a_record_shows_itself_as_the_grid_of_its_heads(record):
     markup = html_of(record)
     tags = Tags(markup).tags
-    assert [tag for tag, _ in tags] == ["div", "p", "div", "img", "iframe"]
+    assert [tag for tag, _ in tags] == ["div", "p", "style", "div", "img", "iframe"]
     frame = tags[-1][1]
     assert "allow-same-origin" not in frame["sandbox"].split()  # it cannot reach the notebook
     assert "tiny-bert" in markup and "4 layers × 8 heads" in markup

@@ -104,18 +104,19 @@ def fragment(
         document: a whole HTML document.
         height: of the frame, in pixels.
         title: what it shows, for screen readers.
-        picture: the same as PNG. It lies under the frame, and is what remains where a notebook that
-            nobody has trusted loses its frames.
+        picture: the same as PNG. It lies under the frame, and is what remains on paper and where a
+            notebook that nobody has trusted loses its frames.
     """
     frame = (
         f'<iframe srcdoc="{html.escape(document)}" title="{html_text(title)}" '
-        f'sandbox="allow-scripts allow-downloads" loading="lazy" style="'
+        f'sandbox="allow-scripts allow-downloads" loading="lazy" class="mha-viz-live" style="'
         f"{'position:absolute;top:0;left:0;' if picture else ''}"
         f'width:100%;height:{int(height)}px;border:0"></iframe>'
     )
     if not picture:
         return frame
     return (
+        "<style>@media print { .mha-viz-live { display: none } }</style>"
         f'<div style="position:relative;min-height:{int(height)}px">'
         f'<img src="data:image/png;base64,{base64.b64encode(picture).decode("ascii")}" '
         f'alt="{html_text(title)}" style="max-width:100%;max-height:{int(height)}px">{frame}</div>'
