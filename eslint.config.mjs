@@ -4,7 +4,7 @@ const browser = [
   "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
   "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia",
   "performance",
-  "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "ResizeObserver",
+  "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "MutationObserver", "ResizeObserver",
   "TextDecoder", "URL",
 ];
 

@@ -15,7 +15,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.notebook import record_image, record_payload
 from mha_viz.web.browser import notebook_script, style
 from mha_viz.web.payload import head_payload
-from mha_viz.web.standalone import bench_settings
+from mha_viz.web.standalone import bench_settings, variables
 
 try:
     import anywidget
@@ -47,11 +47,11 @@ class Explorer(anywidget.AnyWidget):
 
     _esm = notebook_script()
     styles = traitlets.Unicode(style("workbench")).tag(sync=True)
+    themes = traitlets.Dict({"light": variables(False), "dark": variables(True)}).tag(sync=True)
     payload = traitlets.Bytes().tag(sync=True)
     exact = traitlets.Bytes(b"").tag(sync=True)  # of the chosen head
     settings = traitlets.Dict().tag(sync=True)
     sent = traitlets.Dict().tag(sync=True)
-    heard = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, record: AttentionRecord, selected: tuple[int, int] = (0, 0)) -> None:
         record.head(*selected)  # which says what is wrong with a head that is not there
@@ -70,7 +70,7 @@ class Explorer(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget, and a picture of all heads for exports and whatever runs no widgets."""
-        data, *metadata = super()._repr_mimebundle_(**options)
+        data, *metadata = super()._repr_mimebundle_(**options)  # type: ignore[misc]
         picture = base64.b64encode(record_image(self.record)).decode("ascii")
         return {"image/png": picture, **data}, *metadata
 
@@ -93,7 +93,9 @@ class Explorer(anywidget.AnyWidget):
         query, key = self.pair
         self.pair = _number(view.get("query"), queries, query), _number(view.get("key"), keys, key)
         self.exact = head_payload(self.payload, self.record, self.selected)
-        self.heard = str(sent.get("id", ""))[:40]
+        # The answer says the choice again: the browser takes what Python says once it is heard.
+        chosen = {"layer": self.selected[0], "head": self.selected[1]}
+        self.settings = self.settings | {"view": chosen, "heard": str(sent.get("id", ""))[:40]}
 
 
 def _number(sent: object, size: int, before: int | None) -> int | None:

@@ -127,7 +127,7 @@ def _document(body: str, css: str, title: str, caption: str, dark: bool | None) 
     heading = f"<h1>{html_text(title)}</h1>" if title else ""
     below = f"<p>{html_text(caption)}</p>" if caption else ""
     look = f"""
-{_variables(dark)}
+{_theme_rules(dark)}
 body {{ margin: 16px; color: var(--st-text-color); background: var(--st-background-color);
   font: 14px/1.5 var(--st-font); }}
 h1 {{ font-size: 17px; margin: 0 0 12px; }}
@@ -138,15 +138,8 @@ p {{ white-space: pre-wrap; opacity: 0.8; }}
     return document(title or "Attention heads", look, around, policy=_POLICY)
 
 
-def _variables(dark: bool | None) -> str:
-    """The theme variables that the components know from the app."""
-    light, night = (_rule(value) for value in (False, True))
-    if dark is None:
-        return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {night} }} }}"
-    return f":root {{ {night if dark else light} }}"
-
-
-def _rule(dark: bool) -> str:
+def variables(dark: bool) -> str:
+    """The theme that the components know from the app, as declarations of CSS."""
     values = {
         "background-color": theme.paper(dark),
         "text-color": theme.ink(dark),
@@ -157,6 +150,14 @@ def _rule(dark: bool) -> str:
     }
     text = " ".join(f"--st-{name}: {value};" for name, value in values.items())
     return f"color-scheme: {'dark' if dark else 'light'}; {text}"
+
+
+def _theme_rules(dark: bool | None) -> str:
+    """That theme for a whole document; None follows the reader's system."""
+    light, night = (variables(value) for value in (False, True))
+    if dark is None:
+        return f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {night} }} }}"
+    return f":root {{ {night if dark else light} }}"
 
 
 def _json(value: Any) -> str:

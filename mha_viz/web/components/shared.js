@@ -60,18 +60,29 @@ export function putPayload(bytes) {
 export const rgbOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 /**
+ * The theme that a background makes; null for one that lets through what lies behind it.
+ * @param {string} colour in any of CSS's notations
+ * @returns {"dark" | "light" | null}
+ */
+export function themeOfColour(colour) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.fillStyle = colour; // the canvas reads every notation and gives back #rrggbb
+  if (!context.fillStyle.startsWith("#")) return null;
+  const [red, green, blue] = rgbOf(context.fillStyle);
+  return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+}
+
+/** The theme that the reader's system asks for. @returns {"dark" | "light"} */
+export const systemTheme = () => (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+
+/**
  * The theme around an element, from its background or the system's wish.
  * @param {Element} element
  * @returns {"dark" | "light"}
  */
 export function themeOf(element) {
   const paper = getComputedStyle(element).getPropertyValue("--st-background-color").trim();
-  if (!paper) return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const context = document.createElement("canvas").getContext("2d");
-  context.fillStyle = paper; // the canvas reads every notation and gives back #rrggbb
-  if (!context.fillStyle.startsWith("#")) return "light";
-  const [red, green, blue] = rgbOf(context.fillStyle);
-  return 0.3 * red + 0.59 * green + 0.11 * blue < 128 ? "dark" : "light";
+  return paper ? themeOfColour(paper) ?? "light" : systemTheme();
 }
 
 /**
