@@ -47,7 +47,7 @@ def test_labs_build_on_earlier_ones_and_say_what_they_take():
     for number, lab in enumerate(LABS):
         assert {BY_KEY[key] for key in lab.needs} <= set(LABS[:number])
         assert 5 <= lab.minutes <= 45 and f"About {lab.minutes} minutes" in frame.plan(lab)
-    assert "builds on lab 1 and 3" in frame.plan(BY_KEY["step-by-step"])
+    assert "builds on labs 1 and 3" in frame.plan(BY_KEY["step-by-step"])
 
 
 def _page(key: str) -> None:

@@ -100,7 +100,7 @@ LABS = (
         "convolution",
         "Heads that are a convolution",
         "k × k heads with relative positions do what a k × k kernel does, to the last digit.",
-        goal="build a convolution out of heads, and say what it costs more",
+        goal="build a convolution out of heads, and say how much more it costs",
         minutes=15,
         needs=("soft-lookup", "two-places"),
         parts=("positions", "heads"),

@@ -59,7 +59,8 @@ def begin(lab: Lab) -> None:
 def plan(lab: Lab) -> str:
     """Goal, minutes and prerequisites, in a line of markdown."""
     before = [str(LABS.index(BY_KEY[key]) + 1) for key in lab.needs]
-    after = f"builds on lab {' and '.join(before)}" if before else "needs no other lab"
+    labs = "lab" if len(before) == 1 else "labs"
+    after = f"builds on {labs} {' and '.join(before)}" if before else "needs no other lab"
     return f"Afterwards you can {plain(lab.goal)}. About {lab.minutes} minutes; {after}."
 
 

@@ -212,7 +212,7 @@ def _given_query(at: Numbers, holds: bool, layer: int) -> str:
     return (
         "For a given query each head draws its key from its own row, independently of the others: "
         "the term that is subtracted is **0**, whatever the heads do. The formula then claims "
-        f"that L{layer} tells {together} = {total} nats. "
+        f"that all heads of L{layer} together tell {total} nats, where they tell {together}. "
         + (
             "Here the heads share so little that both agree."
             if holds
