@@ -113,3 +113,21 @@ test("a view belongs to the newest call: the end of an older one leaves it", () 
   assert.deepEqual(gone, ["closed", "removed"]);
   assert.notEqual(shared.viewOf(parent, "grid", create), first);
 });
+
+test("a canvas has the pixels of its screen, as many as a phone takes, and is drawn on in CSS pixels", () => {
+  const calls = [];
+  const context = {
+    setTransform: (...numbers) => calls.push(["scale", numbers[0], numbers[3]]),
+    clearRect: (...place) => calls.push(["clear", ...place]),
+  };
+  const canvas = { width: 0, height: 0, style: {}, getContext: () => context };
+  globalThis.devicePixelRatio = 2;
+  assert.deepEqual(shared.clearCanvas(canvas, 300.2, 150), { context, ratio: 2 });
+  assert.deepEqual([canvas.width, canvas.height], [600, 300]);
+  assert.deepEqual(canvas.style, { width: "300.2px", height: "150px" });
+  assert.deepEqual(calls, [["scale", 2, 2], ["clear", 0, 0, 300.2, 150]]);
+  assert.equal(shared.clearCanvas(canvas, 4000, 4000).ratio, 1);
+  assert.deepEqual([canvas.width, canvas.height], [4000, 4000]);
+  assert.ok(shared.clearCanvas(canvas, 8000, 8000).ratio < 1);
+  assert.ok(canvas.width * canvas.height <= 16e6);
+});
