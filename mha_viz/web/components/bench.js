@@ -32,8 +32,8 @@ export class Bench {
     this.told = {}; // what it was told and has not answered
     this.sent = null; // name of the last message to Python
     this.ask = null; // sends one
-    this.touched = false; // a head was chosen by hand, and is not in view perhaps
     this.asker = null; // the part of the page that does
+    this.touched = false; // a head was chosen by hand, and is not in view perhaps
   }
 
   /** A page that was left has heard nothing of what was chosen last. */

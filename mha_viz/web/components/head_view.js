@@ -222,9 +222,9 @@ export class HeadView {
       ? `The ${pairs.length} largest weights${this.aside(head)}`
       : `All weights of “${header.query_labels[query]}”`;
     table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
-    const head_row = make("tr");
-    head_row.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
-    table.append(head_row, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
+    const titles = make("tr");
+    titles.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
+    table.append(titles, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
     this.table.style.maxHeight = `${height}px`;
     this.table.replaceChildren(table);
   }

@@ -2,7 +2,7 @@
 // One head's heatmap on two canvases: cells and labels, and what is pointed at over them.
 
 import { paintCells } from "./grid_paint.js";
-import { clearCanvas, rgbOf } from "./shared.js";
+import { clearCanvas, inkOn, rgbOf } from "./shared.js";
 
 const FONT = "11.5px";
 const READABLE = 31; // pixels of a cell that has room for its number
@@ -61,8 +61,7 @@ function paintNumbers(context, { left, top, cell, view }, codes, table) {
   codes.forEach((code, at) => {
     if (code === 0) return;
     const pixel = table[code];
-    const light = 0.3 * (pixel & 255) + 0.59 * ((pixel >> 8) & 255) + 0.11 * ((pixel >> 16) & 255);
-    context.fillStyle = light < 128 ? "#ffffff" : "#14161f";
+    context.fillStyle = inkOn([pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255]);
     const text = ((code / 255) ** 2).toFixed(2).replace(/^0/, "");
     const [x, y] = [at % view.cols, Math.floor(at / view.cols)];
     context.fillText(text, left + (x + 0.5) * cell, top + (y + 0.5) * cell);

@@ -119,6 +119,27 @@ export function colourTable(scale, theme) {
   return table;
 }
 
+/**
+ * Black or white, whichever is read better on a colour: at a contrast of 4.58 at least, which the
+ * softer inks of the page do not reach on every colour of a scale.
+ * @param {number[]} colour
+ * @returns {string}
+ */
+export function inkOn(colour) {
+  return luminance(colour) > EVEN ? "#000000" : "#ffffff";
+}
+
+const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // where black and white have the same contrast
+
+/** As WCAG defines it. @param {number[]} colour */
+function luminance(colour) {
+  const [red, green, blue] = colour.map((byte) => {
+    const part = byte / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
 // -- numbers --------------------------------------------------------------------------------------
 
 /**
@@ -161,6 +182,12 @@ export function formatNumber(value) {
 /** Any quantity where there is no room. @type {(value: number | null) => string} */
 export function formatShort(value) {
   return value === null || !Number.isFinite(value) ? "–" : String(Number(value.toPrecision(2)));
+}
+
+/** A place in an order: "3rd". @type {(rank: number) => string} */
+export function ordinal(rank) {
+  const teen = rank % 100 >= 11 && rank % 100 <= 13;
+  return `${rank}${teen ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[rank % 10] ?? "th")}`;
 }
 
 // -- elements -------------------------------------------------------------------------------------

@@ -100,6 +100,18 @@ test("the table of pixels has opaque colours of the palette, lowest byte red", (
   }
 });
 
+test("ink is read on its colour", () => {
+  assert.equal(shared.inkOn([0, 0, 0]), "#ffffff");
+  assert.equal(shared.inkOn([255, 255, 255]), "#000000");
+  assert.equal(shared.inkOn([0, 255, 0]), "#000000"); // green is bright
+  assert.equal(shared.inkOn([185, 111, 39]), "#000000"); // where white has a contrast of 3.9
+});
+
+test("ordinals are English", () => {
+  const said = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 113, 123].map(shared.ordinal).join(" ");
+  assert.equal(said, "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 101st 111th 113th 123rd");
+});
+
 test("a view belongs to the newest call: the end of an older one leaves it", () => {
   const [parent, gone] = [{}, []];
   const create = () => ({ close: () => gone.push("closed"), root: { remove: () => gone.push("removed") } });
