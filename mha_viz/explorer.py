@@ -9,6 +9,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from jaxtyping import Float
+from torch import Tensor
+
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import record_payload
@@ -64,7 +67,7 @@ class Explorer(anywidget.AnyWidget):
         self.observe(self._hear, names="sent")
 
     @property
-    def weights(self) -> Any:
+    def weights(self) -> Float[Tensor, "query key"]:
         """The chosen head's weights, (query, key)."""
         return self.record.head(*self.selected)
 
