@@ -10,6 +10,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from jaxtyping import Float
+from torch import Tensor
+
 from mha_viz.core.record import AttentionRecord
 from mha_viz.errors import ArgumentError
 from mha_viz.notebook import record_image, record_payload
@@ -75,7 +78,7 @@ class Explorer(anywidget.AnyWidget):
         return {"image/png": picture, **data}, *metadata
 
     @property
-    def weights(self) -> Any:
+    def weights(self) -> Float[Tensor, "query key"]:
         """The chosen head's weights, (query, key)."""
         return self.record.head(*self.selected)
 

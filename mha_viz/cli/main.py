@@ -234,6 +234,7 @@ def models(as_json: AsJson = False) -> None:
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
     """
     from mha_viz.checkpoints.catalog import list_models
+    from mha_viz.checkpoints.hub import in_megabytes
     from mha_viz.checkpoints.suggested import suggested
 
     found = list_models()
@@ -256,9 +257,9 @@ def models(as_json: AsJson = False) -> None:
         printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
     )
     if absent := suggested({info.name for info in found}):
-        more = [[one.name, one.about, f"{one.n_bytes / 1e6:,.0f} MB"] for one in absent]
+        more = [[one.name, one.about, in_megabytes(one.n_bytes)] for one in absent]
         typer.echo("\nfetched from the Hugging Face Hub when first asked for by name")
-        typer.echo(printed.grid(["name", "what it is", "about"], more, 2), nl=False)
+        typer.echo(printed.grid(["name", "what it is", "size"], more, 2), nl=False)
 
 
 cli_interventions.add_to(app)

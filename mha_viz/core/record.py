@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mha_viz.core import display, record_file, views
 from mha_viz.core.record_checks import Place, check_place, check_record, check_tokens
+from mha_viz.core.showing import record_line
 from mha_viz.core.token import Token as Token
 from mha_viz.errors import ArgumentError, NotKeptError
 
@@ -193,20 +194,15 @@ class AttentionRecord:
         Raises:
             ArgumentError: no such layer or head.
         """
-        if display.head_plotter is None:
-            raise NotKeptError("Drawing is not available here: import mha_viz first.")
-        return display.head_plotter(self, layer, head)
+        return display.known(display.head_plotter)(self, layer, head)
 
     def explore(self) -> Any:
-        """All heads and a chosen one, in a notebook, with hover and clicks: see
-        `mha_viz.explorer.Explorer`.
+        """All heads and a chosen one in a notebook; see `mha_viz.explorer.Explorer`.
 
         Raises:
             ArgumentError: anywidget is not installed.
         """
-        if display.explorer is None:
-            raise NotKeptError("Drawing is not available here: import mha_viz first.")
-        return display.explorer(self)
+        return display.known(display.explorer)(self)
 
     def compare(self, a: Place, b: Place) -> pd.Series[float]:
         """Every measure between two heads; `mha_viz.head_similarity` gives one for all pairs.
@@ -301,12 +297,7 @@ class AttentionRecord:
         Raises:
             WriteError: it cannot be written there; what was there before is as it was.
         """
-        tensors = {
-            name: tensor
-            for name in record_file.TENSORS
-            if (tensor := getattr(self, name)) is not None
-        }
-        record_file.write(path, tensors, self.describe())
+        record_file.write(path, self)
         return Path(path)
 
     def describe(self) -> dict[str, Any]:
@@ -326,17 +317,7 @@ class AttentionRecord:
         return cls(**record_file.read(Path(path)))
 
     def __repr__(self) -> str:
-        layers, heads, queries, keys = self.pattern.shape
-        text = self.text if len(self.text) <= 40 else self.text[:39] + "…"
-        names = ("z", "query", "key", "value")
-        kept = [name for name in names if getattr(self, name) is not None]
-        return (
-            f"AttentionRecord({text!r}, model={self.model!r}, part={self.part!r}, "
-            f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"
-            + (f", keeps {' '.join(kept)}" if kept else "")
-            + (", merged" if self.merged else "")
-            + ")"
-        )
+        return record_line(self)
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, str]:
         """The grid of all heads in a notebook; only the repr where nothing can draw it."""

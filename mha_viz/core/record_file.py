@@ -31,24 +31,24 @@ _KINDS = {
 }
 
 
-def write(path: str | Path, tensors: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-    """Write tensors under names of `TENSORS`, and what `describe` gave.
+def write(path: str | Path, record: Any) -> None:
+    """Write a record's `TENSORS`, as many as it holds, and what `describe` gives.
 
     Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
 
     Args:
         path: the file's name; folders that are missing are made.
-        tensors: floating point or bool, by name.
-        description: plain JSON values.
+        record: an `AttentionRecord`.
 
     Raises:
         WriteError: as `write_file`.
     """
-    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in tensors.items()}
+    held = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
+    stored = {name: t if t.dtype in _KINDS else t.float() for name, t in held.items()}
     # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
     ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
     header: dict[str, Any] = {
-        "__metadata__": {"format": FORMAT, "record": json.dumps(description)},
+        "__metadata__": {"format": FORMAT, "record": json.dumps(describe(record))},
     }
     end = 0
     for name, tensor in ordered:

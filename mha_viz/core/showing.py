@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +21,25 @@ def shape_text(value: object) -> str:
     """
     shape = getattr(value, "shape", None)  # torch is not loaded for this: the command begins here
     return repr(value) if shape is None else str(tuple(shape))
+
+
+def record_line(record: Any) -> str:
+    """An `AttentionRecord` by where it comes from, its sizes and what it keeps.
+
+    Args:
+        record: the record; its text is cut off after 39 letters.
+    """
+    layers, heads, queries, keys = record.pattern.shape
+    text = record.text if len(record.text) <= 40 else record.text[:39] + "…"
+    names = ("z", "query", "key", "value")
+    kept = [name for name in names if getattr(record, name) is not None]
+    return (
+        f"AttentionRecord({text!r}, model={record.model!r}, part={record.part!r}, "
+        f"layers={layers}, heads={heads}, queries={queries}, keys={keys}"
+        + (f", keeps {' '.join(kept)}" if kept else "")
+        + (", merged" if record.merged else "")
+        + ")"
+    )
 
 
 def count(number: int, thing: str, things: str = "") -> str:

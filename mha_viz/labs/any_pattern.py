@@ -23,22 +23,19 @@ FLOOR = 1e-4  # stands in for a weight of 0, which no finite score gives
 _RATE = 0.15  # of Adam, falling to a hundredth
 
 
-def centred_log(
-    target: Float[Tensor, "query key"], floor: Number = FLOOR
-) -> Float[Tensor, "query key"]:
+def centred_log(target: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
     """ln of the weights, each row less its mean: the scores of least norm that softmax makes them.
 
     Softmax forgets what is added to a whole row, so a head of width d_k gives a pattern without
     zeros exactly if, and only if, this matrix has rank d_k or less. That is never above n - 1.
 
     Args:
-        target: attention weights, rows that sum to 1.
-        floor: what stands in for smaller weights.
+        target: attention weights, rows that sum to 1; `FLOOR` stands in for smaller ones.
 
     >>> centred_log(torch.full((4, 4), 0.25)).abs().max()
     tensor(0.)
     """
-    logs = target.clamp(min=float(floor)).log()
+    logs = target.clamp(min=FLOOR).log()
     return logs - logs.mean(-1, keepdim=True)
 
 

@@ -202,7 +202,8 @@ def _timed(run: Callable[[], object], tell: Callable[[], None], warm: bool = Tru
     return times
 
 
-def _speed(tell: Callable[[], None], side: int = 1024) -> float:
+def _speed(tell: Callable[[], None]) -> float:
     """Products and sums of one large matrix product, per second, in the fastest of some runs."""
+    side = 1024
     left, right = torch.ones(side, side), torch.ones(side, side)
     return side**3 / min(_timed(partial(torch.mm, left, right), tell))

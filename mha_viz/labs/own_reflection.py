@@ -256,10 +256,6 @@ def value_weights(d: int = 4, d_value: int = 3, seed: int = 0) -> Float[Tensor, 
     return (torch.randn(d, d_value, generator=random) * 10).round() / 10
 
 
-def differences(
-    tokens: Float[Tensor, "token d"],
-    W_V: Float[Tensor, "d d_value"],
-    temperatures: Sequence[float] = TEMPERATURES,
-) -> list[float]:
-    """`pointwise(...).difference` for each temperature."""
-    return [pointwise(tokens, W_V, temperature).difference for temperature in temperatures]
+def differences(tokens: Float[Tensor, "token d"], W_V: Float[Tensor, "d d_value"]) -> list[float]:
+    """`pointwise(...).difference` for each of `TEMPERATURES`."""
+    return [pointwise(tokens, W_V, temperature).difference for temperature in TEMPERATURES]

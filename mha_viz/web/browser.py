@@ -17,7 +17,7 @@ from mha_viz.web.theme import palette
 _GRID = ("grid_layout", "grid_paint", "grid_marks", "grid_values", "grid_parts", "head_grid")
 _LINES = ("lines_model", "lines_paint", "lines_parts", "token_lines")
 _HEAT = ("heat_layout", "heat_paint", "heat_view")
-_BENCH = ("workbench_parts", "bench", "grid_view", "head_view", "workbench")
+_BENCH = ("workbench_parts", "bench_weights", "bench", "grid_view", "head_view", "workbench")
 _SCRIPTS = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),

@@ -69,21 +69,20 @@ def test_what_was_stopped_goes_on_where_it_was(served):
     check_whole(served)
 
 
-def test_what_broke_off_goes_on_where_it_was(served):
-    served.faults[WEIGHTS] = fake_hub.cut
-    with pytest.raises(ModelNotFoundError, match="connection broke off"):
+@pytest.mark.parametrize(
+    ("fault", "message", "is_kept"),
+    [
+        (fake_hub.cut, "connection broke off", True),
+        (fake_hub.spoilt, "has come with errors in it; try again", False),
+    ],
+)
+def test_what_has_come_is_gone_on_with_unless_it_has_errors(served, fault, message, is_kept):
+    served.faults[WEIGHTS] = fault
+    with pytest.raises(ModelNotFoundError, match=message):
         download(NAME).wait()
     go_on(served)
-    assert served.begun[-1] == (WEIGHTS, (served.folder / WEIGHTS).stat().st_size // 2)
-    check_whole(served)
-
-
-def test_what_has_come_with_errors_is_thrown_away(served):
-    served.faults[WEIGHTS] = fake_hub.spoilt
-    with pytest.raises(ModelNotFoundError, match="has come with errors in it; try again"):
-        download(NAME).wait()
-    go_on(served)
-    assert served.begun == []
+    half = (served.folder / WEIGHTS).stat().st_size // 2
+    assert served.begun[-1:] == ([(WEIGHTS, half)] if is_kept else [])
     check_whole(served)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,18 +102,10 @@ def test_a_device_that_is_not_here():
         mv.load("tiny-bert", device="cuda:1")
 
 
-def test_two_threads_load_at_once(folder):
-    got: list[torch.Tensor] = []
-
-    def work() -> None:
-        got.append(mv.load(str(folder)).trace(TEXT).pattern)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 3 and torch.equal(got[0], got[1]) and torch.equal(got[0], got[2])
+def test_threads_load_at_once(folder):
+    with ThreadPoolExecutor(3) as threads:
+        got = list(threads.map(lambda _: mv.load(str(folder)).trace(TEXT).pattern, range(3)))
+    assert torch.equal(got[0], got[1]) and torch.equal(got[0], got[2])
 
 
 NOT_READ = [("gpt2", "chunk_size_feed_forward")]  # a claim that a family has no use for

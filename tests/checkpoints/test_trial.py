@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -133,15 +133,8 @@ def test_where_no_process_can_be_started_it_is_said(folder, builder, monkeypatch
 
 def test_threads_may_ask_at_once(folder, tmp_path):
     folders = [copy(folder, tmp_path / str(i)) for i in range(3)]
-    loaded: list[int] = []
-    threads = [
-        threading.Thread(target=lambda f=f: loaded.append(mv.load(str(f)).n_layers))
-        for f in folders
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        loaded = list(threads.map(lambda folder: mv.load(str(folder)).n_layers, folders))
     assert loaded == [LAYERS] * 3
 
 

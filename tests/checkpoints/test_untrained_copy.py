@@ -1,6 +1,7 @@
 """The same model with random weights: its architecture, its seeds, and what it leaves alone."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 import torch
@@ -113,23 +114,10 @@ def test_dtype_is_the_models(folders):
 
 def test_a_twin_is_made_while_others_load(folders, models):
     expected = weights(untrained_copy(models["gpt2"], seed=3))
-    loaded, twins = [], []
-
-    def work(make, results) -> None:
-        results.extend(make() for _ in range(5))
-
-    threads = [
-        threading.Thread(target=work, args=args)
-        for args in (
-            (lambda: mv.load(str(folders["bert"]), dtype="bfloat16"), loaded),
-            (lambda: untrained_copy(models["gpt2"], seed=3), twins),
-        )
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(loaded) == len(twins) == 5
+    load = partial(mv.load, str(folders["bert"]), dtype="bfloat16")
+    twin = partial(untrained_copy, models["gpt2"], seed=3)
+    with ThreadPoolExecutor(2) as threads:
+        loaded, twins = threads.map(lambda make: [make() for _ in range(5)], (load, twin))
     assert all(model.dtype == torch.bfloat16 for model in loaded)
     assert all(equal(weights(untrained), expected) for untrained in twins)
 

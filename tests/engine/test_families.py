@@ -5,12 +5,12 @@ import copy
 import pytest
 import torch
 import transformers as tf
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
+from tests.making.checkpoints import tokenizer
 
 register()
 WORDS = "the a cat dog sat ran on mat street tired because it was too not did cross".split()
@@ -21,24 +21,9 @@ LAYERS, HEADS, D_HEAD = 3, 5, 14  # prime or odd, and all different; d_head even
 
 
 def small_tokenizer(template: bool) -> tf.PreTrainedTokenizerFast:
-    vocabulary = {word: i for i, word in enumerate(SPECIAL + WORDS)}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    if template:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
-        )
-    return tf.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        pad_token="[PAD]",
-        unk_token="[UNK]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-        mask_token="[MASK]",
-        model_max_length=61,
-    )
+    made = tokenizer(template, SPECIAL + WORDS)
+    made.model_max_length = 61
+    return made
 
 
 BERT_LIKE = dict(

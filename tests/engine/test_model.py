@@ -1,8 +1,8 @@
 """AttentionModel: its arguments, many runs of one model, and what it refuses."""
 
 import gc
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -126,11 +126,8 @@ def test_threads_with_different_probes_never_mix(models, name):
             if record != expected[i % len(jobs)] or layers != [1, 2, 3]:
                 wrong.append(f"{text!r} in run {i} of thread {first}")
 
-    threads = [threading.Thread(target=work, args=(first,)) for first in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(work, (0, 1)))
     assert wrong == []
 
 

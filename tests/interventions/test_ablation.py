@@ -8,22 +8,11 @@ import torch
 import mha_viz as mv
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.intervention import Intervention
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.ablation import compare, kl_divergence
 
 TEXT = "The boy went to the store and"
 HEADS = [(1, 3), (2, 6)]
-
-
-@pytest.fixture(scope="module")
-def gpt() -> AttentionModel:
-    return mv.load("tiny-gpt2")
-
-
-@pytest.fixture(scope="module")
-def masked() -> AttentionModel:
-    return mv.load("tiny-bert")
 
 
 def test_before_and_after_are_the_predictions(gpt):

@@ -1,7 +1,7 @@
 """The importance of heads: against networks with W_O zeroed, finite differences, plain passes."""
 
 import copy
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import scipy.stats
@@ -238,13 +238,8 @@ def test_two_threads_do_not_mix(models):
             if (head_importance(model, *job).values - right.values).abs().max() > 1e-6:
                 wrong.append(job)
 
-    threads = [
-        threading.Thread(target=again, args=pair) for pair in zip(jobs, expected, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(jobs)) as threads:
+        list(threads.map(again, jobs, expected))
     assert not wrong
 
 

@@ -1,4 +1,4 @@
-"""The tiny checkpoints on disk, and the models loaded from them: fixtures for all rooms.
+"""The tiny checkpoints on disk, and the models loaded from them or shipped: for all rooms.
 
 Nothing of mha_viz is imported before a test asks: shapes are checked in what is imported later.
 """
@@ -29,6 +29,22 @@ def models(folders: dict[str, Path]) -> dict[str, Any]:
     import mha_viz as mv
 
     return {name: mv.load(str(folder)) for name, folder in folders.items()}
+
+
+@pytest.fixture(scope="module")
+def gpt() -> Any:
+    """The shipped causal model."""
+    import mha_viz as mv
+
+    return mv.load("tiny-gpt2")
+
+
+@pytest.fixture(scope="module")
+def masked() -> Any:
+    """The shipped masked model."""
+    import mha_viz as mv
+
+    return mv.load("tiny-bert")
 
 
 @pytest.fixture

@@ -16,11 +16,6 @@ from tests.making.families import build
 PROMPT = "The old man went to the"
 
 
-@pytest.fixture(scope="module")
-def gpt() -> AttentionModel:
-    return mv.load("tiny-gpt2")
-
-
 def own(network, model: AttentionModel, n: int, **options) -> list[int]:
     inputs = model.tokenizer(PROMPT, return_tensors="pt")
     found = network.generate(**inputs, max_new_tokens=n, do_sample=False, pad_token_id=0, **options)

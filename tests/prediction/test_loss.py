@@ -1,6 +1,6 @@
 """The loss of texts: against the networks' own, alone and together, and what has none."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -147,13 +147,8 @@ def test_two_threads_do_not_mix(models):
             if (losses(model, [TEXT, OTHER], off) - right).abs().max() > 1e-5:
                 wrong.append(off)
 
-    threads = [
-        threading.Thread(target=again, args=pair) for pair in zip(settings, expected, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(settings)) as threads:
+        list(threads.map(again, settings, expected))
     assert not wrong
 
 

@@ -21,16 +21,6 @@ STORY = "The old man went to the store and bought a loaf of bread."
 BLANK = "The [MASK] sat on the mat."
 
 
-@pytest.fixture(scope="module")
-def gpt() -> AttentionModel:
-    return mv.load("tiny-gpt2")
-
-
-@pytest.fixture(scope="module")
-def masked() -> AttentionModel:
-    return mv.load("tiny-bert")
-
-
 @torch.no_grad()
 def own_logits(model: AttentionModel, text: str, *pair: str) -> torch.Tensor:
     return model.network(**model.tokenizer(text, *pair, return_tensors="pt")).logits[0]

@@ -20,11 +20,6 @@ PROMPT = "The old man went to the"
 WINDOWED = ("mistral", "gemma2", "gpt_oss", "gpt_neo")  # a window of 5, which the texts outgrow
 
 
-@pytest.fixture(scope="module")
-def gpt() -> AttentionModel:
-    return mv.load("tiny-gpt2")
-
-
 @pytest.fixture(scope="module", params=sorted(CAUSAL))
 def family(request) -> AttentionModel:
     config = SINGLE[request.param]

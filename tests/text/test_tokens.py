@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
 from itertools import pairwise
@@ -332,10 +332,7 @@ def test_threads_may_share_a_tokenizer() -> None:
             encode(tokenizer, "a dog " * (i + j + 1), max_length=8 + i)
             found.append(encode(tokenizer, "the cat sat", max_length=9))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
     assert len(found) == 120
     assert all(one == expected for one in found)

@@ -10,6 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 SECTIONS = ("layers", "twins", "alike", "sides", "diversity", "flow")
 TEXT = "The old dog slept while the young cat watched the old dog."
+OTHER = "The old cat slept while a dog watched."
+MODELS = ("tiny-bert", "tiny-gpt2")
+NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]  # the heads of both
 HOSTILE = "<script>alert(1)</script> $x^2$ **b** :material/home: http://a.b [x](javascript:1) %{y}"
 _NOT_A_NUMBER = re.compile(r"\b(nan|NaN|None|inf|Infinity)\b|<NA>")
 _WRITTEN = ("text", "hovertext", "name", "title", "ticktext", "hovertemplate")

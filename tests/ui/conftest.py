@@ -1,11 +1,13 @@
-"""Tiny models of many kinds on disk, for tests of pages that take any model."""
+"""Models for tests of pages: the shipped ones, and tiny ones of many kinds on disk."""
 
 import pytest
 import transformers as tf
 
+import mha_viz as mv
 from mha_viz.ui.session import state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
+from tests.ui.compare_app import MODELS, TEXT
 
 SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
 
@@ -48,3 +50,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = {path.name: str(path) for path in folder.iterdir()}
     state.folders().update(found.values())
     return found
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest) -> mv.AttentionModel:
+    """One shipped model after the other."""
+    return mv.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def record(model: mv.AttentionModel) -> mv.AttentionRecord:
+    """What it makes of the text that the Compare page is tested with."""
+    return model.trace(TEXT)

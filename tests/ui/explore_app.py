@@ -47,6 +47,11 @@ def chosen(app: AppTest) -> str:
     return head_name(view["layer"], view["head"])
 
 
+def captions(app: AppTest) -> str:
+    """All that stands on the page in small letters."""
+    return "\n".join(caption.value for caption in app.caption)
+
+
 def _parts(app: AppTest, name: str) -> list[Any]:
     found = [part.proto for part in app.get("bidi_component")]
     return [proto for proto in found if proto.component_name == f"mha_viz.{name}"]

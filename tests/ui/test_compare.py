@@ -12,21 +12,19 @@ from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
-from tests.ui.compare_app import SECTIONS, TEXT, check, compare, figures, said, seen, table
-
-OTHER = "The old cat slept while a dog watched."
-MODELS = ("tiny-bert", "tiny-gpt2")
-NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
-
-
-@pytest.fixture(scope="module", params=MODELS)
-def model(request) -> mv.AttentionModel:
-    return mv.load(request.param)
-
-
-@pytest.fixture(scope="module")
-def record(model) -> mv.AttentionRecord:
-    return model.trace(TEXT)
+from tests.ui.compare_app import (
+    MODELS,
+    NAMES,
+    OTHER,
+    SECTIONS,
+    TEXT,
+    check,
+    compare,
+    figures,
+    said,
+    seen,
+    table,
+)
 
 
 @pytest.mark.parametrize("name", MODELS)

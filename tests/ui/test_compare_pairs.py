@@ -13,20 +13,7 @@ from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session import views
-from tests.ui.compare_app import TEXT, check, compare, figures, said, seen, table
-
-MODELS = ("tiny-bert", "tiny-gpt2")
-NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
-
-
-@pytest.fixture(scope="module", params=MODELS)
-def model(request) -> mv.AttentionModel:
-    return mv.load(request.param)
-
-
-@pytest.fixture(scope="module")
-def record(model) -> mv.AttentionRecord:
-    return model.trace(TEXT)
+from tests.ui.compare_app import NAMES, TEXT, check, compare, figures, said, seen, table
 
 
 @pytest.mark.parametrize("measure", PAIR_MEASURES)

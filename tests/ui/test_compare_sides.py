@@ -5,21 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
-from tests.ui.compare_app import TEXT, check, compare, said, seen, table
-
-OTHER = "The old cat slept while a dog watched."
-MODELS = ("tiny-bert", "tiny-gpt2")
-NAMES = [f"L{i} H{j}" for i in range(4) for j in range(8)]
-
-
-@pytest.fixture(scope="module", params=MODELS)
-def model(request) -> mv.AttentionModel:
-    return mv.load(request.param)
-
-
-@pytest.fixture(scope="module")
-def record(model) -> mv.AttentionRecord:
-    return model.trace(TEXT)
+from tests.ui.compare_app import MODELS, NAMES, OTHER, TEXT, check, compare, said, seen, table
 
 
 def test_two_texts_are_aligned_by_their_edits(model, record):

@@ -1,7 +1,6 @@
-"""The Explore page without a browser: what it says, and that nothing typed breaks it."""
+"""The Explore page without a browser: what it draws and says."""
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.core.measure import measure
@@ -13,16 +12,12 @@ from mha_viz.ui.session import memory, scene, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.web.labels import head_name
 from tests.ui.compare_app import said, table
-from tests.ui.explore_app import FOLDED, bench, brought, choose, chosen
+from tests.ui.explore_app import FOLDED, bench, brought, captions, choose, chosen
 from tests.ui.explore_app import explore as run
 
 
 def telling(text: str) -> str:
     return head_name(*telling_head(measure(mv.load("tiny-bert").trace(text))))
-
-
-def captions(app: AppTest) -> str:
-    return "\n".join(caption.value for caption in app.caption)
 
 
 def test_first_visit_draws_the_default_sentence():
@@ -44,32 +39,6 @@ def test_a_text_opens_on_the_head_that_tells_most_of_it_until_one_is_chosen():
     app.text_input(key="ask_text").input(first).run()
     assert chosen(app) == "L3 H1"  # who has chosen a head keeps it
     assert chosen(run(text=first, layer="0", head="0")) == "L0 H0"
-
-
-@pytest.mark.parametrize(
-    "link", [{"text": "Hello there"}, {"text": "Hello there", "mass": ".9", "layer": "1"}]
-)
-def test_a_link_that_says_the_view_in_other_words_is_left_as_it_is(link):
-    app = run(**link)
-    assert dict(app.query_params) == link  # written anew it would take one more Back
-    plain = {"model": "tiny-bert", "text": "Hello there"}
-    for head in ("5", "2"):
-        choose(app, layer=2, head=int(head))
-        assert dict(app.query_params) == plain | {"layer": "2", "head": head}
-
-
-@pytest.mark.parametrize("link", [{"layer": "99"}, {"text": "Hello there", "colour": "red"}])
-def test_an_address_that_does_not_say_the_view_is_written(link):
-    written = dict(run(**link).query_params)
-    assert written.keys() == {"model", "text", "layer", "head"}
-    assert written["text"] == link.get("text", views.DEFAULT.text)
-
-
-def test_an_address_without_a_view_stays_until_something_is_chosen():
-    app = run()
-    assert not dict(app.query_params)
-    choose(app, layer=2)
-    assert app.query_params.keys() == {"model", "text", "layer", "head"}
 
 
 def test_tables_are_made_only_while_they_are_open():
@@ -191,49 +160,6 @@ def test_where_induction_cannot_be_probed_it_is_said(monkeypatch):
     assert "Induction is no order for the heads" in app.warning[0].value
 
 
-@pytest.mark.parametrize(("link", "message"), [
-    ({"sort": "bogus"}, "There is no metric 'bogus'."),
-    ({"sort": "cka"}, "Centred kernel alignment is no order"),
-    ({"sort": "separator_token", "model": "tiny-gpt2"}, "Separators is no order"),
-    ({"only": "bogus"}, "There is no kind of head 'bogus'."),
-])  # fmt: skip
-def test_an_order_or_kind_that_is_not_there_is_said(link, message):
-    app = run(text="the cat sat", **link)
-    assert not app.exception and message in app.warning[0].value.replace("\\", "")
-    assert bench(app)["view"]["sort"] == bench(app)["view"]["only"] == ""
-    app.text_input(key="ask_text").input("the cat ran").run()
-    assert not app.warning
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [{"layer": 99, "head": 3}, {"head": 8}, {"query": 500, "key": 2}, {"key": 9}, {"sort": "bogus"},
-     {"only": "bogus"}, {"heads": ((9, 9), (0, 1)), "show": "lines"}],
-)  # fmt: skip
-def test_a_choice_that_no_browser_offers_leaves_the_page_alive(choices):
-    app = choose(run(text="the cat sat"), **choices)
-    assert not app.exception and not app.error
-    view = bench(app)["view"]
-    assert view["layer"] < 4 and view["head"] < 8 and view["sort"] == view["only"] == ""
-    assert max(view["query"], view["key"]) < 5 and view["heads"] in ([], [[0, 1]])
-    assert view["query"] == -1 or "query" not in choices
-
-
-def test_an_order_by_a_pair_of_tokens_is_kept():
-    app = run(text="the cat sat", sort="pair", query="1", key="2")
-    choose(app, layer=1, head=2)
-    assert not app.exception and not app.warning
-    asked = {"sort": "pair", "query": "1", "key": "2"}
-    assert asked.items() <= dict(app.query_params).items()
-    assert bench(app)["view"]["sort"] == "pair"
-
-
-def test_a_link_from_before_a_metric_was_renamed_sorts_by_it():
-    app = run(text="the cat sat", sort="sparsity")
-    assert not app.exception and not app.warning
-    assert bench(app)["view"]["sort"] == "keys_for_mass"
-
-
 def test_the_card_says_what_each_number_means_and_can_be_taken_away():
     app = run(text="the cat sat on the mat")
     numbers = table(app, "Metric").set_index("Metric")
@@ -303,37 +229,6 @@ def test_nothing_is_said_to_be_left_out_where_nothing_is(link):
     assert "largest weight is" in said(app) and LONE not in said(app)
 
 
-def test_everything_left_out_is_an_error_in_words():
-    app = run(model="tiny-gpt2", text="a", no_first="1")
-    assert not app.exception
-    assert "Nothing would be left" in app.error[0].value
-    assert app.text_input(key="ask_text").value == "a"
-
-
-@pytest.mark.parametrize("text", ["\x00\x07", " \n\t ", "x" * 1_300_000])
-def test_text_that_cannot_be_used_keeps_the_page_alive(text):
-    app = run()
-    app.text_input(key="ask_text").input(text).run()
-    assert not app.exception and len(app.error) == 1
-    app.text_input(key="ask_text").input("a good sentence").run()
-    assert not app.error and "4 layers × 8 heads" in captions(app)
-
-
-def test_a_text_that_is_largely_unknown_is_said_to_be():
-    app = run(text="北京是中国的首都")
-    assert not app.exception and not app.error
-    (warning,) = app.warning
-    assert warning.value.startswith("The text is largely unknown to")
-    assert "4 layers × 8 heads" in captions(app)
-    assert not run(text="The old cat sat").warning
-
-
-def test_a_device_that_is_not_there_is_refused_in_words():
-    app = run()
-    app.selectbox(key="ask_device").select("mps").run()
-    assert not app.exception and "has no mps" in app.error[0].value.replace("\\", "")
-
-
 def test_examples_bring_their_model():
     app = run()
     app.selectbox(key="ask_example").select("A phrase said twice").run()
@@ -360,12 +255,3 @@ def test_a_pair_is_offered_where_the_model_takes_one():
     app.selectbox(key="ask_model").select("tiny-gpt2").run()
     assert not app.exception and not app.error
     assert "ask_pair" not in [box.key for box in app.text_input]
-
-
-def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):
-    (tmp_path / "config.json").write_text("{")
-    app = run(text="my own words")
-    app.selectbox(key="ask_model").select("Another model …").run()
-    app.text_input(key="ask_other").input(str(tmp_path)).run()
-    assert not app.exception and "not JSON" in app.error[0].value.replace("\\", "")
-    assert app.text_input(key="ask_text").value == "my own words"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -47,11 +48,8 @@ def test_threads_that_make_the_same_thing_do_not_count_it_twice():
         gate.wait(timeout=300)  # all five are making it at once
         return "value"
 
-    threads = [threading.Thread(target=lambda: cache.get("k", make, lambda _: 7)) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(5) as threads:
+        list(threads.map(lambda _: cache.get("k", make, lambda _: 7), range(5)))
     assert (len(cache), cache.n_bytes) == (1, 7)
 
 
@@ -128,11 +126,8 @@ def test_visitors_in_many_threads_leave_nothing_behind():
                 assert cache.n_bytes <= 200
             cache.leave(at.visitor)
 
-    threads = [threading.Thread(target=visit, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(visit, range(6)))
     assert (len(cache), cache.n_bytes) == (0, 0)
 
 

@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from mha_viz.core.chance import Band
 from mha_viz.core.metrics.output_pairs import LEAST_TOKENS
 from mha_viz.plots.alike import CORNERS, is_level, pair_scatter
+from mha_viz.ui.compare import pair
 from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.compare.pair import (
-    beside,
-    choosable,
-    chosen_pair,
-    chosen_places,
-    numbers,
-    strongest,
-)
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -53,16 +46,16 @@ def draw(scene: Scene) -> None:
             st.info(_all_alike(table, outputs))
         else:
             _oddest(scene, odd)
-        beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
+        pair.beside(scene, lambda: _scatter(scene, table, outputs, level, [looks, does]))
         st.markdown(f"Look alike. {looks.in_words(look_apart)}")
         st.markdown(f"Do alike. {does.in_words(do_apart)}")
         reporting.offer_random(state.current())
         if not level:
             _odd_tables(scene, odd)
-        numbers(scene)
+        pair.numbers(scene)
     else:
         st.info(_why_not(scene, outputs))
-        chosen_pair(scene)
+        pair.chosen_pair(scene)
 
 
 def _pairs(scene: Scene, outputs: str, space: str) -> pd.DataFrame:
@@ -131,7 +124,7 @@ def _bands(looks: Chance, does: Chance) -> list[tuple[Band | None, Band | None]]
 
 def _selected(scene: Scene) -> tuple[int, int] | None:
     """The chosen pair, as the figure numbers it; None for a head and itself."""
-    i, j = chosen_places(scene)
+    i, j = pair.chosen_places(scene)
     return None if i == j else (min(i, j), max(i, j))
 
 
@@ -171,7 +164,7 @@ def _oddest(scene: Scene, sides: list[_Odd]) -> None:
                 most = odd.rows[:N_NAMED]
                 gaps = (most["Look alike"] - most["Do alike"]).abs().to_numpy()
                 label = f"{said} Differing most:"
-                strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
+                pair.strongest(scene, f"{odd.key}_pairs", label, odd.pairs[:N_NAMED], gaps)
             else:
                 st.markdown(said)
 
@@ -181,7 +174,7 @@ def _odd_tables(scene: Scene, sides: list[_Odd]) -> None:
         with column:
             st.markdown(f"**{odd.title}**")
             if odd.total:
-                choosable(odd.rows, odd.pairs, scene, key=odd.key)
+                pair.choosable(odd.rows, odd.pairs, scene, key=odd.key)
             else:
                 st.markdown("No pair of heads on this text.")
 

@@ -16,15 +16,8 @@ from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.twins import Clustering, classical_mds, covering_heads, head_order, nearest_twins
 from mha_viz.plots.head_map import head_map
 from mha_viz.plots.twins import similarity_matrix
+from mha_viz.ui.compare import pair
 from mha_viz.ui.compare.chance import Chance, chance
-from mha_viz.ui.compare.pair import (
-    beside,
-    choosable,
-    chosen_pair,
-    chosen_places,
-    numbers,
-    strongest,
-)
 from mha_viz.ui.session import reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -75,11 +68,11 @@ def draw(scene: Scene) -> None:
     if found is None:
         st.info(_why_not(scene, view.measure))
         if scene.head_count > 1:
-            chosen_pair(scene)
+            pair.chosen_pair(scene)
         return
     by_chance = chance(scene, view.measure)
     _nearest_pairs(scene, found.apart, by_chance)
-    beside(scene, lambda: _matrix(scene, found, by_chance))
+    pair.beside(scene, lambda: _matrix(scene, found, by_chance))
     st.markdown(by_chance.in_words(_each_once(found.apart)))
     reporting.offer_random(view)
     groups = found.clustering.labels(view.clusters)
@@ -93,7 +86,7 @@ def draw(scene: Scene) -> None:
     with clusters:
         _clusters(scene, groups, by_chance.beyond(found.apart))
         _cover(scene, found.apart)
-    numbers(scene)
+    pair.numbers(scene)
 
 
 def _nearest_pairs(scene: Scene, apart: np.ndarray, by_chance: Chance) -> None:
@@ -101,7 +94,9 @@ def _nearest_pairs(scene: Scene, apart: np.ndarray, by_chance: Chance) -> None:
     each = _each_once(apart)
     order = np.argsort(each, kind="stable")[: min(N_NEAREST, int(np.isfinite(each).sum()))]
     pairs = np.stack(np.triu_indices(len(apart), 1), axis=1)[order]
-    strongest(scene, "nearest_pairs", f"{by_chance.counted(each)} The nearest:", pairs, each[order])
+    pair.strongest(
+        scene, "nearest_pairs", f"{by_chance.counted(each)} The nearest:", pairs, each[order]
+    )
 
 
 def _each_once(apart: np.ndarray) -> np.ndarray:
@@ -149,7 +144,7 @@ def _matrix(scene: Scene, found: _Comparison, by_chance: Chance) -> None:
         diverging=_span(view.measure)[0] < 0,
         clusters=view.clusters,
         selected=view.chosen,
-        pair=chosen_places(scene),
+        pair=pair.chosen_places(scene),
         chance=by_chance.permuted and by_chance.permuted.edge(view.measure),
         side=360,
         dark=look.dark(),
@@ -209,7 +204,7 @@ def _twins(scene: Scene, found: pd.DataFrame, by_chance: Chance) -> None:
             "Beyond chance": np.where(by_chance.beyond(distance), "yes", "no"),
         }
     )
-    choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
+    pair.choosable(table, np.stack((heads, twins), axis=1), scene, key="nearest")
     missing = len(found) - len(known)
     st.caption(
         "0 is the same. Choose a row to see the pair above; click a column’s name to sort by it. "

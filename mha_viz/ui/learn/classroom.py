@@ -76,7 +76,7 @@ def leads() -> bool:
 
 
 def begin() -> None:
-    """Open a class that this page leads."""
+    """Open a class that this browser leads."""
     st.session_state[_JOINED] = classes().open(_browser())
 
 

@@ -92,11 +92,6 @@ class Scene:
         return f"computed in {1000 * seconds:.0f} ms"
 
     @property
-    def has_special(self) -> bool:
-        """Whether some of the tokens looked at are special ones."""
-        return any(token.is_special for token in self.record.key_tokens)
-
-    @property
     def head_count(self) -> int:
         """Heads of all layers together."""
         return self.record.n_layers * self.record.n_heads
@@ -114,7 +109,7 @@ class Scene:
         checkpoint = (self.model, self.device, self.dtype)
         stored = memory.stored_run(*checkpoint)
         if stored is not None and stored.is_of(self.part, self.text, self.pair):
-            return Run(stored.record, _measured(stored.record), None, stored)
+            return Run(stored.record, measured(stored.record), None, stored)
         return _trace(self, memory.model(*checkpoint), self.text, self.pair, self.part)
 
 
@@ -215,10 +210,11 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     seconds = time.perf_counter() - start
     bar.empty()
     button.empty()
-    return Run(record, _measured(record), seconds)
+    return Run(record, measured(record), seconds)
 
 
-def _measured(record: AttentionRecord) -> Facts:
+def measured(record: AttentionRecord) -> Facts:
+    """All metrics of a record, as `Run` keeps them."""
     return {name: values.numpy() for name, values in measure(record).items()}
 
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from mha_viz.core.measure import measure
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.generated_token import GeneratedToken
 from mha_viz.prediction.writing import Writing
 from mha_viz.ui.session import memory
-from mha_viz.ui.session.scene import PATIENCE, Run, Scene
+from mha_viz.ui.session.scene import PATIENCE, Run, Scene, measured
 from mha_viz.ui.session.views import View
 
 Branches = tuple[tuple[int, int], ...]
@@ -147,10 +146,9 @@ def _write(desk: _Desk, scene: WrittenScene, model: AttentionModel) -> Shown:
     record = writing.record
     seconds = time.perf_counter() - start
     bar.empty()
-    facts = {name: values.numpy() for name, values in measure(record).items()}
     return Shown(
         scene,
-        Run(record, facts, seconds),
+        Run(record, measured(record), seconds),
         writing.text,
         writing.written,
         writing.upcoming,

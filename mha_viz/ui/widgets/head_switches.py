@@ -24,7 +24,6 @@ from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web import theme
 from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
-from mha_viz.web.theme import check_scale
 
 Head = tuple[int, int]  # layer, head
 _NAME_LETTERS = 60
@@ -100,7 +99,7 @@ def head_switches(
         "heard": heard["id"],
         "stale": changed and not news,
         "payload": None if payload is None else unpack(payload)[0]["id"],
-        "scale": check_scale(scale),
+        "scale": theme.check_scale(scale),
         "labels": None if labels is None else [list(held) for held in labels],
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }

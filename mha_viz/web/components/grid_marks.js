@@ -1,7 +1,7 @@
 // @ts-check
 // What lies over the tiles of the head grid: the chosen pair of tokens, and what heads are called.
 
-import { make } from "./shared.js";
+import { clearCanvas, make } from "./shared.js";
 
 /**
  * Marks a query's row and a key's column in every tile.
@@ -16,13 +16,7 @@ export function paintMarks(canvas, layout, { rows, cols, pool }, count, { query,
   const none = query < 0 && key < 0;
   canvas.hidden = none;
   if (none) return;
-  const ratio = Math.max(1, devicePixelRatio || 1);
-  canvas.width = Math.round(layout.width * ratio);
-  canvas.height = Math.round(layout.height * ratio);
-  canvas.style.width = `${layout.width}px`;
-  canvas.style.height = `${layout.height}px`;
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const { context } = clearCanvas(canvas, layout.width, layout.height);
   context.strokeStyle = colour;
   const [wide, high] = [layout.tileWidth / cols, layout.tileHeight / rows];
   const [row, column] = [Math.floor(query / pool), Math.floor(key / pool)];

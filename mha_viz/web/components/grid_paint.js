@@ -1,22 +1,11 @@
 // @ts-check
 // Codes to pixels, one tile at a time. Knows typed arrays and a 2D context, nothing else.
 
-const AREA_LIMIT = 16e6; // phones refuse larger canvases
+import { clearCanvas } from "./shared.js";
 
 /** Paints every tile; the canvas keeps its size, and so its content, where nothing changed. */
 export function paintGrid(canvas, layout, { header, body }, heads, table) {
-  const wish = Math.max(1, devicePixelRatio || 1);
-  const ratio = Math.min(wish, Math.sqrt(AREA_LIMIT / (layout.width * layout.height)));
-  const [width, height] = [Math.round(layout.width * ratio), Math.round(layout.height * ratio)];
-  if (canvas.width !== width || canvas.height !== height) {
-    canvas.width = width;
-    canvas.height = height;
-  } else {
-    canvas.getContext("2d").clearRect(0, 0, width, height);
-  }
-  canvas.style.width = `${layout.width}px`;
-  canvas.style.height = `${layout.height}px`;
-  const context = canvas.getContext("2d");
+  const { context, ratio } = clearCanvas(canvas, layout.width, layout.height);
   const [dw, dh] = [Math.round(layout.tileWidth * ratio), Math.round(layout.tileHeight * ratio)];
   const image = context.createImageData(dw, dh);
   const painter = tilePainter(new Uint32Array(image.data.buffer), dw, dh, header, table);

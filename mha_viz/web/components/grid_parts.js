@@ -2,7 +2,7 @@
 // The parts around the tiles: colour bar, tooltip, labels. Each fills an element it is given.
 // Knows elements and text; nothing about where tiles lie.
 
-import { colourAt, formatNumber, formatShort, make, scaleWeight, tokenElement } from "./shared.js";
+import { colourAt, formatNumber, formatShort, keyedCanvas, make, scaleWeight, tokenElement } from "./shared.js";
 /* global PALETTE */
 
 export const LINGER = 2500; // ms that the tooltip of a tap stays
@@ -132,11 +132,7 @@ export function buildGridParts() {
   for (const name of ["columns", "captions", "badges", "selected", "hovered", "focused", "cell", "tip"]) {
     parts[name] = make("div", name);
   }
-  parts.canvas = make("canvas", "cells");
-  parts.canvas.tabIndex = 0;
-  // Its tiles are no elements; the keys and the live region do what a grid's cells would.
-  parts.canvas.setAttribute("role", "application");
-  parts.canvas.setAttribute("aria-roledescription", "grid of attention heads");
+  parts.canvas = keyedCanvas("cells", "grid of attention heads");
   parts.marks = make("canvas", "marks");
   parts.marks.hidden = true;
   parts.live = make("div", "live");

@@ -57,21 +57,22 @@ export class GridView {
     const { bench } = this;
     if (!bench.payload) return;
     this.drawControls();
-    const { shown, view, fact, order } = bench;
+    const { view, fact, order } = bench;
     const none = order?.length === 0 && Boolean(fact || bench.known);
     const waiting = Boolean(view.only) && !bench.known;
     this.empty.hidden = !(none || waiting);
     this.empty.textContent = waiting ? "Looking at what kind each head is …" : this.whyNone(fact);
     this.below.hidden = none || waiting;
     if (none || waiting) return;
-    const { header } = shown;
+    const { weights } = bench;
+    const { header } = weights.shown;
     const layer = Math.floor(bench.chosen / header.heads);
-    this.grid.show(shown, {
+    this.grid.show(weights.shown, {
       payload: header.id, selected: [layer, bench.chosen % header.heads], heard: this.grid.sent,
       scale: view.scale, order: order?.map((head) => [Math.floor(head / header.heads), head % header.heads]),
       fact: fact?.title ?? null, values: fact?.values, height: this.room(), pair: bench.pair,
       badges: bench.known?.badges, several: (head) => bench.drawBeside(head), describe: (head) => this.describe(head),
-      exact: { of: (head) => (bench.isExact(head) ? bench.weights(head) : null), request: (head) => bench.exact.request(head) },
+      exact: { of: (head) => (weights.isExact(head) ? weights.of(head) : null), request: (head) => weights.exact.request(head) },
     }, ({ layer, head }) => bench.chooseHead(layer * header.heads + head));
     this.drawNote(fact);
   }
@@ -125,8 +126,8 @@ export class GridView {
   /** The weight of one key among all that the chosen query can see in the chosen head. */
   uniform() {
     const { bench } = this;
-    const { header } = bench.shown;
-    const codes = bench.picture(bench.chosen);
+    const { header } = bench.weights.shown;
+    const codes = bench.weights.picture(bench.chosen);
     const { query } = bench.pair;
     if (!codes || query < 0) return "not known yet";
     const row = codes.subarray(query * header.keys, (query + 1) * header.keys);
@@ -144,10 +145,10 @@ export class GridView {
   /** Label and strongest pair of a head, for those who hear the grid. */
   describe(head) {
     const { bench } = this;
-    const { header } = bench.shown;
+    const { header } = bench.weights.shown;
     const labels = bench.labels(head);
-    const weights = bench.weights(head);
-    const lone = weights ? loneRows(bench.picture(head), header.keys) : 0;
+    const weights = bench.weights.of(head);
+    const lone = weights ? loneRows(bench.weights.picture(head), header.keys) : 0;
     const [best] = weights ? strongestOf(weights, header.keys, 1, lone) : [];
     const label = labels?.length ? `; ${labels.join(", ")}` : "";
     if (!best) return label;

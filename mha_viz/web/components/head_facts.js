@@ -1,6 +1,8 @@
 // @ts-check
 // What is unusual about a head among all heads. Knows numbers only.
 
+import { ordinal } from "./shared.js";
+
 /** @typedef {{ title: string, value: number, place: string, far: number }} Unusual */
 
 /**
@@ -31,13 +33,7 @@ export function placeAmong(known, value) {
   const above = known.filter((one) => one > value).length;
   const below = known.filter((one) => one < value).length;
   const [rank, end] = above <= below ? [above + 1, "highest"] : [below + 1, "lowest"];
-  return `${rank === 1 ? "" : `${ordinalOf(rank)} `}${end} of ${known.length}`;
-}
-
-/** @type {(rank: number) => string} */
-export function ordinalOf(rank) {
-  const teen = rank % 100 >= 11 && rank % 100 <= 13;
-  return `${rank}${teen ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[rank % 10] ?? "th")}`;
+  return `${rank === 1 ? "" : `${ordinal(rank)} `}${end} of ${known.length}`;
 }
 
 function median(values) {

@@ -111,7 +111,7 @@ export class HeadGrid {
   over(theme) {
     const { badges, pair = { query: -1, key: -1 } } = this.settings;
     const { header } = this.payload;
-    const over = JSON.stringify([this.painted.length, header.id, badges, pair, theme, this.layout.width, this.heads]);
+    const over = JSON.stringify([this.painted, badges, pair]);
     if (over === this.overlaid) return;
     this.overlaid = over;
     drawBadges(this.parts.badges, this.layout, badges ? this.heads.map((head) => badges[head]) : []);

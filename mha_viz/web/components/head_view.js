@@ -87,7 +87,7 @@ export class HeadView {
     this.drawPicture(head, width);
     this.root.dataset.selected = bench.name(head);
     this.bringIntoView();
-    this.root.dataset.exact = String(bench.isExact(head));
+    this.root.dataset.exact = String(bench.weights.isExact(head));
     this.root.dataset.paintMs = (performance.now() - began).toFixed(1);
   }
 
@@ -131,11 +131,11 @@ export class HeadView {
 
   drawSentence(head) {
     const { bench } = this;
-    const { header } = bench.shown;
+    const { weights } = bench;
+    const { header } = weights.shown;
     const row = (query) => {
-      if (this.mean) return bench.meanRow(query);
-      const weights = bench.weights(head);
-      return weights && weights.subarray(query * header.keys, (query + 1) * header.keys);
+      if (this.mean) return weights.meanRow(query);
+      return weights.of(head)?.subarray(query * header.keys, (query + 1) * header.keys) ?? null;
     };
     const { scale } = bench.view;
     this.sentence.draw({ header, pair: bench.pair, row, scale, theme: this.theme, mean: this.mean });
@@ -144,7 +144,7 @@ export class HeadView {
   drawPicture(head, width) {
     const { bench } = this;
     const { show } = bench.view;
-    const codes = bench.picture(head);
+    const codes = bench.weights.picture(head);
     const told = bench.said.view?.show === show;
     const coarse = !codes && show === "heatmap";
     const { pool } = bench.payload.header;
@@ -176,29 +176,30 @@ export class HeadView {
 
   drawHeat(head, codes, width, height) {
     const { bench } = this;
-    const { header, pool } = codes ? { header: bench.shown.header, pool: 1 } : coarsened(bench.shown.header);
+    const { weights } = bench;
+    const { header, pool } = codes ? { header: weights.shown.header, pool: 1 } : coarsened(weights.shown.header);
     const along = (place) => (place < 0 ? -1 : Math.floor(place / pool));
     const { query, key } = bench.pair;
     this.pool = pool;
     this.heat.draw({
-      header, codes: codes ?? bench.codesOf(head), weights: codes && bench.weights(head), exact: bench.isExact(head),
+      header, codes: codes ?? weights.codesOf(head), weights: codes && weights.of(head), exact: weights.isExact(head),
       scale: bench.view.scale, pair: { query: along(query), key: along(key) }, name: bench.name(head),
     }, width, height);
   }
 
   drawLines(head, height) {
     const { bench } = this;
-    const { header } = bench.shown;
+    const { header } = bench.weights.shown;
     const others = (bench.view.heads ?? []).map(([layer, index]) => layer * header.heads + index);
-    const heads = [head, ...others.filter((one) => one !== head && one < bench.count)];
+    const heads = [head, ...others.filter((one) => one !== head && one < bench.weights.count)];
     const size = header.queries * header.keys;
     const weights = new Float32Array(heads.length * size);
-    const known = heads.map((one) => bench.weights(one));
-    for (const one of heads.slice(1)) bench.exact.request(one); // the first one comes by itself
+    const known = heads.map((one) => bench.weights.of(one));
+    for (const one of heads.slice(1)) bench.weights.exact.request(one); // the first one comes by itself
     known.forEach((row, at) => row && weights.set(row, at * size));
     const model = new LinesModel({
       ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
-      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => bench.isExact(one)),
+      threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => bench.weights.isExact(one)),
     }, weights);
     this.lines.parts.scroller.style.maxHeight = `${Math.max(LEAST, height - 70)}px`;
     this.lines.show(model, bench.pair, (name, value) => {
@@ -210,10 +211,10 @@ export class HeadView {
   /** The largest weights; of one row where a query is chosen. */
   drawTable(head, height) {
     const { bench } = this;
-    const { header } = bench.shown;
-    const weights = bench.weights(head);
+    const { header } = bench.weights.shown;
+    const weights = bench.weights.of(head);
     const { query } = bench.pair;
-    const exact = bench.isExact(head);
+    const exact = bench.weights.isExact(head);
     let pairs = strongestOf(weights, header.keys, query < 0 ? PAIRS : weights.length);
     if (query >= 0) pairs = pairs.filter((pair) => pair.query === query);
     const table = make("table");
@@ -221,17 +222,17 @@ export class HeadView {
       ? `The ${pairs.length} largest weights${this.aside(head)}`
       : `All weights of “${header.query_labels[query]}”`;
     table.append(make("caption", "", exact ? caption : `${caption}, approximate until they are fetched`));
-    const head_row = make("tr");
-    head_row.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
-    table.append(head_row, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
+    const titles = make("tr");
+    titles.append(...["Looks", "at", "Weight"].map((text) => Object.assign(make("th", "", text), { scope: "col" })));
+    table.append(titles, ...pairs.map((pair) => this.tableRow(header, pair, exact)));
     this.table.style.maxHeight = `${height}px`;
     this.table.replaceChildren(table);
   }
 
   /** What is said of a weight that is 1 in every head. */
   aside(head) {
-    const { header } = this.bench.shown;
-    const lone = loneRows(this.bench.picture(head), header.keys);
+    const { weights } = this.bench;
+    const lone = loneRows(weights.picture(head), weights.shown.header.keys);
     return lone ? "; the first token sees only itself, so that its weight is 1 in every head" : "";
   }
 

@@ -2,26 +2,10 @@
 // One head's heatmap on two canvases: cells and labels, and what is pointed at over them.
 
 import { paintCells } from "./grid_paint.js";
-import { rgbOf } from "./shared.js";
+import { clearCanvas, inkOn, rgbOf } from "./shared.js";
 
 const FONT = "11.5px";
 const READABLE = 31; // pixels of a cell that has room for its number
-
-/** A canvas of that size, cleared, in CSS pixels. */
-function ready(canvas, width, height) {
-  const ratio = Math.max(1, devicePixelRatio || 1);
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    canvas.width = wide;
-    canvas.height = high;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
-  return { context, ratio };
-}
 
 /**
  * Cells, labels and the names of the axes.
@@ -30,7 +14,7 @@ function ready(canvas, width, height) {
  */
 export function paintHeat(canvas, picture) {
   const { width, height, layout, codes, header, table, colours, font } = picture;
-  const { context, ratio } = ready(canvas, width, height);
+  const { context, ratio } = clearCanvas(canvas, width, height);
   const { left, top, wide, high, view } = layout;
   const part = windowOf(codes, header.keys, view);
   const place = {
@@ -77,8 +61,7 @@ function paintNumbers(context, { left, top, cell, view }, codes, table) {
   codes.forEach((code, at) => {
     if (code === 0) return;
     const pixel = table[code];
-    const light = 0.3 * (pixel & 255) + 0.59 * ((pixel >> 8) & 255) + 0.11 * ((pixel >> 16) & 255);
-    context.fillStyle = light < 128 ? "#ffffff" : "#14161f";
+    context.fillStyle = inkOn([pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255]);
     const text = ((code / 255) ** 2).toFixed(2).replace(/^0/, "");
     const [x, y] = [at % view.cols, Math.floor(at / view.cols)];
     context.fillText(text, left + (x + 0.5) * cell, top + (y + 0.5) * cell);
@@ -140,7 +123,7 @@ function cut(context, text, room) {
  */
 export function paintOver(canvas, picture, hover, pair, drag) {
   const { width, height, layout, header, colours, font } = picture;
-  const { context } = ready(canvas, width, height);
+  const { context } = clearCanvas(canvas, width, height);
   context.font = `600 ${FONT} ${font}`;
   context.textBaseline = "middle";
   const strong = { ...colours, ink: colours.accent, muted: colours.accent };
@@ -158,9 +141,10 @@ export function paintOver(canvas, picture, hover, pair, drag) {
   const [r, g, b] = rgbOf(colours.accent);
   context.fillStyle = `rgb(${r} ${g} ${b} / 18%)`;
   context.strokeStyle = colours.accent;
-  const size = [drag.to.x - drag.from.x, drag.to.y - drag.from.y];
-  context.fillRect(drag.from.x, drag.from.y, ...size);
-  context.strokeRect(drag.from.x, drag.from.y, ...size);
+  const { x, y } = drag.from;
+  const [wide, high] = [drag.to.x - x, drag.to.y - y];
+  context.fillRect(x, y, wide, high);
+  context.strokeRect(x, y, wide, high);
 }
 
 function isShown({ top, left, rows, cols }, side, place) {

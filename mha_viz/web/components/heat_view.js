@@ -3,8 +3,7 @@
 
 import { cellAt, heatLayout, rankInRow, windowBetween, zoomed } from "./heat_layout.js";
 import { paintHeat, paintOver } from "./heat_paint.js";
-import { colourTable, formatCode, formatWeight, make, themeOf, tokenElement } from "./shared.js";
-import { ordinalOf } from "./head_facts.js";
+import { colourTable, formatCode, formatWeight, keyedCanvas, make, ordinal, themeOf, tokenElement } from "./shared.js";
 import { LINGER, placeTip } from "./grid_parts.js";
 /* global PALETTE */
 
@@ -16,10 +15,7 @@ export class HeatView {
     this.out = out;
     this.root = make("div", "heat");
     this.cells = make("canvas", "heat-cells");
-    this.over = make("canvas", "heat-over");
-    this.over.tabIndex = 0;
-    this.over.setAttribute("role", "application");
-    this.over.setAttribute("aria-roledescription", "heatmap");
+    this.over = keyedCanvas("heat-over", "heatmap");
     this.tip = make("div", "tip");
     this.tip.hidden = true;
     this.whole = make("button", "button whole", "Whole picture");
@@ -260,4 +256,4 @@ export class HeatView {
 const far = ({ from, to }) => Math.hypot(to.x - from.x, to.y - from.y) > MOVED;
 
 /** @type {(rank: number) => string} */
-const placed = (rank) => (rank === 1 ? "largest" : `${ordinalOf(rank)} largest`);
+const placed = (rank) => (rank === 1 ? "largest" : `${ordinal(rank)} largest`);

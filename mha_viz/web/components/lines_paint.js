@@ -1,6 +1,8 @@
 // @ts-check
 // Lines between two columns of tokens on a canvas. Knows geometry and a 2D context.
 
+import { clearCanvas } from "./shared.js";
+
 const LEVELS = 14; // steps of width and opacity: one stroke for all lines of a step is fast
 
 /**
@@ -9,17 +11,7 @@ const LEVELS = 14; // steps of width and opacity: one stroke for all lines of a 
  * `top` scrolled away; focus: { side, index } draws the lines of one token only, null all.
  */
 export function paintLines(canvas, width, height, rows, heads, focus) {
-  const ratio = Math.max(1, devicePixelRatio || 1);
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide || canvas.height !== high) {
-    canvas.width = wide;
-    canvas.height = high;
-  }
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, width, height);
+  const { context } = clearCanvas(canvas, width, height);
   context.lineCap = "round";
   const spread = Math.min(3, rows.height / (heads.length + 2));
   const drawings = heads.map(({ colour, lines }, place) => {

@@ -93,6 +93,9 @@ function segmentMarks(segments, rowHeight) {
   return marks;
 }
 
+/** A weight with as many digits as are known of it. @type {(weight: number, exact: boolean) => string} */
+export const weightText = (weight, exact) => (exact ? formatWeight(weight) : `≈ ${weight.toFixed(2)}`);
+
 /**
  * Numbers and bars beside the rows that can be seen. columns: [{ colour, of(index) -> weight }];
  * weights that are not exact are marked so.
@@ -112,7 +115,7 @@ export function drawValues(values, columns, first, last, { height: rowHeight, wi
       const bar = make("span", "bar");
       bar.style.width = `${Math.max(0, Math.min(1, weight)) * (columnWidth - 8)}px`;
       bar.style.background = colour;
-      value.append(bar, make("span", "number", exact ? formatWeight(weight) : `≈ ${weight.toFixed(2)}`));
+      value.append(bar, make("span", "number", weightText(weight, exact)));
       row.append(value);
     }
     rows.push(row);

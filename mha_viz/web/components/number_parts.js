@@ -68,27 +68,6 @@ export function numberColour({ scale, low, high }, theme, number) {
   return colourAt(place(number), PALETTE[scale][theme]);
 }
 
-/**
- * Black or white, whichever is read better on a colour: at a contrast of 4.58 at least, which the
- * softer inks of the page do not reach on every colour of a scale.
- * @param {number[]} colour
- * @returns {string}
- */
-export function inkOn(colour) {
-  return luminance(colour) > EVEN ? "#000000" : "#ffffff";
-}
-
-const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // where black and white have the same contrast
-
-/** As WCAG defines it. @param {number[]} colour */
-function luminance(colour) {
-  const [red, green, blue] = colour.map((byte) => {
-    const part = byte / 255;
-    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
 /** One pixel for each cell, grey for one without a number; the page stretches them. */
 export function paintPixels(canvas, data, theme) {
   const context = canvas.getContext("2d");

@@ -2,8 +2,8 @@
 // Small matrices with their numbers in their cells. Whatever changes is changed in place.
 // Exact values are said where the pointer is, and for the cell that arrow keys go to.
 
-import { inkOn, matrixTable, numberColour, paintPixels } from "./number_parts.js";
-import { endOf, formatNumber, make, themeOf, viewOf } from "./shared.js";
+import { matrixTable, numberColour, paintPixels } from "./number_parts.js";
+import { endOf, formatNumber, inkOn, make, themeOf, viewOf } from "./shared.js";
 /* global PALETTE */
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

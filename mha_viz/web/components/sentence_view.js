@@ -1,7 +1,7 @@
 // @ts-check
 // The tokens of the text, written out. Each is tinted by how much the chosen one looks at it.
 
-import { colourAt, make, scaleWeight, tokenElement } from "./shared.js";
+import { colourAt, inkOn, make, scaleWeight, tokenElement } from "./shared.js";
 /* global PALETTE */
 
 export class SentenceView {
@@ -80,8 +80,7 @@ export class SentenceView {
       const tinted = weights && isKey;
       const colour = tinted ? colourAt(scaleWeight(weights[place], scale), stops) : null;
       button.style.background = colour ? `rgb(${colour.join(" ")})` : "";
-      const light = colour && 0.3 * colour[0] + 0.59 * colour[1] + 0.11 * colour[2] >= 128;
-      button.style.color = colour ? (light ? "#14161f" : "#ffffff") : "";
+      button.style.color = colour ? inkOn(colour) : "";
     }
     const label = (side, place) => header[`${side}_labels`][place];
     this.clear.hidden = pair.query < 0 && pair.key < 0;

@@ -5,6 +5,7 @@
 /* global PALETTE */
 
 const VERSION = 1;
+const AREA_LIMIT = 16e6; // pixels; phones refuse larger canvases
 const MASKED = "masked: this query cannot see this key";
 
 // -- payloads -------------------------------------------------------------------------------------
@@ -129,6 +130,27 @@ export function colourTable(scale, theme) {
   return table;
 }
 
+/**
+ * Black or white, whichever is read better on a colour: at a contrast of 4.58 at least, which the
+ * softer inks of the page do not reach on every colour of a scale.
+ * @param {number[]} colour
+ * @returns {string}
+ */
+export function inkOn(colour) {
+  return luminance(colour) > EVEN ? "#000000" : "#ffffff";
+}
+
+const EVEN = Math.sqrt(1.05 * 0.05) - 0.05; // where black and white have the same contrast
+
+/** As WCAG defines it. @param {number[]} colour */
+function luminance(colour) {
+  const [red, green, blue] = colour.map((byte) => {
+    const part = byte / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
 // -- numbers --------------------------------------------------------------------------------------
 
 /**
@@ -173,6 +195,12 @@ export function formatShort(value) {
   return value === null || !Number.isFinite(value) ? "–" : String(Number(value.toPrecision(2)));
 }
 
+/** A place in an order: "3rd". @type {(rank: number) => string} */
+export function ordinal(rank) {
+  const teen = rank % 100 >= 11 && rank % 100 <= 13;
+  return `${rank}${teen ? "th" : ({ 1: "st", 2: "nd", 3: "rd" }[rank % 10] ?? "th")}`;
+}
+
 // -- elements -------------------------------------------------------------------------------------
 
 /**
@@ -196,6 +224,44 @@ export function make(tag, name, text) {
  */
 export function tokenElement(text, special) {
   return make("bdi", special ? "token special" : "token", text);
+}
+
+/**
+ * A canvas that is worked with the keys: what it draws is no elements, so that these and a live
+ * region do what elements would.
+ * @param {string} name
+ * @param {string} kind what it is said to be
+ * @returns {HTMLCanvasElement}
+ */
+export function keyedCanvas(name, kind) {
+  const canvas = make("canvas", name);
+  canvas.tabIndex = 0;
+  canvas.setAttribute("role", "application");
+  canvas.setAttribute("aria-roledescription", kind);
+  return canvas;
+}
+
+/**
+ * Empties a canvas and gives it a size in CSS pixels, in which it is drawn on from then on.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height
+ * @returns {{ context: CanvasRenderingContext2D, ratio: number }} ratio: its own pixels to one of CSS
+ */
+export function clearCanvas(canvas, width, height) {
+  const wish = Math.max(1, devicePixelRatio || 1);
+  const ratio = Math.min(wish, Math.sqrt(AREA_LIMIT / (width * height)));
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== wide || canvas.height !== high) {
+    canvas.width = wide;
+    canvas.height = high;
+  }
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, ratio };
 }
 
 /** What a component draws with: the same view at every call with the same parent. */

@@ -1,10 +1,10 @@
 // @ts-check
-// A few heads as lines from query tokens (left) to key tokens (right), with exact weights.
+// A few heads as lines from query tokens (left) to key tokens (right), with their weights.
 // Shows what a query looks at, and who looks at a key; a pinned query and a key make a pair.
 
 import { paintLines } from "./lines_paint.js";
-import { buildLinesParts, drawHeads, drawTokens, drawValues } from "./lines_parts.js";
-import { formatWeight, themeOf } from "./shared.js";
+import { buildLinesParts, drawHeads, drawTokens, drawValues, weightText } from "./lines_parts.js";
+import { themeOf } from "./shared.js";
 /* global PALETTE */
 
 export class TokenLines {
@@ -262,7 +262,7 @@ export class TokenLines {
       const weight = (other) =>
         side === "query" ? this.model.weight(head, index, other) : this.model.weight(head, other, index);
       const best = [...theirs.keys()].sort((a, b) => weight(b) - weight(a)).slice(0, 3);
-      return `${header.names[head]}: ${best.map((i) => `${theirs[i]} ${formatWeight(weight(i))}`).join(", ")}`;
+      return `${header.names[head]}: ${best.map((i) => `${theirs[i]} ${weightText(weight(i), header.exact)}`).join(", ")}`;
     });
     this.parts.live.textContent = `${mine[index]} ${verb} ${parts.join("; ")}`;
   }

@@ -56,9 +56,9 @@ class Workbench {
 
   /** Exact weights of the chosen head that came by themselves, where the grid's are pooled. */
   takeHead(byId) {
-    const { chosen, exact } = this.bench;
+    const { chosen, weights } = this.bench;
     const came = byId.get(`${this.data.payload} head ${chosen}`);
-    if (came && !exact.of(chosen)) exact.keep(chosen, 1, came.body.slice().buffer);
+    if (came && !weights.isExact(chosen)) weights.exact.keep(chosen, 1, came.body.slice().buffer);
   }
 
   say(text) {

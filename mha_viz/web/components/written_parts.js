@@ -1,7 +1,7 @@
 // @ts-check
 // What the written text is made of: its tokens, what might have stood there. Nothing here remembers.
 
-import { make, tokenElement } from "./shared.js";
+import { make, ordinal, tokenElement } from "./shared.js";
 
 /**
  * A probability as people read it.
@@ -12,16 +12,6 @@ export function percent(share) {
   if (share >= 0.9995 && share < 1) return "> 99.9 %";
   if (share > 0 && share < 0.0005) return "< 0.1 %";
   return `${(100 * share).toFixed(share > 0 && share < 0.0995 ? 1 : 0)} %`;
-}
-
-/**
- * A place in an order: "3rd".
- * @param {number} n
- * @returns {string}
- */
-export function ordinal(n) {
-  const ending = { one: "st", two: "nd", few: "rd" }[new Intl.PluralRules("en", { type: "ordinal" }).select(n)];
-  return `${n}${ending ?? "th"}`;
 }
 
 /**

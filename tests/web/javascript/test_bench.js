@@ -138,15 +138,15 @@ test("only heads of a kind are shown, none before the kinds are known", () => {
 
 test("the weight of a pair is read off its codes, and is exact where the weights are known", () => {
   const { bench } = made();
-  bench.ofPair(2, 6).forEach((found, head) => {
+  bench.weights.ofPair(2, 6).forEach((found, head) => {
     assert.ok(Math.abs(found - weight(head, 2, 6)) <= Math.sqrt(weight(head, 2, 6)) / 255 + 1e-5);
   });
   const flat = (head) => new Float32Array(python.pattern[Math.floor(head / 3)][head % 3].flat());
-  bench.exact.keep(0, HEADS, new Float32Array(python.pattern.flat(3)).buffer);
-  bench.ofPair(2, 6).forEach((found, head) => assert.equal(found, Math.fround(weight(head, 2, 6))));
-  assert.deepEqual(bench.weights(4), flat(4));
-  assert.ok(bench.isExact(4));
-  const mean = bench.meanRow(2);
+  bench.weights.exact.keep(0, HEADS, new Float32Array(python.pattern.flat(3)).buffer);
+  bench.weights.ofPair(2, 6).forEach((found, head) => assert.equal(found, Math.fround(weight(head, 2, 6))));
+  assert.deepEqual(bench.weights.of(4), flat(4));
+  assert.ok(bench.weights.isExact(4));
+  const mean = bench.weights.meanRow(2);
   const wide = [...Array(HEADS).keys()].reduce((sum, head) => sum + weight(head, 2, 6), 0) / HEADS;
   assert.ok(Math.abs(mean[6] - wide) < 0.01);
 });
@@ -160,7 +160,7 @@ test("a chosen token stays the same one on other axes, and is found again", () =
   assert.deepEqual(bench.pair, { query: 2, key: 0 }); // "homewards"
   bench.choose({ no_special: true });
   assert.deepEqual(bench.pair, { query: 1, key: -1 });
-  assert.deepEqual(bench.ofPair(4, 0), Array(4).fill(null));
+  assert.deepEqual(bench.weights.ofPair(4, 0), Array(4).fill(null));
   bench.choosePair({ key: 0 }); // "walking"
   assert.deepEqual([bench.view.query, bench.view.key], [4, 1]);
   bench.choose({ words: false, no_special: false });
@@ -172,7 +172,7 @@ test("a chosen token stays the same one on other axes, and is found again", () =
 test("what the grid paints is the picture that Python packs of the same tokens", () => {
   for (const { wish, grid } of python.reduced.cases) {
     const { bench } = made({ grid: bytesIn(python.reduced.cases[0].grid), said: { view: wish } });
-    const { header, body } = bench.shown;
+    const { header, body } = bench.weights.shown;
     const right = unpack(bytesIn(grid));
     for (const name of ["rows", "cols", "query_labels", "key_special"]) {
       assert.deepEqual(header[name], right.header[name]);
@@ -186,9 +186,9 @@ test("what the grid paints is the picture that Python packs of the same tokens",
 
 test("rows are scaled only where something was left out of them", () => {
   const { bench } = made(); // without special tokens; read off their codes, rows hardly sum to 1
-  const before = [...bench.weights(2)];
+  const before = [...bench.weights.of(2)];
   bench.choose({ no_special: true });
-  assert.deepEqual([...bench.weights(2)], before);
+  assert.deepEqual([...bench.weights.of(2)], before);
 });
 
 test("where nothing would be left all of it stays", () => {
@@ -197,8 +197,8 @@ test("where nothing would be left all of it stays", () => {
   const bench = new Bench();
   bench.adopt({ header: { ...header, ...special }, body });
   bench.choose({ no_special: true });
-  assert.equal(bench.shown, bench.payload);
-  assert.equal(bench.weights(0).length, 5 * 7);
+  assert.equal(bench.weights.shown, bench.payload);
+  assert.equal(bench.weights.of(0).length, 5 * 7);
 });
 
 test("weights that are cut short are refused", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { inkOn, numberColour, paintPixels } from "../../../mha_viz/web/components/number_parts.js";
+import { numberColour, paintPixels } from "../../../mha_viz/web/components/number_parts.js";
 import { rgbOf } from "../../../mha_viz/web/components/shared.js";
 import { python } from "./python.js";
 
@@ -22,13 +22,6 @@ test("grey is the same in both themes, weights take the root, a colour stands fo
   const root = { ...plain, scale: "sqrt" };
   assert.deepEqual(numberColour(root, "dark", 0.25), numberColour(plain, "dark", 0.5));
   assert.deepEqual(numberColour({ scale: "colours", low: 0, high: 1 }, "dark", [0, 0.5, 2]), [0, 128, 255]);
-});
-
-test("ink is read on its colour", () => {
-  assert.equal(inkOn([0, 0, 0]), "#ffffff");
-  assert.equal(inkOn([255, 255, 255]), "#000000");
-  assert.equal(inkOn([0, 255, 0]), "#000000"); // green is bright
-  assert.equal(inkOn([185, 111, 39]), "#000000"); // where white has a contrast of 3.9
 });
 
 test("each cell is a pixel, grey where there is no number", () => {

@@ -100,6 +100,18 @@ test("the table of pixels has opaque colours of the palette, lowest byte red", (
   }
 });
 
+test("ink is read on its colour", () => {
+  assert.equal(shared.inkOn([0, 0, 0]), "#ffffff");
+  assert.equal(shared.inkOn([255, 255, 255]), "#000000");
+  assert.equal(shared.inkOn([0, 255, 0]), "#000000"); // green is bright
+  assert.equal(shared.inkOn([185, 111, 39]), "#000000"); // where white has a contrast of 3.9
+});
+
+test("ordinals are English", () => {
+  const said = [1, 2, 3, 4, 10, 11, 12, 13, 21, 22, 101, 111, 113, 123].map(shared.ordinal).join(" ");
+  assert.equal(said, "1st 2nd 3rd 4th 10th 11th 12th 13th 21st 22nd 101st 111th 113th 123rd");
+});
+
 test("a view belongs to the newest call: the end of an older one leaves it", () => {
   const [parent, gone] = [{}, []];
   const create = () => ({ close: () => gone.push("closed"), root: { remove: () => gone.push("removed") } });
@@ -112,4 +124,22 @@ test("a view belongs to the newest call: the end of an older one leaves it", () 
   endOfSecond();
   assert.deepEqual(gone, ["closed", "removed"]);
   assert.notEqual(shared.viewOf(parent, "grid", create), first);
+});
+
+test("a canvas has the pixels of its screen, as many as a phone takes, and is drawn on in CSS pixels", () => {
+  const calls = [];
+  const context = {
+    setTransform: (...numbers) => calls.push(["scale", numbers[0], numbers[3]]),
+    clearRect: (...place) => calls.push(["clear", ...place]),
+  };
+  const canvas = { width: 0, height: 0, style: {}, getContext: () => context };
+  globalThis.devicePixelRatio = 2;
+  assert.deepEqual(shared.clearCanvas(canvas, 300.2, 150), { context, ratio: 2 });
+  assert.deepEqual([canvas.width, canvas.height], [600, 300]);
+  assert.deepEqual(canvas.style, { width: "300.2px", height: "150px" });
+  assert.deepEqual(calls, [["scale", 2, 2], ["clear", 0, 0, 300.2, 150]]);
+  assert.equal(shared.clearCanvas(canvas, 4000, 4000).ratio, 1);
+  assert.deepEqual([canvas.width, canvas.height], [4000, 4000]);
+  assert.ok(shared.clearCanvas(canvas, 8000, 8000).ratio < 1);
+  assert.ok(canvas.width * canvas.height <= 16e6);
 });

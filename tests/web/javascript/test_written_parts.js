@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { ordinal, percent, placed, spoken } from "../../../mha_viz/web/components/written_parts.js";
+import { percent, placed, spoken } from "../../../mha_viz/web/components/written_parts.js";
 
 const token = (more) => ({ text: "cat", probability: 0.0731, drawn_with: 0.2, rank: 1, ...more });
 
 test("a probability is never rounded to impossible or to certain", () => {
   assert.deepEqual([0, 0.0001, 0.0731, 0.305, 0.9999, 1].map(percent),
     ["0 %", "< 0.1 %", "7.3 %", "31 %", "> 99.9 %", "100 %"]);
-});
-
-test("places are counted in English", () => {
-  assert.deepEqual([1, 2, 3, 4, 11, 22].map(ordinal), ["1st", "2nd", "3rd", "4th", "11th", "22nd"]);
 });
 
 test("a token says by whom it was chosen, and how likely it was", () => {
