@@ -187,7 +187,7 @@ def test_blocks_do_not_change_the_result(
     for size in (1, 22, 33, 10**6):
         monkeypatch.setattr(pairs, "BLOCK", size)
         monkeypatch.setattr(pairs, "STRIP", size % 10 + 1)
-        monkeypatch.setattr(output_pairs, "ROWS", size)
+        monkeypatch.setattr(output_pairs, "BLOCK_ROWS", size)
         close(function(given), whole, atol=1e-5)
         close(function(given) ** 2, whole**2, atol=1e-6)
 

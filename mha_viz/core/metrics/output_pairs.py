@@ -13,7 +13,7 @@ from mha_viz.core.metrics.checks import HeadVectors, check_z
 from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.pairs import finished, products
 
-ROWS = 32  # of each head's kernel at a time: no kernel is held as a whole
+BLOCK_ROWS = 32  # of each head's kernel at a time: no kernel is held as a whole
 LEAST_TOKENS = 4  # of fewer nothing is left that is not the same for all z: see `cka`
 
 
@@ -170,7 +170,7 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
             [1., 1.]])
     """
     heads = _centred(z, (1,))
-    inner = products((rows @ heads.mT).flatten(1) for rows in heads.split(ROWS, dim=1))
+    inner = products((rows @ heads.mT).flatten(1) for rows in heads.split(BLOCK_ROWS, dim=1))
     return finished(_cosines(inner).clamp(0.0, 1.0), 1.0, heads.dtype)
 
 
@@ -184,12 +184,12 @@ def _u_centred(heads: Tensor) -> Iterator[Tensor]:
     n = heads.shape[1]
     own = heads.norm(dim=-1, keepdim=True).square()  # K's diagonal
     shift = own / (n - 2) - own.sum(1, keepdim=True) / (2 * (n - 1) * (n - 2))
-    for begin in range(0, n, ROWS):
-        rows = heads[:, begin : begin + ROWS] @ heads[:, begin:].mT
-        rows += shift[:, begin : begin + ROWS]
+    for begin in range(0, n, BLOCK_ROWS):
+        rows = heads[:, begin : begin + BLOCK_ROWS] @ heads[:, begin:].mT
+        rows += shift[:, begin : begin + BLOCK_ROWS]
         rows += shift[:, begin:].mT
         rows.diagonal(0, 1, 2).zero_()
-        rows[:, :, ROWS:] *= 2**0.5
+        rows[:, :, BLOCK_ROWS:] *= 2**0.5
         yield rows.flatten(1)
 
 

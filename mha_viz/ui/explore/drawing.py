@@ -59,7 +59,7 @@ def model_facts(model: ModelFacts) -> None:
 
 
 def model_notes(model: ModelFacts | AttentionModel) -> None:
-    """What the user of a model should know before he believes what it shows."""
+    """What to know about a model before believing what it shows."""
     for note in model.notes:
         st.warning(plain(note), icon=":material/info:")
 

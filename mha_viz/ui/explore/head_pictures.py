@@ -106,8 +106,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
     st.caption(
         f"{len(q)} products sum to {format_number(product)}; times the scale "
         f"{format_number(scale)} is the score {format_number(product * scale)}; softmax over the "
-        f"row makes it the "
-        f"weight {format_weight(weight)}. {_row_check(whole, query)}"
+        f"row makes it the weight {format_weight(weight)}. {_row_check(whole, query)}"
     )
 
 

@@ -17,6 +17,7 @@ from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import choosing, figures, look, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
@@ -101,7 +102,7 @@ def _measure(scene: Scene) -> None:
         st.caption(f"{interval} {measuring.estimate(view.checkpoint, model, chosen, passes)}")
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
-    with measuring.working("Measuring", "stop_measuring") as tell:
+    with progress("stop_measuring", "Measuring …") as tell:
 
         def on_progress(done: int, total: int) -> None:
             tell(done / max(total, 1), f"{done:,} of {total:,}")

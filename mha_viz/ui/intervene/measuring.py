@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -79,28 +78,3 @@ def about(seconds: float) -> str:
     if seconds < 95:
         return f"about {max(10, round(seconds / 10) * 10)} seconds"
     return f"about {round(seconds / 60)} minutes"
-
-
-@contextmanager
-def working(what: str, key: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar and a button to stop, while the block works.
-
-    Args:
-        what: is done, in a word.
-        key: of the button.
-
-    Yields:
-        What takes the share that is done, from 0 on, and says it. Drawing it is where Streamlit
-        ends a run that another click or text has overtaken.
-    """
-    bar, stop = st.progress(0.0, f"{what} …"), st.empty()
-    stop.button("Stop", key=key)
-
-    def tell(share: float, text: str) -> None:
-        bar.progress(min(share, 1.0), text)
-
-    try:
-        yield tell
-    finally:
-        bar.empty()
-        stop.empty()

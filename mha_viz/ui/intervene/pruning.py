@@ -21,6 +21,7 @@ from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
+from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 ORDERS: dict[Order, str] = {
@@ -72,7 +73,7 @@ def _measured(scene: Scene) -> Measured | None:
     key, held = (view.checkpoint, chosen), measuring.found("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
         model = memory.model(*view.checkpoint)
-        with measuring.working("Pruning", "stop_pruning") as tell:
+        with progress("stop_pruning", "Pruning …") as tell:
             orders: dict[Order, HeadImportance | None] = {}
             orders |= {method: known(scene, method) for method in METHODS}
             measuring.keep("pruning", key, _work(model, list(chosen), orders, tell))

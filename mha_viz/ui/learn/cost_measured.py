@@ -18,7 +18,7 @@ from mha_viz.plots.curves import ticks
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.long_work import progress
+from mha_viz.ui.widgets.progress import progress
 
 WIDTHS = (64, 128, 256, 512, 1024)
 HEADS = (1, 2, 4, 8, 16, 32)

@@ -30,12 +30,12 @@ from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.learn.long_work import progress
 from mha_viz.ui.session import own_address, reporting, state, views
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.exports import safe_name
 from mha_viz.ui.widgets.hand_out import hand_out
+from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 _LOSSES = "find-the-head-losses"

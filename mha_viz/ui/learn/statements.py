@@ -29,12 +29,12 @@ from mha_viz.ui.explore import drawing
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
-from mha_viz.ui.learn.long_work import progress
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, picking, words
 from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.widgets.progress import progress
 
 SPACES = {
     "W_Q": "W_Q: queries read",
