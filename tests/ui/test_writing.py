@@ -65,11 +65,11 @@ def test_steps_back_and_branches(page, monkeypatch):
     monkeypatch.setattr(writing, "written_text", keep)
     asked, going_on = [], writing.going_on
 
-    def after_callbacks(scene):
+    def after_callbacks(scene, row):
         while asked:
             act, args = asked.pop()
             told[act](*args)
-        return going_on(scene)
+        return going_on(scene, row)
 
     monkeypatch.setattr(writing, "going_on", after_callbacks)
     app = page()

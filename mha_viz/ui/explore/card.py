@@ -40,12 +40,11 @@ def card(scene: Scene) -> None:
             for key in report.scores
         },
     )
-    st.plotly_chart(
+    figures.chart(
         figure,
-        theme=None,
         key="card",
-        config={"displayModeBar": False},
         alt="Every metric of this head among those of all heads; the table has the numbers.",
+        tools=False,
     )
     st.caption(
         "Each row is a metric on a scale of its own: small dots are all heads, the large one is "

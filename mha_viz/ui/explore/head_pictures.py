@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 import torch
 
@@ -14,7 +13,7 @@ from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, exports, look, words
+from mha_viz.ui.widgets import choosing, figures, look, words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
@@ -31,17 +30,11 @@ def _plotly(scene: Scene, record: AttentionRecord) -> None:
         **look.square(620),
         visible=visible_keys(record, view.layer),
     )
-    _chart(figure, "heatmap", in_words(record), exports.file_name(scene))
+    figures.chart(figure, key="heatmap", alt=in_words(record))
     st.caption(
         "Each row is one token’s attention weights over all tokens; a row sums to 1. A weight "
         "says where the head looks, not whether that matters for the prediction."
     )
-
-
-def _chart(figure: go.Figure, key: str, alt: str, file: str = "") -> None:
-    """A figure that can be looked at; with the name of a file it can be saved, too."""
-    saved = {"toImageButtonOptions": {"format": "svg", "filename": file}} if file else {}
-    st.plotly_chart(figure, theme=None, key=key, alt=alt, config={"displaylogo": False, **saved})
 
 
 def _carried(scene: Scene, record: AttentionRecord) -> None:
@@ -67,7 +60,8 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
         **look.square(620),
         visible=visible_keys(whole, layer),
     )
-    _chart(figure, "carried", f"Shares of what {head_name(layer, head)} carries to each token.")
+    alt = f"Shares of what {head_name(layer, head)} carries to each token."
+    figures.chart(figure, key="carried", alt=alt)
     st.caption(
         "Each weight times the length of the vector that it carries, ‖v W_O‖, as a share of its "
         "row. Where the heatmap is dark and this is pale, the head looks and takes little: often "
@@ -101,7 +95,7 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
         key_label=whole.key_labels[key],
     )
     alt = f"Products of {whole.labels[query]} and {whole.key_labels[key]}, dimension by dimension."
-    _chart(figure, "pair", alt)
+    figures.chart(figure, key="pair", alt=alt)
     product, scale = float(q.astype(np.float64) @ k), whole.scale[view.layer]
     st.caption(
         f"{len(q)} products sum to {format_number(product)}; times the scale "

@@ -20,30 +20,34 @@ TOP = 3
 WAIT = "Predicting …"
 
 
-def announce(line: DeltaGenerator, scene: Scene) -> None:
+def announce(row: DeltaGenerator, scene: Scene) -> DeltaGenerator | None:
     """The line under the sentence, where the model predicts something; filled by `fill`.
 
     The prediction takes a pass of its own, so that it comes after the pictures; until then the line
     says so.
 
     Args:
-        line: its place on the page.
+        row: its place on the page.
         scene: what the page shows.
+
+    Returns:
+        The line; None where there is nothing to predict.
     """
-    if _predicts(memory.model(*state.current().checkpoint), scene):
-        line.caption(memory.cache().find((scene.key, "says")) or WAIT)
+    if not _predicts(memory.model(*state.current().checkpoint), scene):
+        return None
+    line = row.empty()
+    line.caption(memory.cache().find((scene.key, "says")) or WAIT)
+    return line
 
 
 def fill(line: DeltaGenerator, scene: Scene) -> None:
     """What the model predicts of the scene, found or computed now.
 
     Args:
-        line: as for `announce`.
+        line: that `announce` made.
         scene: what the page shows.
     """
     model = memory.model(*state.current().checkpoint)
-    if not _predicts(model, scene):
-        return
     try:
         words = memory.cache().get((scene.key, "says"), lambda: _words(scene, model), len)
     except MhaVizError:  # said where it matters, in Intervene; here it is a line less

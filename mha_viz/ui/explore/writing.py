@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
@@ -19,6 +20,7 @@ from mha_viz.ui.session.written import Shown, WrittenScene, forget, shown, writt
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.ui.widgets.written_text import written_text
 
+PANEL = "The model writes on, token by token, and the grid grows with each."
 TOP_K = "Tokens are drawn among so many of the likeliest ones; 0 is all."
 TEMPERATURE = "0 takes the likeliest token each time; the higher, the more surprises."
 NOT_ITS_OWN = (
@@ -34,35 +36,34 @@ class _Playing(NamedTuple):
     written: int
 
 
-def going_on(scene: Scene) -> Scene:
+def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
     """The panel, where the model can write; returns what the rest of the page is to show.
 
     Args:
         scene: the sentence alone.
+        row: the place of the switch that opens the panel.
 
     Returns:
         The text with what was written, or the sentence alone where nothing was.
     """
-    with st.container(), stop_on_error():
+    with stop_on_error():
         model = memory.model(*state.current().checkpoint)
         if scene.pair or not model.causal or objective(model.network) != "causal":
             forget()
             return scene
         wanted = written_scene(scene, state.current(), _wanted(scene))
         st.session_state.setdefault("writing-open", wanted.written > 0)
-        folded = st.expander(
-            "Let it go on", icon=":material/edit_note:", on_change="rerun", key="writing-open"
-        )
-        with folded:
-            if not folded.open and not wanted.written:
-                forget()
-                return scene
-            try:
-                found = shown(_without_nonsense(wanted, model), model)
-            except MhaVizError as error:
-                st.info(plain(str(error)))
-                return scene
-            if folded.open:
+        is_open = row.toggle("Let it go on", key="writing-open", help=PANEL)
+        if not is_open and not wanted.written:
+            forget()
+            return scene
+        try:
+            found = shown(_without_nonsense(wanted, model), model)
+        except MhaVizError as error:
+            st.info(plain(str(error)))
+            return scene
+        if is_open:
+            with st.container(border=True):
                 _panel(found, model)
         return found.scene if found.tokens else scene
 

@@ -13,6 +13,7 @@ from mha_viz.ui.learn.any_pattern_inputs import real_inputs
 from mha_viz.ui.learn.any_pattern_painting import Rows, painted
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.learn.long_work import trained
+from mha_viz.ui.widgets import look
 from mha_viz.web.theme import format_number
 
 ERRORS = {
@@ -139,6 +140,8 @@ def _one_width(choices: Choices, found: Fit) -> None:
     d_k = choices.place("width", "Width d_k", 1, n, 2, most=most, width=260)
     made = found.pattern[d_k - 1]
     cell = 40 if n <= 7 else 32 if n <= 9 else 24
+    if look.large():
+        cell = min(cell, 215 // n)  # so that all three still stand beside each other
     names = [str(i) for i in range(n)]
     largest = float(torch.maximum(found.target, made).max())
     apart = max(0.1, float(found.largest[d_k - 1]))  # rounding shall not look like a difference

@@ -32,7 +32,8 @@ def real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) ->
         "are made from it. With **more tokens than d_model** scores have rank d_model at most, "
         "however wide the head is. And **equal tokens** (the same word, no positions) ask the same "
         "and are found the same: their rows are equal, and their columns.",
-        r"S = X\, W_Q W_K^\top X^\top, \qquad \operatorname{rank} S \le \min(d_k, d_\text{model})",
+        r"\begin{gathered} S = X\, W_Q W_K^\top X^\top \\ "
+        r"\operatorname{rank} S \le \min(d_k, d_\text{model}) \end{gathered}",
     )
     frame.predict(
         choices,

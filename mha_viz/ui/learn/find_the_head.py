@@ -21,7 +21,7 @@ from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import look, picking, words
+from mha_viz.ui.widgets import figures, look, picking, words
 from mha_viz.ui.widgets.head_grid import head_grid
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
@@ -237,12 +237,11 @@ def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) ->
             visible=visible_keys(record, head[0]),
         )
         with column:
-            st.plotly_chart(
+            figures.chart(
                 figure,
-                theme=None,
                 key=choices.key(f"picture-{place}"),
-                config={"displayModeBar": False},
                 alt=f"Attention weights of {title}.",
+                tools=False,
             )
 
 

@@ -60,8 +60,8 @@ def _statement(choices: Choices) -> None:
         "all looks at itself most, and on average the diagonal is never below the rest."
     )
     st.latex(
-        r"x \cdot y \;\le\; \frac{x \cdot x + y \cdot y}{2} \quad\text{since}\quad "
-        r"\frac{x \cdot x + y \cdot y}{2} - x \cdot y = \frac{|x - y|^2}{2} \ge 0"
+        r"\begin{gathered} x \cdot y \;\le\; \frac{x \cdot x + y \cdot y}{2} \quad\text{since} \\ "
+        r"\frac{x \cdot x + y \cdot y}{2} - x \cdot y = \frac{|x - y|^2}{2} \ge 0 \end{gathered}"
     )
     frame.predict(
         choices,

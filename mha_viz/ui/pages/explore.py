@@ -14,14 +14,15 @@ def page() -> None:
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
-    panel, line = st.container(), st.empty()
+    row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
+    line = None
     if runs:
         with panel:
-            scene = memory.late("mha_viz.ui.explore.writing").going_on(scene)
-        memory.late("mha_viz.ui.explore.says").announce(line, scene)
+            scene = memory.late("mha_viz.ui.explore.writing").going_on(scene, row)
+        line = memory.late("mha_viz.ui.explore.says").announce(row, scene)
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene)
-    if runs:
+    if line is not None:
         memory.late("mha_viz.ui.explore.says").fill(line, scene)

@@ -68,20 +68,47 @@ def show(
             figure again: in a fragment, the run of that fragment. Points without customdata do
             not answer. Opacities of markers must be single numbers.
     """
+    alt = f"{name}. {how_to_read}"
+    drawn = chart(figure, key=key, alt=alt, height=height, on_click=on_click)
+    explain(
+        lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
+    )
+
+
+def chart(
+    figure: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    height: int | None = None,
+    on_click: Callable[[Any], None] | None = None,
+    tools: bool = True,
+) -> go.Figure:
+    """Draw a figure alone: as wide as its column, in larger type where the page has that.
+
+    Args:
+        figure: as for `show`.
+        key: unique in the app.
+        alt: what the figure says, for those who do not see it.
+        height: as for `show`.
+        on_click: as for `show`.
+        tools: whether plotly's tools come with the pointer.
+
+    Returns:
+        The figure as it was drawn.
+    """
     drawn = _prepared(figure, height, on_click is not None, look.dark())
     _follow_width(key, figure, drawn)
     st.plotly_chart(
         drawn,
         theme=None,
         key=key,
-        alt=f"{name}. {how_to_read}",
+        alt=alt,
         selection_mode="points",
         on_select="ignore" if on_click is None else _listener(key, drawn, on_click),
-        config=_CONFIG,
+        config=_CONFIG | dict(displayModeBar="hover" if tools else False),
     )
-    explain(
-        lambda: drawn, key=key, how_to_read=how_to_read, table=table, caption=caption, name=name
-    )
+    return drawn
 
 
 def explain(

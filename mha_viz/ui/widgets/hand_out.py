@@ -24,7 +24,7 @@ def hand_out(link: str, *, key: str) -> None:
     if problem:
         st.markdown(f":material/warning: **Only you can open this link.** {problem}")
     if st.toggle("QR code", key=f"{key}-qr"):  # no popover: it may stand in one
-        st.image(qr_svg(link), width=_SIDE)
+        st.image(qr_svg(link), width=_SIDE, alt="The link above as a QR code")
 
 
 def qr_svg(link: str) -> str:

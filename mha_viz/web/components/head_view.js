@@ -39,6 +39,7 @@ export class HeadView {
     this.mean = false;
     this.pool = 1; // how many tokens a row of the heatmap stands for
     this.table = make("div", "pairs");
+    this.table.tabIndex = 0; // to be scrolled by keys, too
     this.picture.append(this.heat.root, this.lines.root, this.table, this.wait);
     this.middle.append(this.picture, this.numbers);
     this.root.append(this.top, this.sentence.root, this.middle, this.live);
@@ -201,7 +202,8 @@ export class HeadView {
       ...header, id: `${header.id} ${heads}`, heads: heads.length, names: heads.map((one) => bench.name(one)),
       threshold: Number(bench.view.mass ?? 0.9), exact: heads.every((one) => bench.weights.isExact(one)),
     }, weights);
-    this.lines.parts.scroller.style.maxHeight = `${Math.max(LEAST, height - 70)}px`;
+    // On a phone, where one scrolls the page, they are as high as they are elsewhere.
+    this.lines.parts.scroller.style.maxHeight = this.height ? `${Math.max(LEAST, height - 70)}px` : "";
     this.lines.show(model, bench.pair, (name, value) => {
       if (name === "share") bench.choose({ mass: value });
       else bench.choosePair(value);
