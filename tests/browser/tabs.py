@@ -1,7 +1,7 @@
 """Tabs of Chromium that one test leaves to the next.
 
 A tab that has shown the app before has its scripts read and compiled, so that it opens the app
-again with a third of the work. Each has a context of its own: two that are open at the same time
+again with half the work or less. Each has a context of its own: two that are open at the same time
 are two people's. Between two tests a tab forgets all that a page can keep.
 """
 
