@@ -9,21 +9,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.compare_page import query
-from tests.browser.workbench_page import click_head, menu_of, name_of
+from tests.browser.workbench_page import click_head, menu_of, name_of, type_text
 
 # An address that is written long after the server asked for it, as on a slow machine.
-LATE_ADDRESS = """
-const push = history.pushState.bind(history);
-history.pushState = (...entry) => setTimeout(() => push(...entry), 2500);
-"""
+LATE_ADDRESS = """() => {
+  const push = history.pushState.bind(history);
+  history.pushState = (...entry) => setTimeout(() => push(...entry), 2500);
+}"""
 
 SCROLLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-
-
-def type_text(page: Page, text: str) -> None:
-    box = page.get_by_label("Sentence", exact=True)
-    box.fill(text)
-    box.press("Enter")
 
 
 def menu(page: Page, label: str):
@@ -197,9 +191,8 @@ def test_back_leads_to_a_text_too_long_for_a_link(open_page, wait_idle):
 )
 def test_a_late_address_takes_no_choice_back(open_page, wait_idle, path, first, second, third):
     """Choices made while the browser still has the address of some choices ago."""
-    page = open_page("/learn")
-    page.add_init_script(LATE_ADDRESS)
-    page.goto(path)
+    page = open_page(path)
+    page.evaluate(LATE_ADDRESS)
     expect(menu(page, second[0])).to_be_visible()
     wait_idle(page)
     if first is not None:

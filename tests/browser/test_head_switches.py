@@ -1,63 +1,24 @@
 """The head switches in a real Chromium, inside a small app of their own."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from mha_viz.web import theme
 from tests.browser.canvas import pixels
-from tests.browser.conftest import ROOT, _running, _shown
 from tests.browser.demo_switches import importance
+from tests.browser.switches_page import heard, middle, off, tile
 
 Show = Callable[..., Page]
 Wait = Callable[[Page], None]
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.fixture(scope="module")
-def switches_url(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    log = tmp_path_factory.mktemp("switches") / "switches.log"
-    with _running("tests/browser/demo_switches.py", log, PYTHONPATH=str(ROOT)) as url:
-        yield url
-
-
-@pytest.fixture
-def show(browser: Browser, switches_url: str) -> Iterator[Show]:
-    with _shown(browser, switches_url) as show:
-        yield show
-
-
-def tile(page: Page, layer: int, head: int) -> Locator:
-    return page.locator(f'.head-switches .tile[aria-label^="L{layer} H{head},"]')
-
-
-def off(page: Page) -> list[str]:
-    """What the grid shows: "L0 H1" for each tile that is crossed out."""
-    tiles = page.locator(".head-switches .tile.off")
-    labels = tiles.evaluate_all("tiles => tiles.map((tile) => tile.ariaLabel)")
-    assert all(", off" in label for label in labels)
-    checked = page.locator('.head-switches .tile[aria-checked="false"]').count()
-    assert checked == len(labels)
-    return [label.split(",")[0] for label in labels]
-
-
-def heard(page: Page, text: str, events: int | str = r"\d+") -> None:
-    said = re.compile(rf"python: \[{re.escape(text)}\] events {events} ")
-    expect(page.get_by_text(said)).to_be_visible()
-
-
-def middle(page: Page, layer: int, head: int) -> tuple[float, float]:
-    box = tile(page, layer, head).bounding_box()
-    assert box
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
-
-def test_a_click_shows_at_once_and_comes_back_once(show: Show, wait_idle: Wait) -> None:
-    page = show("slow=1")
+def test_a_click_shows_at_once_and_comes_back_once(show_switches: Show, wait_idle: Wait) -> None:
+    page = show_switches("slow=1")
     assert off(page) == []
     tile(page, 3, 4).click()
     assert off(page) == ["L3 H4"]
@@ -78,8 +39,8 @@ SCATTERED = [(i % 6, (3 * i) % 10) for i in range(30)]
 ALL_OFF = " ".join(f"{layer}.{head}" for layer, head in sorted(SCATTERED))
 
 
-def test_clicks_at_the_same_time_are_sent_together(show: Show) -> None:
-    page = show("layers=6&heads=10")
+def test_clicks_at_the_same_time_are_sent_together(show_switches: Show) -> None:
+    page = show_switches("layers=6&heads=10")
     tiles = page.locator(".head-switches .tile")
     tiles.first.wait_for()
     begins = [f"L{layer} H{head}," for layer, head in SCATTERED]
@@ -92,8 +53,8 @@ def test_clicks_at_the_same_time_are_sent_together(show: Show) -> None:
     assert len(off(page)) == 30
 
 
-def test_of_fast_clicks_none_is_lost(show: Show, wait_idle: Wait) -> None:
-    page = show("layers=6&heads=10")
+def test_of_fast_clicks_none_is_lost(show_switches: Show, wait_idle: Wait) -> None:
+    page = show_switches("layers=6&heads=10")
     for layer, head in SCATTERED:
         page.mouse.click(*middle(page, layer, head))
     heard(page, ALL_OFF)
@@ -101,8 +62,10 @@ def test_of_fast_clicks_none_is_lost(show: Show, wait_idle: Wait) -> None:
     assert len(off(page)) == 30
 
 
-def test_clicks_during_a_slow_run_are_not_undone_by_it(show: Show, wait_idle: Wait) -> None:
-    page = show("slow=0.7")
+def test_clicks_during_a_slow_run_are_not_undone_by_it(
+    show_switches: Show, wait_idle: Wait
+) -> None:
+    page = show_switches("slow=0.7")
     places = [(0, i) for i in range(8)]
     for layer, head in places:
         tile(page, layer, head).click()
@@ -113,16 +76,16 @@ def test_clicks_during_a_slow_run_are_not_undone_by_it(show: Show, wait_idle: Wa
     assert len(off(page)) == 8
 
 
-def test_there_and_back_is_as_before(show: Show) -> None:
-    page = show()
+def test_there_and_back_is_as_before(show_switches: Show) -> None:
+    page = show_switches()
     tile(page, 1, 1).dblclick()
     page.wait_for_timeout(400)
     heard(page, "")
     assert off(page) == []
 
 
-def test_a_drag_sets_all_to_what_the_first_became(show: Show) -> None:
-    page = show()
+def test_a_drag_sets_all_to_what_the_first_became(show_switches: Show) -> None:
+    page = show_switches()
     tile(page, 1, 3).click()
     heard(page, "1.3", 1)
     page.mouse.move(*middle(page, 1, 1))
@@ -142,8 +105,8 @@ def test_a_drag_sets_all_to_what_the_first_became(show: Show) -> None:
     heard(page, "1.1 2.5 3.5", 3)
 
 
-def test_names_switch_rows_and_columns(show: Show) -> None:
-    page = show("layers=3&heads=4")
+def test_names_switch_rows_and_columns(show_switches: Show) -> None:
+    page = show_switches("layers=3&heads=4")
     tile(page, 1, 2).click()
     page.get_by_role("button", name="Layer 1: 1 of 4 heads off").click()
     assert off(page) == [f"L1 H{head}" for head in range(4)]
@@ -153,8 +116,8 @@ def test_names_switch_rows_and_columns(show: Show) -> None:
     heard(page, "0.3 2.3")
 
 
-def test_keyboard(show: Show) -> None:
-    page = show()
+def test_keyboard(show_switches: Show) -> None:
+    page = show_switches()
     tile(page, 0, 0).focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
@@ -188,8 +151,8 @@ def test_keyboard(show: Show) -> None:
     heard(page, "1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7 3.7")
 
 
-def test_what_python_changes_is_shown(show: Show, wait_idle: Wait) -> None:
-    page = show()
+def test_what_python_changes_is_shown(show_switches: Show, wait_idle: Wait) -> None:
+    page = show_switches()
     page.get_by_role("button", name="Preset").click()
     expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "false")
     assert off(page) == ["L0 H2", "L1 H1"]
@@ -214,9 +177,9 @@ def test_what_python_changes_is_shown(show: Show, wait_idle: Wait) -> None:
 
 
 def test_a_change_that_python_does_not_keep_goes_with_the_next_run(
-    show: Show, wait_idle: Wait
+    show_switches: Show, wait_idle: Wait
 ) -> None:
-    page = show("refuse=1")
+    page = show_switches("refuse=1")
     tile(page, 1, 1).click()
     heard(page, "", 1)
     wait_idle(page)
@@ -224,8 +187,8 @@ def test_a_change_that_python_does_not_keep_goes_with_the_next_run(
     expect(tile(page, 1, 1)).to_have_attribute("aria-checked", "true")
 
 
-def test_another_model(show: Show, wait_idle: Wait) -> None:
-    page = show()
+def test_another_model(show_switches: Show, wait_idle: Wait) -> None:
+    page = show_switches()
     tile(page, 0, 1).click()
     heard(page, "0.1", 1)
     page.get_by_text("Small").click()
@@ -236,8 +199,8 @@ def test_another_model(show: Show, wait_idle: Wait) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_and_legend(show: Show, scheme: Any) -> None:
-    page = show("value=signed", color_scheme=scheme)
+def test_colours_and_legend(show_switches: Show, scheme: Any) -> None:
+    page = show_switches("value=signed", color_scheme=scheme)
     root = page.locator(".head-switches")
     expect(root).to_have_attribute("data-theme", scheme)
     values = importance(4, 8, "signed")
@@ -257,8 +220,8 @@ def test_colours_and_legend(show: Show, scheme: Any) -> None:
     expect(page.get_by_text("1 of 32 heads off")).to_be_visible()
 
 
-def test_values_are_named_and_missing_ones_too(show: Show) -> None:
-    page = show("value=gaps&name=<b>bold</b> $x$")
+def test_values_are_named_and_missing_ones_too(show_switches: Show) -> None:
+    page = show_switches("value=gaps&name=<b>bold</b> $x$")
     tip = page.locator(".head-switches .tip")
     tile(page, 0, 1).hover()
     expect(tip).to_have_text("L0 H1, on, <b>bold</b> $x$ 0.0123")
@@ -269,15 +232,15 @@ def test_values_are_named_and_missing_ones_too(show: Show) -> None:
     assert page.locator(".head-switches b").count() == 0
     page.get_by_text("app runs").hover()
     expect(tip).to_be_hidden()
-    bare = show("value=none")
+    bare = show_switches("value=none")
     tile(bare, 0, 1).hover()
     expect(bare.locator(".head-switches .tip")).to_have_text("L0 H1, on")
     expect(bare.locator(".head-switches .ramp")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_tile_holds_its_heads_pattern_and_label(show: Show, scheme: Any) -> None:
-    page = show("patterns=yes", color_scheme=scheme)
+def test_a_tile_holds_its_heads_pattern_and_label(show_switches: Show, scheme: Any) -> None:
+    page = show_switches("patterns=yes", color_scheme=scheme)
     page.locator(".head-switches[data-painted]").wait_for()
     box, area = tile(page, 1, 1).bounding_box(), page.locator("canvas.patterns").bounding_box()
     assert box and area and min(box["width"], box["height"]) > 60
@@ -294,8 +257,10 @@ def test_a_tile_holds_its_heads_pattern_and_label(show: Show, scheme: Any) -> No
     assert page.locator("canvas.patterns").get_attribute("aria-hidden") == "true"
 
 
-def test_patterns_are_sent_once_and_not_painted_for_a_switch(show: Show, wait_idle: Wait) -> None:
-    page = show("patterns=yes&layers=12&heads=12")
+def test_patterns_are_sent_once_and_not_painted_for_a_switch(
+    show_switches: Show, wait_idle: Wait
+) -> None:
+    page = show_switches("patterns=yes&layers=12&heads=12")
     page.locator(".head-switches[data-painted]").wait_for()
     wait_idle(page)
     before = pixels(page, "canvas.patterns")
@@ -316,57 +281,4 @@ def test_patterns_are_sent_once_and_not_painted_for_a_switch(show: Show, wait_id
     assert received and sum(received) < 12 * 12 * 60 * 60 / 2
     assert (pixels(page, "canvas.patterns") == before).all()
     assert page.evaluate("window.painted") is None
-
-
-@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (48, 25)])
-def test_a_phone_scrolls_inside_the_box(show: Show, layers: int, heads: int) -> None:
-    page = show(f"layers={layers}&heads={heads}", **PHONE)
-    box = tile(page, 0, 0).bounding_box()
-    assert box and min(box["width"], box["height"]) >= 26
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    tile(page, layers - 1, heads - 1).scroll_into_view_if_needed()
-    tile(page, layers - 1, heads - 1).tap()
-    heard(page, f"{layers - 1}.{heads - 1}", 1)
-    name = page.locator(".head-switches .name.layer").first.bounding_box()
-    assert name and 0 <= name["x"] < 60  # names of layers stay in sight
-
-
-def touch(page: Page, kind: str, x: float, y: float) -> None:
-    points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
-    page.wait_for_timeout(20)
-    cdp = getattr(page, "mha_cdp", None) or page.context.new_cdp_session(page)
-    page.mha_cdp = cdp  # type: ignore[attr-defined]
-    cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-
-def swipe(page: Page, start: tuple[float, float], end: tuple[float, float], hold: int = 0) -> None:
-    touch(page, "touchStart", *start)
-    page.wait_for_timeout(hold)
-    for i in range(1, 9):
-        touch(page, "touchMove", *(a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)))
-    touch(page, "touchEnd", *end)
-
-
-def test_a_finger_switches_across_and_scrolls_along(show: Show) -> None:
-    page = show("layers=12&heads=8", **PHONE | {"viewport": {"width": 390, "height": 640}})
-    swipe(page, middle(page, 1, 1), middle(page, 1, 4))
-    heard(page, "1.1 1.2 1.3 1.4", 1)
-    before = middle(page, 3, 3)
-    swipe(page, before, (before[0], before[1] - 150))
-    page.wait_for_timeout(400)
-    assert middle(page, 3, 3)[1] < before[1] - 80
-    heard(page, "1.1 1.2 1.3 1.4", 1)
-
-
-def test_where_a_finger_scrolls_sideways_holding_switches(show: Show) -> None:
-    page = show("layers=4&heads=25", **PHONE)
-    left = "e => e.scrollLeft"
-    scroller = page.locator(".head-switches .scroller")
-    swipe(page, middle(page, 1, 7), middle(page, 1, 2))
-    page.wait_for_timeout(500)
-    assert scroller.evaluate(left) > 60
-    heard(page, "", 0)
-    scroller.evaluate("e => { e.scrollLeft = 0; }")
-    swipe(page, middle(page, 1, 1), middle(page, 1, 4), hold=450)
-    heard(page, "1.1 1.2 1.3 1.4", 1)
-    assert scroller.evaluate(left) == 0
+    network.detach()

@@ -35,10 +35,12 @@ def test_the_link_opens_a_step_and_hover_names_what_made_a_cell(open_page):
     expect(said).to_contain_text("of weights · column 1 of V")
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(open_page):
+def test_on_a_phone_nothing_is_wider_than_the_screen(open_page, wait_idle):
+    page = open_page("/lab-step-by-step?step=q", **PHONE)
+    main = page.get_by_test_id("stMain")
     for step in ("q", "concat", "compare"):
-        page = open_page(f"/lab-step-by-step?step={step}", **PHONE)
-        main = page.get_by_test_id("stMain")
+        page.goto(f"/lab-step-by-step?step={step}")
+        wait_idle(page)
         assert main.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
 
 

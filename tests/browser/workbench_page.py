@@ -6,6 +6,17 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.canvas import pixels
 
 
+def type_text(page: Page, text: str) -> None:
+    box = page.get_by_label("Sentence", exact=True)
+    box.fill(text)
+    box.press("Enter")
+
+
+def grid(page: Page) -> Locator:
+    """The picture of all heads."""
+    return page.locator("canvas.cells").first
+
+
 def chosen_head(page: Page) -> Locator:
     """The chosen head's part."""
     return page.locator(".head-view")

@@ -1,0 +1,9 @@
+"""The demos as one app, a page for each, so that one server does for all of them."""
+
+import streamlit as st
+from streamlit import runtime
+
+PAGES = ("demo_components.py", "demo_figures.py", "demo_switches.py")
+
+if runtime.exists():  # not while a test runner looks for doctests
+    st.navigation([st.Page(page) for page in PAGES], position="hidden").run()

@@ -1,0 +1,54 @@
+"""When a page of the app is at rest: it has asked, heard and drawn what there was."""
+
+from playwright.sync_api import Page
+
+RUN = 400_000  # ms, of the wait for a run: an app's first one loads torch and transformers
+IDLE = """() => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
+  && !document.querySelector("[data-testid=stSkeleton]")"""  # where a chart will be
+# Counts what a page says to the server and hears from it. The first byte tells what asks for a run
+# (BackMsg.rerun_script) from what need not be answered. And keeps the timers that are soon due:
+# Streamlit sends some of what was chosen after a short delay (of 200 ms, the slider's).
+WATCH = """(() => {
+  const talk = (window.talk = { count: 0, asked: 0, heard: 0, soon: new Set() });
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("message", () => (talk.heard = talk.count += 1));
+    }
+    send(data) {
+      const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data);
+      if (bytes[0] === 0x5a) talk.asked = talk.count += 1;
+      super.send(data);
+    }
+  };
+  const { setTimeout, clearTimeout } = window;
+  window.setTimeout = (call, delay = 0, ...given) => {
+    if (typeof call !== "function" || delay > 250) return setTimeout(call, delay, ...given);
+    const timer = setTimeout((...values) => {
+      talk.soon.delete(timer);
+      call(...values);
+    }, delay, ...given);
+    talk.soon.add(timer);
+    return timer;
+  };
+  window.clearTimeout = (timer) => (talk.soon.delete(timer), clearTimeout(timer));
+})()"""
+ANSWERED = f"() => (!window.talk || talk.heard >= talk.asked) && ({IDLE})()"
+# By the page's own frames and in its own queue: what a click has put there, at once or after a
+# short delay, comes before. What came last is drawn once there is nothing else to do. A page that
+# sets one short timer after another is waited for no longer than such a delay takes.
+REST = """() => new Promise((done) => {
+  const end = performance.now() + 300;
+  const look = () => requestAnimationFrame(() => requestIdleCallback(() => {
+    if (window.talk?.soon.size && performance.now() < end) look();
+    else done(window.talk?.count ?? 0);
+  }, { timeout: 5000 }));
+  look();
+})"""
+
+
+def wait_idle(page: Page) -> None:
+    """Return when the app has done what was asked of it last."""
+    said = -1
+    while said != (said := page.evaluate(REST)):  # until nothing is asked and nothing comes
+        page.wait_for_function(ANSWERED, timeout=RUN, polling=50)

@@ -1,0 +1,77 @@
+"""What people type into the Explore page and put into its address, in a real Chromium."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from mha_viz.ui.session.views import SHOWS
+from tests.browser.workbench_page import grid, type_text
+
+TEXT = "The old dog slept while the young cat watched the birds."
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/?sort=bogus", "There is no metric"),
+        ("/?only=bogus", "There is no kind of head"),
+        ("/?layer=99&head=2", "There is no L99 H2"),
+        ("/?model=../../etc/passwd", "makes no sense"),
+        ("/?model=nobody/nothing", "not on this machine"),
+        ("/?mass=nan&scale=rainbow", "makes no sense"),
+    ],
+)
+def test_a_bad_link_says_so_and_shows_something(open_page, path, message):
+    page = open_page(path)
+    expect(page.get_by_text(message).first).to_be_visible()
+    expect(grid(page)).to_be_visible()
+
+
+ODD_TEXTS = {
+    "one": "x",
+    "emoji": "👩‍👩‍👧‍👦 👍🏽 🇩🇪",
+    "arabic": "مرحبا بالعالم",
+    "hebrew": "שלום עולם",
+    "control": "a\u202eb\u0000c\u0007",
+    "html": "<script>window.hacked = 1</script></div><img src=x onerror='window.hacked=1'>",
+    "markdown": "**bold** `code` $x^2$ :material/home: [a](http://b)",
+    "long": "the " * 100_000,
+}
+
+
+def test_odd_text_is_text(open_page, wait_idle):
+    page = open_page()
+    for name, text in ODD_TEXTS.items():
+        type_text(page, text)
+        wait_idle(page)
+        expect(grid(page)).to_be_visible()
+        for show in reversed(SHOWS.values()):
+            page.get_by_role("radio", name=show).click()
+            wait_idle(page)
+            assert page.locator("[data-testid=stAlertContentError]").count() == 0, name
+            expect(page.locator(".workbench .message").first).to_be_hidden()
+        assert page.evaluate("window.hacked") is None, name
+        cut = page.get_by_text(re.compile("was cut to 128 tokens"))
+        expect(cut).to_have_count(1 if name == "long" else 0)
+
+
+@pytest.mark.parametrize("text", ["", "   "])
+def test_no_text_asks_for_one(open_page, wait_idle, text):
+    page = open_page()
+    type_text(page, text)
+    wait_idle(page)
+    expect(page.get_by_text("Type a sentence above")).to_be_visible()
+
+
+def test_an_unknown_model_is_refused_and_the_text_stays(open_page, wait_idle):
+    page = open_page(f"/?text={TEXT}")
+    for name, message in (("/etc", "config.json"), ("nobody/nothing", "could not be fetched")):
+        page.get_by_label("Model", exact=True).click()
+        page.get_by_role("option", name="Another model").click()
+        box = page.get_by_label("Folder or Hub id")
+        box.fill(name)
+        box.press("Enter")
+        wait_idle(page)
+        expect(page.get_by_text(message).first).to_be_visible()
+        expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)

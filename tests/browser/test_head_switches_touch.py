@@ -1,0 +1,65 @@
+"""The head switches under a finger, on a phone's screen."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.switches_page import heard, middle, tile
+
+Show = Callable[..., Page]
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(12, 12), (48, 25)])
+def test_a_phone_scrolls_inside_the_box(show_switches: Show, layers: int, heads: int) -> None:
+    page = show_switches(f"layers={layers}&heads={heads}", **PHONE)
+    box = tile(page, 0, 0).bounding_box()
+    assert box and min(box["width"], box["height"]) >= 26
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    tile(page, layers - 1, heads - 1).scroll_into_view_if_needed()
+    tile(page, layers - 1, heads - 1).tap()
+    heard(page, f"{layers - 1}.{heads - 1}", 1)
+    name = page.locator(".head-switches .name.layer").first.bounding_box()
+    assert name and 0 <= name["x"] < 60  # names of layers stay in sight
+
+
+def touch(page: Page, kind: str, x: float, y: float) -> None:
+    points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
+    page.wait_for_timeout(20)
+    cdp = getattr(page, "mha_cdp", None) or page.context.new_cdp_session(page)
+    page.mha_cdp = cdp  # type: ignore[attr-defined]
+    cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def swipe(page: Page, start: tuple[float, float], end: tuple[float, float], hold: int = 0) -> None:
+    touch(page, "touchStart", *start)
+    page.wait_for_timeout(hold)
+    for i in range(1, 9):
+        touch(page, "touchMove", *(a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)))
+    touch(page, "touchEnd", *end)
+
+
+def test_a_finger_switches_across_and_scrolls_along(show_switches: Show) -> None:
+    page = show_switches("layers=12&heads=8", **PHONE | {"viewport": {"width": 390, "height": 640}})
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4))
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+    before = middle(page, 3, 3)
+    swipe(page, before, (before[0], before[1] - 150))
+    page.wait_for_timeout(400)
+    assert middle(page, 3, 3)[1] < before[1] - 80
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+
+
+def test_where_a_finger_scrolls_sideways_holding_switches(show_switches: Show) -> None:
+    page = show_switches("layers=4&heads=25", **PHONE)
+    left = "e => e.scrollLeft"
+    scroller = page.locator(".head-switches .scroller")
+    swipe(page, middle(page, 1, 7), middle(page, 1, 2))
+    page.wait_for_timeout(500)
+    assert scroller.evaluate(left) > 60
+    heard(page, "", 0)
+    scroller.evaluate("e => { e.scrollLeft = 0; }")
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4), hold=450)
+    heard(page, "1.1 1.2 1.3 1.4", 1)
+    assert scroller.evaluate(left) == 0
