@@ -11,7 +11,7 @@ import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_twins
+from mha_viz.core.twins import nearest_others
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
@@ -184,10 +184,8 @@ def _twins(scene: Scene) -> list[tuple[int, float | None]] | None:
     """For each head the number of the one that looks most alike, and its Hellinger distance."""
     if scene.head_count == 1:
         return None
-    n_heads = scene.record.n_heads
-    found = nearest_twins(reporting.likeness(scene, "hellinger"), n_heads)
-    numbers = found.twin_layer * n_heads + found.twin_head
-    return list(zip(numbers.tolist(), finite(found.distance.to_numpy()), strict=True))
+    twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
+    return list(zip(twins.tolist(), finite(apart), strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:
