@@ -101,6 +101,8 @@ def report(
         induction: the probe's scores, where they are at hand already.
         random_induction: its scores on the model with random weights, likewise.
         random_scores: what `scores_of_random` gives for all of this, in the model's place.
+
+    It can be abandoned between its blocks, see `mha_viz.core.asking`.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
