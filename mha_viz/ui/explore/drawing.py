@@ -5,6 +5,7 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -29,6 +30,8 @@ from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, no
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
+
+RESTS = "The text is being written: this comes when it pauses."
 
 
 def load_model(view: View) -> AttentionModel:
@@ -85,13 +88,19 @@ def fit_grid(scene: Scene) -> None:
         state.change(only="")
 
 
-def heads(scene: Scene) -> None:
-    """All heads, and one of them."""
-    _heads(scene, [])
+def heads(scene: Scene, in_motion: bool = False) -> None:
+    """All heads, and one of them.
+
+    Args:
+        scene: what the page shows.
+        in_motion: another scene is about to follow: what takes longer than the pictures, labels and
+            all that is told of heads, waits for the last one.
+    """
+    _heads(scene, [], in_motion)
 
 
 @st.fragment
-def _heads(scene: Scene, urls: exports.Urls) -> None:
+def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """A choice reruns this and nothing else on the page; `urls` live until the page runs again."""
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
@@ -113,14 +122,21 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
             carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
-            carry(_notes(scene, payload), key="bench-notes")
+            # Until they come, the workbench says that they are on their way.
+            if not in_motion or state.current().only:
+                carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
         with st.container():
             _status(scene, record)
         # Streamlit keeps what draws them, so that they must not hold the record.
-        folded.expander("All about this head", "about", lambda: _facts(scene))
-        folded.expander("All heads as a table", "heads-table", lambda: _table(scene))
+        for title, key, draw in (
+            ("All about this head", "about", _facts),
+            ("All heads as a table", "heads-table", _table),
+        ):
+            folded.expander(
+                title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
+            )
 
 
 def _take(choices: dict[str, Choice]) -> None:
