@@ -157,7 +157,8 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
-    loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
+    with asking(None):  # it serves every text: an overtaken run finishes it
+        loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
     loaded.cut_texts(MAX_RECORD)
     return loaded
 
@@ -170,7 +171,7 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
     """
     made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
-        with asking(None):  # it serves every text: an overtaken run finishes it
+        with asking(None):  # as for `_model`
             untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
@@ -189,7 +190,7 @@ def induction(
     probe = _engine().get("mha_viz.reports.induction")
     probed = (untrained_copy if random else _model)(name, device, dtype)
     try:
-        with asking(None):  # as for `untrained_copy`
+        with asking(None):  # as for `_model`
             return None if probed is None else probe.induction_scores(probed, part=part)
     except ArgumentError:
         return None
