@@ -182,24 +182,44 @@ def nearest_twins(
     >>> nearest_twins(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]), 1).twin_layer.tolist()
     [2, 2, 0]
     """
-    table = _distances(distance)
-    if n_heads < 1 or len(table) % n_heads:
-        raise ArgumentError(f"{len(table)} heads do not fill layers of {n_heads}.")
-    np.fill_diagonal(table, np.nan)
-    others = np.where(np.isnan(table), np.inf, table)
-    twin = others.argmin(axis=1)
-    nearest = others[np.arange(len(table)), twin]
-    lone = np.isinf(nearest)
-    layer, head = np.divmod(np.arange(len(table)), n_heads)
+    twin, nearest = nearest_others(distance)
+    if n_heads < 1 or len(twin) % n_heads:
+        raise ArgumentError(f"{len(twin)} heads do not fill layers of {n_heads}.")
+    lone = twin < 0
+    layer, head = np.divmod(np.arange(len(twin)), n_heads)
     return pd.DataFrame(
         {
             "layer": layer,
             "head": head,
             "twin_layer": pd.Series(twin // n_heads, dtype="Int64").mask(lone),
             "twin_head": pd.Series(twin % n_heads, dtype="Int64").mask(lone),
-            "distance": np.where(lone, np.nan, nearest),
+            "distance": nearest,
         }
     )
+
+
+def nearest_others(
+    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
+    """As `nearest_twins`, in numbers alone: a table takes longer to set up than to fill.
+
+    Args:
+        distance: as for `head_order`; pairs without a distance are passed over.
+
+    Returns:
+        For every head the number of the nearest other one, -1 where there is none, and how far
+        away it is (NaN where there is none).
+
+    >>> nearest_others(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]))[0].tolist()
+    [2, 2, 0]
+    """
+    table = _distances(distance)
+    np.fill_diagonal(table, np.nan)
+    others = np.where(np.isnan(table), np.inf, table)
+    twin = others.argmin(axis=1)
+    nearest = others[np.arange(len(table)), twin]
+    lone = np.isinf(nearest)
+    return np.where(lone, -1, twin), np.where(lone, np.nan, nearest)
 
 
 def covering_heads(similarity: Num[NDArray | Tensor, "head2 head2"], k: int) -> Cover:  # type: ignore[type-arg]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
+from mha_viz.core.asking import ask
 from mha_viz.core.attention import attention
 from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
@@ -130,6 +131,7 @@ class Probe:
                 layers.append(tensor)
         self.modules.append(module)
         self.scale.append(scale)
+        ask()
         if self.on_layer is not None:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:

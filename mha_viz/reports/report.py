@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from mha_viz.core.measure import distances, measure, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_twins
+from mha_viz.core.twins import nearest_others
 from mha_viz.errors import ArgumentError
 from mha_viz.reports.report_table import HeadReport
 
@@ -72,7 +73,8 @@ class Report:
         for key, baseline in self.baselines.items():
             for name in ("uniform", "offset", "random"):
                 if getattr(baseline, name) is not None and key in self.scores:
-                    columns[f"{key}_{name}"] = [getattr(baseline.at(i), name) for i, _ in places]
+                    of_layers = [getattr(baseline.at(layer), name) for layer in range(layers)]
+                    columns[f"{key}_{name}"] = np.repeat(np.array(of_layers, float), heads)
         table = HeadReport(columns)
         table.attrs["notes"] = list(self.notes)
         return table
@@ -99,6 +101,8 @@ def report(
         induction: the probe's scores, where they are at hand already.
         random_induction: its scores on the model with random weights, likewise.
         random_scores: what `scores_of_random` gives for all of this, in the model's place.
+
+    It can be abandoned between its blocks, see `mha_viz.core.asking`.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
@@ -240,8 +244,7 @@ def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
     for name, key in TWIN_MEASURES.items():
         if getattr(record, PAIR_MEASURES[key]) is None:
             continue
-        nearest = nearest_twins(distances(record, key), record.n_heads)
-        places = zip(nearest.twin_layer, nearest.twin_head, strict=True)
-        yield name, [None if pd.isna(i) else f"L{i} H{j}" for i, j in places]
-        found = nearest.distance.to_numpy()
+        twins, found = nearest_others(distances(record, key))
+        places = (divmod(twin, record.n_heads) for twin in twins.tolist())
+        yield name, [None if i < 0 else f"L{i} H{j}" for i, j in places]
         yield f"{name}_{key}", 1 - found if key in LIKENESS else found

@@ -8,7 +8,13 @@ import torch
 from scipy.cluster.hierarchy import leaves_list
 from scipy.spatial.distance import cdist
 
-from mha_viz.core.twins import classical_mds, covering_heads, head_order, nearest_twins
+from mha_viz.core.twins import (
+    classical_mds,
+    covering_heads,
+    head_order,
+    nearest_others,
+    nearest_twins,
+)
 from mha_viz.errors import ArgumentError, ShapeError
 
 # Three groups on a line, given in a jumbled order: {0, 3, 5}, {1, 6}, {2, 4}.
@@ -224,3 +230,15 @@ def test_covering_heads_of_odd_matrices() -> None:
     assert covering_heads(np.full((2, 2), np.nan), 1) == ([], [])
     with pytest.raises(ArgumentError):
         covering_heads(np.ones((3, 3)), 0)
+
+
+def test_nearest_others_are_the_twins_of_the_table() -> None:
+    dice = np.random.default_rng(5)
+    distance = dice.random((12, 12))
+    distance += distance.T
+    distance[3], distance[:, 3] = np.nan, np.nan
+    table = nearest_twins(distance, 4)
+    numbers = (table.twin_layer * 4 + table.twin_head).fillna(-1)
+    twins, apart = nearest_others(distance)
+    assert twins.tolist() == numbers.tolist() and twins[3] == -1
+    assert np.array_equal(apart, table.distance, equal_nan=True)

@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 import mha_viz as mv
 from mha_viz.ui.explore import drawing, says, writing
+from mha_viz.ui.session import reporting
 from mha_viz.ui.session.written import WrittenScene
 from mha_viz.ui.widgets import written_text
 from mha_viz.ui.widgets.messages import plain
@@ -20,7 +21,9 @@ def page(monkeypatch):
     """The Explore page of a link; the component's calls, and the scenes that are drawn."""
     calls, scenes, heads = [], [], drawing.heads
     monkeypatch.setattr(written_text, "_component", lambda **given: calls.append(given))
-    monkeypatch.setattr(drawing, "heads", lambda scene: (scenes.append(scene), heads(scene)))
+    monkeypatch.setattr(
+        drawing, "heads", lambda scene, **given: (scenes.append(scene), heads(scene, **given))
+    )
 
     def open_page(model: str = "tiny-gpt2", text: str = TEXT, **params: str) -> AppTest:
         app = AppTest.from_file(str(APP), default_timeout=300)
@@ -56,7 +59,9 @@ def test_a_link_with_a_seed_opens_the_same_text_and_its_record(page):
     assert set(settings) | {"written"} <= set(app.query_params)
 
 
-def test_steps_back_and_branches(page, monkeypatch):
+@pytest.fixture
+def told(monkeypatch):
+    """What the panel was told; `act` runs the page as if the panel had sent something."""
     told = {}
 
     def keep(*args, on_step, on_branch, **given):
@@ -71,14 +76,32 @@ def test_steps_back_and_branches(page, monkeypatch):
             told[act](*args)
         return going_on(scene, row)
 
+    def act(app: AppTest, what: str, *args) -> None:
+        asked.append((what, args))
+        app.run()
+        assert not app.exception and not app.error
+
     monkeypatch.setattr(writing, "going_on", after_callbacks)
+    told["act"] = act
+    return told
+
+
+@pytest.fixture
+def carried(monkeypatch):
+    """What was brought into the page besides the grid, by its key."""
+    keys, carry = [], drawing.carry
+    monkeypatch.setattr(
+        drawing, "carry", lambda payload, key: (keys.append(key), carry(payload, key=key))
+    )
+    return keys
+
+
+def test_steps_back_and_branches(page, told):
     app = page()
     assert page.scenes[-1].record.text == TEXT
 
-    def go(act, *args) -> None:
-        asked.append((act, args))
-        app.run()
-        assert not app.exception and not app.error
+    def go(what, *args) -> None:
+        told["act"](app, what, *args)
 
     go("step", 2, False)
     first = page.scenes[-1]
@@ -95,6 +118,41 @@ def test_steps_back_and_branches(page, monkeypatch):
     again.button(key="use_written").click().run()
     assert again.text_input(key="ask_text").value == page.scenes[-2].record.text
     assert "written" not in again.query_params and "branches" not in again.query_params
+
+
+def test_while_it_plays_the_report_waits(page, told, carried, monkeypatch):
+    reports, make = [], reporting.make_report
+    monkeypatch.setattr(
+        reporting,
+        "make_report",
+        lambda *args, **given: (reports.append(1), make(*args, **given))[1],
+    )
+    app = page(text="The old dog slept")  # of which nothing is known
+    app.session_state["about"] = True  # somebody has it open
+    app.session_state["heads-table"] = True
+
+    def made(*step) -> tuple[int, bool]:
+        reports.clear(), carried.clear()
+        told["act"](app, "step", *step)
+        assert page.scenes[-1].written == step[0]
+        return len(reports), "bench-notes" in carried
+
+    assert made(1, True) == made(2, True) == (0, False)
+    assert captions(app).count(drawing.RESTS) == 2
+    assert made(2, False) == (1, True)
+    assert drawing.RESTS not in captions(app)
+    made(3, True)
+    app.session_state["writing-open"] = False  # the player is gone without a word
+    reports.clear()
+    app.run()
+    assert reports == [1]
+
+
+def test_heads_of_one_kind_are_found_while_it_plays(page, told, carried):
+    app = page(only="previous_token")
+    carried.clear()
+    told["act"](app, "step", 1, True)
+    assert "bench-notes" in carried
 
 
 def test_another_sentence_begins_without_what_was_written(page):

@@ -1,5 +1,6 @@
 """What chance alone may score: on few rows, a good deal."""
 
+import functools
 import math
 
 from mha_viz.core.checks import Number
@@ -7,6 +8,7 @@ from mha_viz.core.checks import Number
 RARE = 0.005  # of the heads that pick their keys at random may score as much
 
 
+@functools.lru_cache(256)  # each label of each layer asks, mostly the same
 def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     """The least score that heads which pick their keys at random hardly ever reach.
 

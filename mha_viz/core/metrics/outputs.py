@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.asking import ask
 from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
 from mha_viz.errors import DTypeError, ShapeError
@@ -164,6 +165,7 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
     ranks = []
     # in float64, since rounding would raise ranks; hence a layer at a time
     for layer, root in zip(z, output_root(W_O).to(z.device), strict=True):
+        ask()
         outputs = layer.double() @ root
         gram = outputs.mT @ outputs if tall else outputs @ outputs.mT  # the smaller one
         ranks.append(rank_of_gram(gram))

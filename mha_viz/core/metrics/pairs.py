@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from mha_viz.core.asking import ask
 from mha_viz.core.metrics.checks import Pattern, check_pattern
 from mha_viz.core.metrics.spread import LEAST
 
@@ -79,9 +80,15 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
     # numpy works in one thread: here as many work as torch would use, a block each. They must end
     # with the work: a thread that has used torch and stays makes all of torch's steps slower.
+    sums = mixed(_nowhere(pattern))
     with ThreadPoolExecutor(torch.get_num_threads() if mixed is _mixed else 1) as pool:
-        parts = pool.map(lambda span: mixed(_block(pattern, span)), _spans(pattern))
-        sums = sum(parts, start=mixed(_nowhere(pattern)))
+        parts = [pool.submit(lambda at: mixed(_block(pattern, at)), at) for at in _spans(pattern)]
+        try:
+            for part in parts:
+                ask()
+                sums += part.result()
+        finally:
+            pool.shutdown(cancel_futures=True)  # of work that is abandoned, the rest
     sums = sums.triu() + sums.triu(1).mT
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
@@ -132,6 +139,7 @@ def products(blocks: Iterable[Tensor]) -> Tensor:
 
 def _products(block: Tensor) -> Tensor:
     """Of one block: two thirds of the work for 144 heads, since the matrix is symmetric."""
+    ask()
     upper = block.new_zeros(len(block), len(block), dtype=torch.float64)
     for begin in range(0, len(block), STRIP):
         upper[begin : begin + STRIP, begin:] = block[begin : begin + STRIP] @ block[begin:].mT

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from mha_viz.core.asking import ask
 from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics import (
     flow_rows,
@@ -104,6 +105,7 @@ def head_table(
     table: dict[str, Tensor] = {}
     for metric in METRICS.values():
         if metric.of == "head" and metric.needs <= given.keys():
+            ask()
             extra = {k: v for need in metric.needs for k, v in given[need].items()}
             subject = (z, W_O) if "outputs" in metric.needs else (pattern,)
             table[metric.key] = metric.function(*subject, **extra)

@@ -5,13 +5,14 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_twins
+from mha_viz.core.twins import nearest_others
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
@@ -29,6 +30,8 @@ from mha_viz.web.payload import MAX_SIDE, finite, grid_payload, head_payload, no
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import ModelFacts
+
+RESTS = "The text is being written: this comes when it pauses."
 
 
 def load_model(view: View) -> AttentionModel:
@@ -85,13 +88,19 @@ def fit_grid(scene: Scene) -> None:
         state.change(only="")
 
 
-def heads(scene: Scene) -> None:
-    """All heads, and one of them."""
-    _heads(scene, [])
+def heads(scene: Scene, in_motion: bool = False) -> None:
+    """All heads, and one of them.
+
+    Args:
+        scene: what the page shows.
+        in_motion: another scene is about to follow: what takes longer than the pictures, labels and
+            all that is told of heads, waits for the last one.
+    """
+    _heads(scene, [], in_motion)
 
 
 @st.fragment
-def _heads(scene: Scene, urls: exports.Urls) -> None:
+def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
     """A choice reruns this and nothing else on the page; `urls` live until the page runs again."""
     with stop_on_error():
         fit_head(scene)  # anyone can send anything
@@ -113,14 +122,21 @@ def _heads(scene: Scene, urls: exports.Urls) -> None:
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
             carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
-            carry(_notes(scene, payload), key="bench-notes")
+            # Until they come, the workbench says that they are on their way.
+            if not in_motion or state.current().only:
+                carry(_notes(scene, payload), key="bench-notes")
         with st.container(horizontal=True, vertical_alignment="center"):
             exports.menu(scene, _explored)
         with st.container():
             _status(scene, record)
         # Streamlit keeps what draws them, so that they must not hold the record.
-        folded.expander("All about this head", "about", lambda: _facts(scene))
-        folded.expander("All heads as a table", "heads-table", lambda: _table(scene))
+        for title, key, draw in (
+            ("All about this head", "about", _facts),
+            ("All heads as a table", "heads-table", _table),
+        ):
+            folded.expander(
+                title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
+            )
 
 
 def _take(choices: dict[str, Choice]) -> None:
@@ -184,10 +200,8 @@ def _twins(scene: Scene) -> list[tuple[int, float | None]] | None:
     """For each head the number of the one that looks most alike, and its Hellinger distance."""
     if scene.head_count == 1:
         return None
-    n_heads = scene.record.n_heads
-    found = nearest_twins(reporting.likeness(scene, "hellinger"), n_heads)
-    numbers = found.twin_layer * n_heads + found.twin_head
-    return list(zip(numbers.tolist(), finite(found.distance.to_numpy()), strict=True))
+    twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
+    return list(zip(twins.tolist(), finite(apart), strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:

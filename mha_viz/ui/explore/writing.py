@@ -30,10 +30,11 @@ SEED = "One seed gives the same text again; another one gives another text."
 
 
 class _Playing(NamedTuple):
-    """How far the player has come; the address waits until it rests."""
+    """How far the player has come on one visit of the page; the address waits until it rests."""
 
     start: WrittenScene
     written: int
+    visit: int
 
 
 def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
@@ -66,6 +67,23 @@ def going_on(scene: Scene, row: DeltaGenerator) -> Scene:
             with st.container(border=True):
                 _panel(found, model)
         return found.scene if found.tokens else scene
+
+
+def plays(scene: Scene) -> bool:
+    """Whether the player goes on behind what the page shows, so that the next step is near.
+
+    Args:
+        scene: what `going_on` returned.
+    """
+    playing: _Playing | None = st.session_state.get("writing_plays")
+    return (
+        playing is not None
+        and isinstance(scene, WrittenScene)
+        and playing.start == scene.start
+        # Closed, or left for another page, the player has stopped without a word.
+        and bool(st.session_state.get("writing-open"))
+        and playing.visit == st.session_state.get("visit", 0)
+    )
 
 
 def _wanted(scene: Scene) -> int:
@@ -167,7 +185,8 @@ def _begin_anew() -> None:
 
 
 def _go(scene: WrittenScene, to: int, playing: bool) -> None:
-    st.session_state.writing_plays = _Playing(scene.start, to) if playing else None
+    visit = st.session_state.get("visit", 0)
+    st.session_state.writing_plays = _Playing(scene.start, to, visit) if playing else None
     if not playing:
         state.change(written=to)
 

@@ -14,6 +14,7 @@ def page() -> None:
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
+<<<<<<< HEAD
     row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
     line = None
     if runs:
@@ -25,4 +26,19 @@ def page() -> None:
             st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene)
     if line is not None:
+=======
+    plays = False
+    panel, line = st.container(), st.empty()
+    if runs:
+        with panel:
+            writing = memory.late("mha_viz.ui.explore.writing")
+            scene = writing.going_on(scene)
+        plays = writing.plays(scene)
+        memory.late("mha_viz.ui.explore.says").announce(line, scene)
+    with st.container():
+        if hint := controls.look_for():
+            st.caption(f":material/lightbulb: {hint}")
+    memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=plays)
+    if runs:
+>>>>>>> n-s
         memory.late("mha_viz.ui.explore.says").fill(line, scene)

@@ -18,6 +18,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.ui.session import give_back
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
@@ -156,7 +157,8 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
-    loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
+    with asking(None):  # it serves every text: an overtaken run finishes it
+        loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
     loaded.cut_texts(MAX_RECORD)
     return loaded
 
@@ -169,7 +171,8 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
     """
     made = _engine().get("mha_viz.checkpoints.untrained_copy")
     try:
-        untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
+        with asking(None):  # as for `_model`
+            untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
     untrained.cut_texts(MAX_RECORD)
@@ -187,7 +190,8 @@ def induction(
     probe = _engine().get("mha_viz.reports.induction")
     probed = (untrained_copy if random else _model)(name, device, dtype)
     try:
-        return None if probed is None else probe.induction_scores(probed, part=part)
+        with asking(None):  # as for `_model`
+            return None if probed is None else probe.induction_scores(probed, part=part)
     except ArgumentError:
         return None
 

@@ -1,0 +1,118 @@
+"""Work that is no longer waited for ends with the block that it is in."""
+
+import time
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mha_viz.core.asking import ask, asking
+from mha_viz.core.measure import head_similarity
+from mha_viz.core.metrics import pairs
+from mha_viz.core.metrics.layers import coverage
+from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.core.record import AttentionRecord
+from mha_viz.reports.report import head_report, report
+from tests.core.records import make, tokens_of
+
+
+class Overtaken(BaseException):
+    """As what a page raises: no `Exception`."""
+
+
+class Stretches(TorchDispatchMode):
+    """How many numbers torch makes between two questions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = [0]
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for one in out if isinstance(out, tuple | list) else [out]:
+            self.made[-1] += one.numel() if isinstance(one, Tensor) else 0
+        return out
+
+
+def a_record(n: int = 70) -> AttentionRecord:
+    """Six layers of four heads."""
+    dice = torch.Generator().manual_seed(3)
+    return make(
+        pattern=torch.randn(6, 4, n, n, generator=dice).softmax(-1),
+        z=torch.randn(6, 4, n, 7, generator=dice),
+        W_O=tuple(torch.randn(6, 4, 7, 13, generator=dice)),
+        tokens=tokens_of(*range(n)),
+        query=None,
+        key=None,
+        value=None,
+        scale=(1.0,) * 6,
+    )
+
+
+def test_whoever_is_asked_is_asked_inside_alone() -> None:
+    asked = []
+    with asking(lambda: asked.append("outer")):
+        with asking(lambda: asked.append("inner")):
+            ask()
+        with asking(None):
+            ask()
+        ask()
+    ask()
+    assert asked == ["inner", "outer"]
+
+
+def test_a_report_is_made_of_short_blocks() -> None:
+    record = a_record()
+    with Stretches() as stretches, asking(lambda: stretches.made.append(0)):
+        head_report(record)
+    assert max(stretches.made) < 0.3 * sum(stretches.made)
+
+
+@pytest.mark.parametrize("at", [1, 2, 7, 20])
+def test_a_report_that_is_stopped_begins_no_other_block(at: int) -> None:
+    record, asked = a_record(), []
+
+    def stop() -> None:
+        asked.append(1)
+        if len(asked) == at:
+            raise Overtaken
+
+    with pytest.raises(Overtaken), asking(stop):
+        report(record)
+    assert len(asked) == at
+
+
+@pytest.mark.parametrize("measure", list(PAIR_MEASURES))
+def test_every_comparison_of_heads_can_be_stopped(measure: str) -> None:
+    def stop() -> None:
+        raise Overtaken
+
+    with pytest.raises(Overtaken), asking(stop):
+        head_similarity(a_record(), measure)
+
+
+def test_coverage_asks_for_every_layer() -> None:
+    record, asked = a_record(), []
+    with asking(lambda: asked.append(1)):
+        coverage(record.kept("z"), record.W_O)
+    assert len(asked) >= 2 * record.n_layers
+
+
+def test_blocks_that_wait_for_a_thread_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, mixed = [], pairs._mixed
+
+    def slowly(block: Tensor) -> Tensor:
+        done.append(1)
+        time.sleep(0.02)
+        return mixed(block)
+
+    def stop() -> None:
+        raise Overtaken
+
+    monkeypatch.setattr(pairs, "_mixed", slowly)
+    monkeypatch.setattr(pairs, "BLOCK", 1)
+    pattern = torch.rand(1, 3, 400, 5).softmax(-1)
+    with pytest.raises(Overtaken), asking(stop):
+        pairs.jensen_shannon(pattern)
+    assert len(done) < 200
