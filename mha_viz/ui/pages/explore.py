@@ -14,31 +14,17 @@ def page() -> None:
     look.heading("Every attention head, on your sentence")
     scene = picking.picked(lambda scene: memory.late("mha_viz.ui.explore.drawing").fit_grid(scene))
     runs = scene.stored is None  # a stored run waits for no model, and predicts nothing
-<<<<<<< HEAD
     row, panel = st.container(horizontal=True, vertical_alignment="center"), st.container()
-    line = None
+    line, plays = None, False
     if runs:
+        writing = memory.late("mha_viz.ui.explore.writing")
         with panel:
-            scene = memory.late("mha_viz.ui.explore.writing").going_on(scene, row)
+            scene = writing.going_on(scene, row)
+        plays = writing.plays(scene)
         line = memory.late("mha_viz.ui.explore.says").announce(row, scene)
     with st.container():
         if hint := controls.look_for():
             st.caption(f":material/lightbulb: {hint}")
-    memory.late("mha_viz.ui.explore.drawing").heads(scene)
-    if line is not None:
-=======
-    plays = False
-    panel, line = st.container(), st.empty()
-    if runs:
-        with panel:
-            writing = memory.late("mha_viz.ui.explore.writing")
-            scene = writing.going_on(scene)
-        plays = writing.plays(scene)
-        memory.late("mha_viz.ui.explore.says").announce(line, scene)
-    with st.container():
-        if hint := controls.look_for():
-            st.caption(f":material/lightbulb: {hint}")
     memory.late("mha_viz.ui.explore.drawing").heads(scene, in_motion=plays)
-    if runs:
->>>>>>> n-s
+    if line is not None:
         memory.late("mha_viz.ui.explore.says").fill(line, scene)
