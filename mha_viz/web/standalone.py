@@ -50,7 +50,7 @@ def grid_html(
     body = f"""<div id="bench"></div>
 <script type="module">
 {script("workbench").replace("export default ", "")}
-const bytes = Uint8Array.from(atob("{base64.b64encode(payload).decode()}"), (c) => c.charCodeAt(0));
+const bytes = bytesOf("{base64.b64encode(payload).decode()}");
 const parentElement = document.getElementById("bench");
 putPayload(bytes);
 workbench({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});

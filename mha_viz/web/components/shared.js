@@ -55,6 +55,24 @@ export function putPayload(bytes) {
   return id;
 }
 
+// -- bytes ----------------------------------------------------------------------------------------
+
+/**
+ * The bytes that a text in base64 stands for.
+ * @param {string} text
+ * @returns {Uint8Array}
+ */
+export function bytesOf(text) {
+  // Where the browser has its own function, a few megabytes take a millisecond. `Uint8Array.from`
+  // with a callback takes ten times as long as this loop.
+  const constructor = /** @type {any} */ (Uint8Array);
+  if (constructor.fromBase64) return constructor.fromBase64(text);
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) bytes[at] = letters.charCodeAt(at);
+  return bytes;
+}
+
 // -- colours --------------------------------------------------------------------------------------
 
 /** The three numbers of "#rrggbb". @type {(hex: string) => number[]} */

@@ -12,6 +12,17 @@ test("a payload that Python packed is unpacked", () => {
   assert.deepEqual([...body], codes);
 });
 
+test("base64 is read alike with the browser's own function and without it", () => {
+  const bytes = bytesOf("grid");
+  const text = Buffer.from(bytes).toString("base64");
+  const own = Uint8Array.fromBase64;
+  for (const read of [own, undefined, (given) => new Uint8Array(Buffer.from(given, "base64"))]) {
+    Uint8Array.fromBase64 = read;
+    assert.deepEqual([...shared.bytesOf(text)], [...bytes]);
+  }
+  Uint8Array.fromBase64 = own;
+});
+
 test("a payload that is none is refused in plain words", () => {
   const whole = bytesOf("grid");
   const withHeader = (text) => {
