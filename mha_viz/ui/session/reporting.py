@@ -111,14 +111,15 @@ def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int =
 @contextmanager
 def _while_wanted() -> Iterator[None]:
     """Work of which nothing is kept once the page is gone, or shows something else."""
-    sign, drawn = st.empty(), time.perf_counter()
+    asked = time.perf_counter()
 
     def look() -> None:
-        # When it draws, Streamlit ends a run that was overtaken or whose page was left.
-        nonlocal drawn
-        if time.perf_counter() - drawn > PATIENCE:
-            sign.empty()
-            drawn = time.perf_counter()
+        # Where its state is read, Streamlit ends a run that was overtaken or whose page was left.
+        # It does so where it draws, too; but what is drawn takes a place, and all below would move.
+        nonlocal asked
+        if time.perf_counter() - asked > PATIENCE:
+            "view" in st.session_state  # noqa: B015
+            asked = time.perf_counter()
 
     with st.spinner("Comparing heads …"), asking(look):
         yield
