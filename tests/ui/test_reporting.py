@@ -6,7 +6,7 @@ from streamlit.runtime.state.session_state_proxy import SessionStateProxy
 from streamlit.testing.v1 import AppTest
 
 from mha_viz.core.metrics.pairs import hellinger
-from mha_viz.ui.session import memory, reporting
+from mha_viz.ui.session import memory, reporting, wanted
 from mha_viz.ui.session.scene import Scene
 
 SCENE = Scene("a model", "cpu", "float32", "encoder", "a text", None)
@@ -32,7 +32,7 @@ def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) ->
         return found
 
     monkeypatch.setattr(SessionStateProxy, "__contains__", read)
-    monkeypatch.setattr(reporting, "PATIENCE", -1.0)
+    monkeypatch.setattr(wanted, "PATIENCE", -1.0)
     with pytest.raises(Overtaken):
         reporting.remembered(SCENE, "a measure", make=make)
     assert not ended and memory.cache().find((SCENE.key, "a measure")) is None
@@ -46,14 +46,14 @@ def _page() -> None:
     import streamlit as st
 
     from mha_viz.core.asking import ask
-    from mha_viz.ui.session import reporting
+    from mha_viz.ui.session import reporting, wanted
     from tests.ui.test_reporting import SCENE
 
-    reporting.PATIENCE, before = -1.0, reporting.PATIENCE
+    wanted.PATIENCE, before = -1.0, wanted.PATIENCE
     with st.expander("above"):
         reporting.remembered(SCENE, "a page's measure", make=ask)
     st.text("below")
-    reporting.PATIENCE = before
+    wanted.PATIENCE = before
 
 
 def test_what_is_measured_takes_no_place_on_the_page() -> None:
