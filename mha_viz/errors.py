@@ -59,6 +59,10 @@ class AttentionUnavailableError(MhaVizError):
     """This model family gives no attention weights, neither through our function nor its own."""
 
 
+class StudyError(MhaVizError, ValueError):
+    """A study of a corpus that cannot be begun, gone on with, or read."""
+
+
 def is_panic(error: BaseException) -> bool:
     """A fault inside of a library written in Rust: pyo3 raises it as no `Exception`.
 
