@@ -27,6 +27,10 @@ class TextError(MhaVizError, ValueError):
     """Text that cannot be used: empty, too long, or not valid Unicode."""
 
 
+class SourceError(MhaVizError, ValueError):
+    """A corpus that cannot be read: no such file or column, a damaged file, nothing in it."""
+
+
 class RecordError(MhaVizError, ValueError):
     """A record that contradicts itself, or a record file that cannot be read."""
 
