@@ -1,0 +1,1 @@
+"""Many texts: read, batched, reduced in the pass, stored and searched."""
