@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from jaxtyping import Float, Int, Num
 
-from mha_viz.corpus.storage import shard_folder
+from mha_viz.corpus.storage import shard_folder, shards_with_texts
 from mha_viz.errors import StudyError
 
 INDEX = ("text_id", "n_tokens", "layer", "head")  # the columns that are no metric
@@ -33,10 +33,14 @@ class Block:
 
 def columns_of(folder: Path, table: str) -> tuple[str, ...]:
     """The columns of numbers in a table of a study; none where the study has no such table."""
-    path = shard_folder(folder, 0) / f"{table}.parquet"
-    if not path.exists():
-        return ()
-    return tuple(name for name in pq.read_schema(path).names if name not in INDEX)
+    path = first_of(folder, table)
+    names = pq.read_schema(path).names if path.exists() else ()
+    return tuple(name for name in names if name not in INDEX)
+
+
+def first_of(folder: Path, table: str) -> Path:
+    """The file of a table in the first shard that has texts; it may lack that table."""
+    return shard_folder(folder, shards_with_texts(folder)[0]) / f"{table}.parquet"
 
 
 def read_block(
@@ -71,11 +75,11 @@ def texts_of(folder: Path, number: int) -> list[str]:
 
 
 def whole_column(
-    folder: Path, n_shards: int, table: str, column: str, n_places: int
+    folder: Path, table: str, column: str, n_places: int
 ) -> Float[np.ndarray, "text place"]:
     """One column over all shards: as many numbers as there are texts and heads."""
     parts: Iterator[np.ndarray] = (
         read_block(folder, number, table, (column,), n_places).values[..., 0]
-        for number in range(n_shards)
+        for number in shards_with_texts(folder)
     )
     return np.concatenate(list(parts))

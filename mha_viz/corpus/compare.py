@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from mha_viz.corpus.blocks import Block, columns_of, read_block
+from mha_viz.corpus.storage import shards_with_texts
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def _paired(a: Study, b: Study) -> pd.DataFrame:
     columns = tuple(c for c in columns_of(a.folder, "texts") if c in columns_of(b.folder, "texts"))
     n_places = a.n_layers * a.n_heads
     n, total, squares = (np.zeros((n_places, len(columns))) for _ in range(3))
-    for number in range(min(a.n_shards, b.n_shards)):  # the same source has the same shards
+    # the same source has the same shards
+    for number in sorted({*shards_with_texts(a.folder)} & {*shards_with_texts(b.folder)}):
         ours, theirs = (read_block(s.folder, number, "texts", columns, n_places) for s in (a, b))
         apart = _apart(ours, theirs)
         known = ~np.isnan(apart)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import duckdb
 
-from mha_viz.corpus.storage import SHARDS, shard_folder
+from mha_viz.corpus.blocks import first_of
+from mha_viz.corpus.storage import SHARDS
+from mha_viz.errors import WriteError
 
 BY_QUERY, BY_KEY = "edges", "edges_by_key"  # the files' names
 _ROWS = 20_480  # of a row group: a search reads those alone that may hold its word
@@ -20,9 +22,19 @@ def sort_edges(folder: Path) -> None:
 
     Args:
         folder: of a study with all its shards.
+
+    Raises:
+        WriteError: a full disk.
     """
-    if not (shard_folder(folder, 0) / "edges.parquet").exists():
+    if not first_of(folder, "edges").exists():
         return
+    try:
+        _sort(folder)
+    except duckdb.Error as error:  # a full disk, mostly
+        raise WriteError(str(error).splitlines()[0]) from None
+
+
+def _sort(folder: Path) -> None:
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET threads = 1")
         connection.execute("SET temp_directory = " + quoted(folder / ".sorting.part"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from importlib.metadata import version
 from typing import Any
 
 import torch
 
-import mha_viz
 from mha_viz.engine.model import AttentionModel
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb")
@@ -49,4 +49,7 @@ def weights_hash(network: torch.nn.Module) -> str:
 
 def versions() -> dict[str, str]:
     """Of this package and of the libraries that a study's numbers pass through."""
-    return {"mha_viz": mha_viz.__version__, **{name: version(name) for name in _LIBRARIES}}
+    ours = sys.modules[
+        "mha_viz"
+    ].__version__  # its modules know the package, and import nothing of it
+    return {"mha_viz": ours, **{name: version(name) for name in _LIBRARIES}}

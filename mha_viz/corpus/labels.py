@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from mha_viz.core.metrics import LABELS, Baseline, Label
 from mha_viz.core.metrics.labels import to_beat
 from mha_viz.corpus.blocks import Block, columns_of, read_block
+from mha_viz.corpus.storage import shards_with_texts
 
 # Whoever always looks at the token before has these labels by definition: nothing to beat there.
 _MEANT_BY_OFFSET = ("previous_token", "local")
@@ -30,7 +31,7 @@ class _Hurdle:
 
 
 def corpus_labels(
-    folder: Path, n_shards: int, n_layers: int, n_heads: int, tables: Mapping[str, pd.DataFrame]
+    folder: Path, n_layers: int, n_heads: int, tables: Mapping[str, pd.DataFrame]
 ) -> pd.DataFrame:
     """Every head against every label: a row each, `earned` or not.
 
@@ -42,13 +43,12 @@ def corpus_labels(
 
     Args:
         folder: of the study.
-        n_shards: how many.
         n_layers: of the model.
         n_heads: of a layer.
         tables: "texts", and "untrained" and "chance" where the study has them: means and intervals.
     """
     heads = tables["texts"]
-    counted = _shares_of_texts(folder, n_shards, n_layers, n_heads)
+    counted = _shares_of_texts(folder, n_layers, n_heads)
     rows: list[pd.DataFrame] = []
     held: dict[str, Bool[np.ndarray, "layer head"]] = {}
     for label in LABELS.values():
@@ -138,12 +138,12 @@ def _best(
 
 
 def _shares_of_texts(
-    folder: Path, n_shards: int, n_layers: int, n_heads: int
+    folder: Path, n_layers: int, n_heads: int
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
     """On which share of the texts each head would have got each label from that text alone."""
     counts = {key: np.zeros((n_layers, n_heads)) for key in LABELS}
     n_texts = 0
-    for number in range(n_shards):
+    for number in shards_with_texts(folder):
         known = {
             name: read_block(folder, number, name, columns_of(folder, name), n_places)
             for name, n_places in (

@@ -40,7 +40,7 @@ def claim(folder: Path) -> None:
         raise StudyError(
             f"The folder of a study must have none of * ? [ in its path, got {folder}."
         )
-    with _writing(folder):
+    with writing(folder):
         if folder.exists() and not folder.is_dir():
             raise StudyError(f"{folder} is a file: give the name of a folder for the study.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,15 +127,23 @@ def shard_folder(folder: Path, number: int) -> Path:
     return folder / SHARDS / f"{number:05d}"
 
 
-def write_shard(folder: Path, number: int, shard: Shard) -> None:
+def shards_with_texts(folder: Path) -> list[int]:
+    """The numbers of the shards that have tables: not all of their texts were skipped."""
+    return sorted(int(path.parent.name) for path in (folder / SHARDS).glob("*[0-9]/texts.parquet"))
+
+
+def write_shard(folder: Path, number: int, shard: Shard) -> dict[str, Any]:
     """Write all tables of a shard; its folder has its name once they are all there.
+
+    Returns:
+        What it says of itself, as `read_shard`.
 
     Raises:
         WriteError: a full disk, or a folder that may not be written.
     """
     final = shard_folder(folder, number)
     draft = final.with_name(f"{final.name}.part")
-    with _writing(folder):
+    with writing(folder):
         try:
             shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
             draft.mkdir(parents=True)
@@ -153,6 +161,7 @@ def write_shard(folder: Path, number: int, shard: Shard) -> None:
             draft.replace(final)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+    return summary
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -217,8 +226,15 @@ def _damaged(folder: Path, name: str, what: str, again: str | None = None) -> st
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    """What the system says against writing, in words."""
+def writing(folder: Path) -> Iterator[None]:
+    """Within it, what the system says against writing is told in words.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        WriteError: a full disk, or a place that may not be written.
+    """
     try:
         yield
     except WriteError as error:

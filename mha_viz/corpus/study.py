@@ -33,7 +33,7 @@ class Study:
 
     Attributes:
         n_layers, n_heads: of the model.
-        n_shards, n_texts, n_tokens: of the source, as far as they could be read.
+        n_texts, n_tokens: of the source, as far as they could be read.
 
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -47,8 +47,7 @@ class Study:
         self.folder, self.manifest = folder, manifest
         self.n_layers, self.n_heads = (int(manifest["model"][n]) for n in ("n_layers", "n_heads"))
         counts = manifest["counts"]
-        self.n_shards, self.n_texts = int(counts["n_shards"]), int(counts["n_texts"])
-        self.n_tokens = int(counts["n_tokens"])
+        self.n_texts, self.n_tokens = int(counts["n_texts"]), int(counts["n_tokens"])
         self._database = Database(folder)
 
     @classmethod

@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mha_viz.corpus.blocks import INDEX, columns_of, read_block, texts_of, whole_column
+from mha_viz.corpus.blocks import INDEX, columns_of, first_of, read_block, texts_of, whole_column
 from mha_viz.corpus.edges_index import sort_edges
 from mha_viz.corpus.intervals import Resamples, sorted_quantiles, text_weights
 from mha_viz.corpus.labels import corpus_labels
-from mha_viz.corpus.storage import shard_folder, write_table
+from mha_viz.corpus.storage import shard_folder, shards_with_texts, write_table
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 # Rows by text -> the table of their means.
@@ -28,15 +28,14 @@ ADDED_UP = {
 }
 
 
-def summarise(folder: Path, n_shards: int, n_layers: int, n_heads: int) -> dict[str, int]:
+def summarise(folder: Path, n_layers: int, n_heads: int) -> dict[str, int]:
     """Write the summaries of a study whose shards are complete.
 
     Each is a Parquet file in the study's folder. Everything is added up in the order of shards and
     in one thread, so that the same shards give the same bytes.
 
     Args:
-        folder: of the study.
-        n_shards: how many there are, at least 1.
+        folder: of the study; at least one text was measured.
         n_layers: of the model.
         n_heads: of a layer.
 
@@ -45,17 +44,17 @@ def summarise(folder: Path, n_shards: int, n_layers: int, n_heads: int) -> dict[
     """
     rows = {"texts": n_layers * n_heads, "untrained": n_layers * n_heads, "chance": n_layers}
     tables = {
-        name: _means(folder, n_shards, name, n_places)
+        name: _means(folder, name, n_places)
         for name, n_places in rows.items()
         if columns_of(folder, name)
     }
     made = {MEANS[name]: table for name, table in tables.items()}
-    made["labels"] = corpus_labels(folder, n_shards, n_layers, n_heads, tables)
+    made["labels"] = corpus_labels(folder, n_layers, n_heads, tables)
     for name, table in made.items():
         _write(folder, name, pa.Table.from_pandas(table, preserve_index=False))
     for name, keys in ADDED_UP.items():
-        if (shard_folder(folder, 0) / f"{name}.parquet").exists():
-            _write(folder, name, _added_up(folder, n_shards, name, keys))
+        if first_of(folder, name).exists():
+            _write(folder, name, _added_up(folder, name, keys))
     sort_edges(folder)
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
 
@@ -67,11 +66,11 @@ def _write(folder: Path, name: str, table: pa.Table) -> None:
     draft.replace(folder / f"{name}.parquet")
 
 
-def _means(folder: Path, n_shards: int, table: str, n_places: int) -> pd.DataFrame:
+def _means(folder: Path, table: str, n_places: int) -> pd.DataFrame:
     """Each column over all texts, for each head (or layer): count, mean, spread and interval."""
     columns = columns_of(folder, table)
     resamples = Resamples(n_places * len(columns))
-    for number in range(n_shards):
+    for number in shards_with_texts(folder):
         block = read_block(folder, number, table, columns, n_places)
         weights = text_weights(texts_of(folder, number))
         resamples.add(weights, block.values.reshape(len(block.text_ids), -1))
@@ -82,7 +81,7 @@ def _means(folder: Path, n_shards: int, table: str, n_places: int) -> pd.DataFra
             {
                 **places,
                 "metric": column,
-                **_spread(whole_column(folder, n_shards, table, column, n_places)),
+                **_spread(whole_column(folder, table, column, n_places)),
                 "low": low[:, at],
                 "high": high[:, at],
             }
@@ -97,7 +96,7 @@ def _means(folder: Path, n_shards: int, table: str, n_places: int) -> pd.DataFra
 
 def _places(folder: Path, table: str, n_places: int) -> dict[str, Any]:
     """Which layer, and which head, each row of a text is."""
-    path = shard_folder(folder, 0) / f"{table}.parquet"
+    path = first_of(folder, table)
     known = [name for name in INDEX[2:] if name in pq.read_schema(path).names]
     first = pq.read_table(path, columns=known).slice(0, n_places)
     return {name: first[name].to_numpy() for name in known}
@@ -120,10 +119,10 @@ def _spread(values: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _added_up(folder: Path, n_shards: int, name: str, keys: tuple[str, ...]) -> pa.Table:
+def _added_up(folder: Path, name: str, keys: tuple[str, ...]) -> pa.Table:
     """A table of sums over all shards, a row for each of its keys."""
     total: pa.Table | None = None
-    for number in range(n_shards):
+    for number in shards_with_texts(folder):
         part = pq.read_table(shard_folder(folder, number) / f"{name}.parquet")
         both = part if total is None else pa.concat_tables([total, part])
         sums = [column for column in part.column_names if column not in keys]

@@ -37,7 +37,7 @@ def plain_study(
     measured = [measure_shard(model, part, untrained=random) for part in shards]
     for number, shard in enumerate(measured):
         write_shard(folder, number, shard)  # type: ignore[arg-type]
-    files = summarise(folder, len(shards), model.n_layers, model.n_heads)
+    files = summarise(folder, model.n_layers, model.n_heads)
     counts = {"n_shards": len(shards), "n_texts": len(texts), "n_skipped": 0}
     counts["n_tokens"] = counts["n_padded"] = sum(shard.n_tokens for shard in measured)
     done = {"finished": True, "counts": counts, "skipped": [], "files": files}
