@@ -32,7 +32,7 @@ from mha_viz.corpus.reading import (
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
-MIN_WIDTH = 40  # characters of a line, in a text that was wrapped to a page
+PAGE_WIDTHS = range(40, 121)  # characters of a line, in a text that was wrapped to a page
 
 
 def passages(
@@ -109,9 +109,9 @@ def _text(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> 
 def is_wrapped(text: list[str]) -> bool:
     """Whether lines were broken to fit a page, so that a paragraph and not a line is one text.
 
-    So it is where blank lines part paragraphs, and where most lines that another one follows are
-    full: the next line's first word would have gone beyond the width of the text. The width is the
-    length that one line in twenty goes beyond.
+    So it is where blank lines part the paragraphs, and most lines inside of them come near the
+    width of the page: they are longer than two thirds of it. The width is the length that one line
+    in twenty goes beyond, and no page is narrower than 40 characters or wider than 120.
 
     Args:
         text: the lines that a file begins with.
@@ -121,11 +121,8 @@ def is_wrapped(text: list[str]) -> bool:
     if "" not in stripped or not lengths:
         return False
     width = lengths[-1 - len(lengths) // 20]
-    inner = [(line, after) for line, after in pairwise(stripped) if line and after]
-    # A word has at most half a line, or Chinese, which is written without spaces, is always full.
-    words = [(len(line), after[: MIN_WIDTH // 2].split()[0]) for line, after in inner]
-    full = sum(length + 1 + len(word) > width for length, word in words)
-    return width >= MIN_WIDTH and full > len(inner) / 2
+    inner = [len(line) for line, after in pairwise(stripped) if line and after]
+    return width in PAGE_WIDTHS and sum(3 * n > 2 * width for n in inner) > len(inner) / 2
 
 
 def _paragraphs(numbered: Iterable[tuple[int, str]], name: str, skip: Skip) -> Iterator[Passage]:
