@@ -312,3 +312,17 @@ def test_a_treebank_brings_its_sentences(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [place for place, _ in skipped] == [f"{name}:2", f"{name}:5"]
     with pytest.raises(SourceError, match="is a treebank and has no column “text”"):
         read(content, "a.conllu", "text")
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_an_empty_table_has_no_texts() -> None:
+    for content in (b"", b"\n\n", b"text\n"):
+        assert read(content, "a.csv") == ([], [])
+
+
+def test_fields_of_a_tsv_keep_their_quotes() -> None:
+    found, skipped = read(b'id\tsentence\n1\t"No, he said.\n2\tYes."\n', "a.tsv")
+    assert found == [("a.tsv:2", '"No, he said.'), ("a.tsv:3", 'Yes."')]
+    assert not skipped
