@@ -12,6 +12,8 @@ from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mha_viz.corpus.readers import ending_of, is_wrapped, passages
@@ -227,6 +229,21 @@ def test_a_useless_file_is_told_in_one_sentence(
     assert "\n" not in str(error.value)
 
 
+@given(name=st.sampled_from([*KINDS]), at=st.integers(0, 400), damage=st.binary(max_size=9))
+def test_whatever_a_file_holds_there_are_texts_or_one_sentence(
+    name: str, at: int, damage: bytes
+) -> None:
+    content = KINDS[name](TEXTS)
+    content = content[:at] + damage + content[at + len(damage) :]
+    for held in (content, content[:at], gzip.compress(content)[:at]):
+        try:
+            found, skipped = read(held, name)
+            said = [place for place, _ in found + skipped]
+        except SourceError as error:
+            said = [str(error)]
+        assert all(name in place and "\n" not in place for place in said)
+
+
 # --- how much is read ---------------------------------------------------------------------------
 
 
@@ -289,6 +306,20 @@ def test_of_a_parquet_file_no_more_than_a_row_group_is_read() -> None:
     assert file.n_read < len(file.getvalue()) / 5
 
 
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_an_empty_table_has_no_texts() -> None:
+    for content in (b"", b"\n\n", b"text\n"):
+        assert read(content, "a.csv") == ([], [])
+
+
+def test_fields_of_a_tsv_keep_their_quotes() -> None:
+    found, skipped = read(b'id\tsentence\n1\t"No, he said.\n2\tYes."\n', "a.tsv")
+    assert found == [("a.tsv:2", '"No, he said.'), ("a.tsv:3", 'Yes."')]
+    assert not skipped
+
+
 # --- treebanks ----------------------------------------------------------------------------------
 
 
@@ -312,17 +343,3 @@ def test_a_treebank_brings_its_sentences(monkeypatch: pytest.MonkeyPatch) -> Non
         assert [place for place, _ in skipped] == [f"{name}:2", f"{name}:5"]
     with pytest.raises(SourceError, match="is a treebank and has no column “text”"):
         read(content, "a.conllu", "text")
-
-
-# --- tables -------------------------------------------------------------------------------------
-
-
-def test_an_empty_table_has_no_texts() -> None:
-    for content in (b"", b"\n\n", b"text\n"):
-        assert read(content, "a.csv") == ([], [])
-
-
-def test_fields_of_a_tsv_keep_their_quotes() -> None:
-    found, skipped = read(b'id\tsentence\n1\t"No, he said.\n2\tYes."\n', "a.tsv")
-    assert found == [("a.tsv:2", '"No, he said.'), ("a.tsv:3", 'Yes."')]
-    assert not skipped
