@@ -32,7 +32,7 @@ from mha_viz.corpus.reading import (
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
-MIN_WIDTH = 40  # characters of a line, in a text that was wrapped to a page
+PAGE_WIDTHS = range(40, 121)  # characters of a line, in a text that was wrapped to a page
 
 
 def passages(
@@ -87,7 +87,7 @@ def _told_by_content(begin: bytes, name: str, column: str | None) -> Reader:
         raise SourceError(f"{name} is no text: expected a file of the kinds {', '.join(READERS)}.")
     if begin.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return READERS[".jsonl"]
-    if re.match(rb"(# ?(newdoc|newpar|sent_id|text|global\.)|1(-\d+)?\t.*\t)", begin):
+    if re.match(rb"# ?(newdoc|newpar|global\.|sent_id ?=|text ?=)|1(-\d+)?\t.*\t", begin):
         return READERS[".conllu"]
     return READERS[".txt" if column is None else ".csv"]
 
@@ -109,9 +109,9 @@ def _text(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> 
 def is_wrapped(text: list[str]) -> bool:
     """Whether lines were broken to fit a page, so that a paragraph and not a line is one text.
 
-    So it is where blank lines part paragraphs, and where most lines that another one follows are
-    full: the next line's first word would have gone beyond the width of the text. The width is the
-    length that one line in twenty goes beyond.
+    So it is where blank lines part the paragraphs, and most lines inside of them come near the
+    width of the page: they are longer than two thirds of it. The width is the length that one line
+    in twenty goes beyond, and no page is narrower than 40 characters or wider than 120.
 
     Args:
         text: the lines that a file begins with.
@@ -121,11 +121,8 @@ def is_wrapped(text: list[str]) -> bool:
     if "" not in stripped or not lengths:
         return False
     width = lengths[-1 - len(lengths) // 20]
-    inner = [(line, after) for line, after in pairwise(stripped) if line and after]
-    # A word has at most half a line, or Chinese, which is written without spaces, is always full.
-    words = [(len(line), after[: MIN_WIDTH // 2].split()[0]) for line, after in inner]
-    full = sum(length + 1 + len(word) > width for length, word in words)
-    return width >= MIN_WIDTH and full > len(inner) / 2
+    inner = [len(line) for line, after in pairwise(stripped) if line and after]
+    return width in PAGE_WIDTHS and sum(3 * n > 2 * width for n in inner) > len(inner) / 2
 
 
 def _paragraphs(numbered: Iterable[tuple[int, str]], name: str, skip: Skip) -> Iterator[Passage]:
@@ -198,11 +195,22 @@ def _field(head: list[str], name: str, column: str | None) -> str | None:
 def _csv(
     stream: BufferedIOBase, name: str, column: str | None, skip: Skip, *, quoted: bool = True
 ) -> Iterator[Passage]:
-    numbered = lines(stream, name, skip)
-    first = next(((number, line) for number, line in numbered if line.strip()), None)
-    if first is None:
-        return
-    read = first[0] - 1  # the line that was read last
+    rows = _rows(lines(stream, name, skip), name, skip, quoted)
+    header = [title.strip() for title in next(rows, ("", []))[1]]
+    at = header.index(chosen_column(name, column, header, header)) if header else 0
+    for place, row in rows:
+        if len(row) == len(header):
+            yield Passage(place, row[at])
+        else:
+            skip(place, f"The row has {len(row)} fields, and the header has {len(header)}.")
+
+
+def _rows(
+    numbered: Iterator[tuple[int, str]], name: str, skip: Skip, quoted: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a table, each with the place where it begins; .tsv knows no quotes."""
+    first = next(((number, line) for number, line in numbered if line.strip()), (0, ""))
+    read = first[0] - 1  # the number of the line that was read last
 
     def fed() -> Iterator[str]:
         nonlocal read
@@ -216,8 +224,6 @@ def _csv(
         delimiter=max(",;\t", key=first[1].count) if quoted else "\t",
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
     )
-    header: list[str] = []
-    at = 0
     while True:
         place = f"{name}:{read + 1}"
         try:
@@ -227,13 +233,8 @@ def _csv(
             continue
         if row is None:
             return
-        if not header:
-            header = [title.strip() for title in row]
-            at = header.index(chosen_column(name, column, header, header))
-        elif row and len(row) != len(header):
-            skip(place, f"The row has {len(row)} fields, and the header has {len(header)}.")
-        elif row:
-            yield Passage(place, row[at])
+        if row:
+            yield place, row
 
 
 def _conllu(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> Iterator[Passage]:

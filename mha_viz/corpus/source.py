@@ -163,7 +163,7 @@ def open_source(
     if sample is not None and sample < 1:
         raise ArgumentError(f"sample={sample}: expected the number of texts to draw, 1 or more.")
     opened = partial(Source, column=column, sample=sample, seed=seed)
-    if isinstance(source, (str, Path)):
+    if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
             return _copied("standard input", "", copies.standard_input, opened)
         return _from_path(Path(source), opened)
@@ -210,14 +210,13 @@ def _files_of(folder: Path, name: str) -> tuple[list[File], list[tuple[str, str]
     """The files that can be read, by their names, and those of other kinds with the reason."""
     found: list[File] = []
     ignored: list[tuple[str, str]] = []
-    for below, path in sorted(
-        (path.relative_to(folder).as_posix(), path) for path in _walk(folder)
-    ):
+    paths = {path.relative_to(folder).as_posix(): path for path in _walk(folder, ignored)}
+    for below, path in sorted(paths.items()):
         ending = ending_of(below)
         if ending and path.is_file():
             found.append(File(path, visible(below, 200), ending))
         else:
-            ignored.append((visible(below, 200), "It is no file of texts by its ending."))
+            ignored.append((visible(below, 200), "It is no file of a kind that can be read."))
     if not found:
         raise SourceError(
             f"The folder {name} holds no file of texts: expected {', '.join(READERS)}, each also "
@@ -226,10 +225,17 @@ def _files_of(folder: Path, name: str) -> tuple[list[File], list[tuple[str, str]
     return found, ignored
 
 
-def _walk(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
+def _walk(folder: Path, ignored: list[tuple[str, str]]) -> Iterator[Path]:
+    """All that lies in a folder and is not hidden; links to folders are named, and not followed."""
+
+    def closed(error: OSError) -> None:
+        below = Path(str(error.filename)).relative_to(folder)
+        ignored.append((visible(str(below), 200), f"{error.strerror or error}."))
+
+    for parent, folders, names in os.walk(folder, onerror=closed):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(parent, name) for name in names if not name.startswith("."))
+        linked = [name for name in folders if Path(parent, name).is_symlink()]
+        yield from (Path(parent, name) for name in names + linked if not name.startswith("."))
 
 
 def _copied(name: str, ending: str, write: copies.Write, opened: Callable[..., Source]) -> Source:

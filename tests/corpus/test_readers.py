@@ -12,6 +12,8 @@ from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mha_viz.corpus.readers import ending_of, is_wrapped, passages
@@ -104,23 +106,24 @@ def test_what_has_no_name_that_tells_is_told_by_its_content(
 # --- plain text ---------------------------------------------------------------------------------
 
 WRAPPED = """\
-It is a truth universally acknowledged, that a single man in possession
-of a good fortune, must be in want of a wife.
+It is a truth universally acknowledged, that a single man
+in possession of a good fortune, must be in want of a wife.
 
-However little known the feelings or views of such a man may be on his
-first entering a neighbourhood, this truth is so well fixed in the minds
-of the surrounding families, that he is considered as the rightful
-property of some one or other of their daughters.
+However little known the feelings or views of such a man may
+be on his first entering a neighbourhood, this truth is so well
+fixed in the minds of the surrounding families,
+that he is considered as the rightful property of some one or
+other of their daughters.
 
 
-"My dear Mr. Bennet," said his lady to him one day, "have you heard that
-Netherfield Park is let at last?"
+"My dear Mr. Bennet," said his lady to him one day, "have you
+heard that Netherfield Park is let at last?"
 """
 
 
 def test_paragraphs_of_a_text_that_was_wrapped_to_a_page() -> None:
     found, _ = read(WRAPPED.encode(), "emma.txt")
-    assert [place for place, _ in found] == ["emma.txt:1", "emma.txt:4", "emma.txt:10"]
+    assert [place for place, _ in found] == ["emma.txt:1", "emma.txt:4", "emma.txt:11"]
     assert found[0][1].endswith(
         "single man in possession of a good fortune, must be in want of a wife."
     )
@@ -162,10 +165,10 @@ def test_a_line_too_long_is_skipped_with_its_place() -> None:
 
 
 def test_a_paragraph_too_long_is_skipped_with_its_place() -> None:
-    endless = (WRAPPED.splitlines()[0] + "\n") * (MAX_LINE // 60)
+    endless = (WRAPPED.splitlines()[0] + "\n") * (MAX_LINE // 50)
     found, skipped = read((WRAPPED + "\n" + endless + "\nThe end.").encode(), "a.txt")
     assert len(found) == 4 and found[-1][1] == "The end."
-    assert skipped == [("a.txt:13", f"The paragraph is longer than {MAX_LINE:,} characters.")]
+    assert skipped == [("a.txt:14", f"The paragraph is longer than {MAX_LINE:,} characters.")]
 
 
 def test_broken_json_lines_are_skipped_with_their_places() -> None:
@@ -224,6 +227,21 @@ def test_a_useless_file_is_told_in_one_sentence(
         read(content, name, column)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@given(name=st.sampled_from([*KINDS]), at=st.integers(0, 400), damage=st.binary(max_size=9))
+def test_whatever_a_file_holds_there_are_texts_or_one_sentence(
+    name: str, at: int, damage: bytes
+) -> None:
+    content = KINDS[name](TEXTS)
+    content = content[:at] + damage + content[at + len(damage) :]
+    for held in (content, content[:at], gzip.compress(content)[:at]):
+        try:
+            found, skipped = read(held, name)
+            said = [place for place, _ in found + skipped]
+        except SourceError as error:
+            said = [str(error)]
+        assert all(name in place and "\n" not in place for place in said)
 
 
 # --- how much is read ---------------------------------------------------------------------------
@@ -286,6 +304,20 @@ def test_of_a_parquet_file_no_more_than_a_row_group_is_read() -> None:
     found = passages(file, "a.parquet", ".parquet", None, pytest.fail)
     assert len(list(islice(found, 100))) == 100
     assert file.n_read < len(file.getvalue()) / 5
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_an_empty_table_has_no_texts() -> None:
+    for content in (b"", b"\n\n", b"text\n"):
+        assert read(content, "a.csv") == ([], [])
+
+
+def test_fields_of_a_tsv_keep_their_quotes() -> None:
+    found, skipped = read(b'id\tsentence\n1\t"No, he said.\n2\tYes."\n', "a.tsv")
+    assert found == [("a.tsv:2", '"No, he said.'), ("a.tsv:3", 'Yes."')]
+    assert not skipped
 
 
 # --- treebanks ----------------------------------------------------------------------------------

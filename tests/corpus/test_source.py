@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,6 +61,7 @@ def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
+    (tmp_path / "e").symlink_to(tmp_path / "a")
     source = open_source(tmp_path)
     found = [(item.place, item.text) for item in source]
     assert found[:5] == [
@@ -70,11 +72,46 @@ def test_a_folder_in_the_order_of_names(tmp_path: Path) -> None:
         ("b.txt:3", "B3."),
     ]
     assert found[5:] and {text for _, text in found[5:]} == {"D."}  # what came before the damage
-    assert [place for place, _ in source.skipped] == ["README", "b.txt:2", "c.parquet", "d.txt.gz"]
-    assert source.skipped[1][1] == "The byte 0xFF in it is not UTF-8."
+    assert [place for place, _ in source.skipped] == [
+        "README", "e", "b.txt:2", "c.parquet", "d.txt.gz",
+    ]  # fmt: skip
+    assert source.skipped[2][1] == "The byte 0xFF in it is not UTF-8."
     assert [file["name"] for file in source.identity()["files"]] == [
         "a.txt", "a/b.jsonl.gz", "a/z.csv", "b.txt", "c.parquet", "d.txt.gz",
     ]  # fmt: skip
+
+
+def test_a_folder_that_may_not_be_opened_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.txt").write_text("A.\n")
+    scan = os.scandir
+
+    def refusing(path: object) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    source = open_source(tmp_path)
+    assert texts(source) == ["A."]
+    assert source.skipped == [("closed", "Permission denied.")]
+
+
+@pytest.mark.parametrize("sample", [None, 20])
+def test_of_a_large_file_little_is_held(tmp_path: Path, sample: int | None) -> None:
+    large = tmp_path / "large.jsonl"
+    with large.open("w") as file:
+        for i in range(2000):
+            file.write(json.dumps({"text": f"{i:04} " * 2000}) + "\n")
+    source = open_source(large, sample=sample, seed=1)
+    tracemalloc.start()
+    assert sum(1 for _ in source) == (sample or 2000)
+    source.identity()
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert large.stat().st_size > 20_000_000 > 10 * held
 
 
 def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
