@@ -66,6 +66,27 @@ class PaddedTexts:
         lengths, real, special, punctuation, same = (tensor.to(device) for tensor in tensors)
         return cls(lengths, real, special, punctuation, same, causal)
 
+    @cached_property
+    def kinds_of_keys(self) -> dict[str, Tensor]:
+        """Of which of `KINDS` a key is where it is another token: bool (batch, key)."""
+        by_name = {
+            "special": self.special,
+            "punctuation": self.punctuation,
+            "first": torch.arange(self.real.shape[1], device=self.real.device) == 0,
+            "other": self.real,
+        }
+        left, found = self.real, {}
+        for name, keys in by_name.items():
+            found[name] = left & keys
+            left = left & ~keys
+        return found
+
+    @cached_property
+    def same_pairs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Where `same` is true: row, query and key of each."""
+        row, query, key = self.same.nonzero(as_tuple=True)
+        return row, query, key
+
     def cleared(self, pattern: Tensor) -> Tensor:
         """A layer's pattern in float32, with zeros in the rows of padding; written to it if it can.
 
@@ -115,8 +136,7 @@ class Sight:
     @cached_property
     def repeats(self) -> Tensor:
         """Where a query may see its own token elsewhere, (batch, query, key); no special ones."""
-        ordinary = self.texts.real & ~self.texts.special
-        return self.texts.same & ordinary[:, :, None] & self.seen
+        return self.texts.same & ~self.texts.special[:, :, None] & self.seen
 
     @cached_property
     def repeating_rows(self) -> Tensor:
@@ -125,47 +145,13 @@ class Sight:
 
     @cached_property
     def kinds(self) -> dict[str, Tensor]:
-        """Which keys are of each of `KINDS` for a query: bool (batch or 1, query, key)."""
-        texts, n = self.texts, self.seen.shape[-1]
-        itself = torch.eye(n, dtype=torch.bool, device=self.seen.device)[None]
-        first = torch.zeros(1, 1, n, dtype=torch.bool, device=self.seen.device)
-        first[..., 0] = True
-        by_name = {
-            "itself": itself,
-            "same token": texts.same,
-            "special": texts.special[:, None],
-            "punctuation": texts.punctuation[:, None],
-            "first": first,
-            "other": torch.ones_like(first),
-        }
-        left = torch.ones_like(self.seen)
-        found = {}
-        for name in KINDS:
-            found[name] = left & by_name[name]
-            left = left & ~by_name[name]
-        return found
-
-    @cached_property
-    def factors(self) -> tuple[list[str], Tensor]:
-        """What weights are multiplied with before they are summed: names, and their numbers.
-
-        float32 (batch, query, key, name): 4 bytes for each name beside the pattern's 4 for each
-        head.
-        """
-        n = self.seen.shape[-1]
-        at = torch.arange(n, device=self.seen.device)
-        offset = at - at[:, None]
-        given = {
-            "distance": offset.abs(),
-            "previous": offset == -1,
-            "next": offset == 1,
-            "repeats": self.repeats,
-            **self.kinds,
-        }
-        factors = torch.empty(*self.seen.shape, len(given), device=self.seen.device)
-        for i, factor in enumerate(given.values()):
-            factors[..., i] = factor
-        return list(given), factors
+        """Which keys that a query sees are of each of `KINDS`: bool (batch, query, key)."""
+        texts = self.texts
+        itself = torch.eye(self.seen.shape[-1], dtype=torch.bool, device=self.seen.device)
+        others = self.seen & ~texts.same & ~itself
+        of_keys = {kind: others & keys[:, None] for kind, keys in texts.kinds_of_keys.items()}
+        own = {"itself": self.seen & itself, "same token": self.seen & texts.same}
+        return {kind: (own | of_keys)[kind] for kind in KINDS}
 
 
 def is_punctuation(token: Token, text: str) -> bool:

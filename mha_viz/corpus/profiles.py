@@ -58,7 +58,7 @@ class Profile:
         parts = {
             "offset": _by_bin(sums.pattern.sum(0).flatten(1), places.flatten(), len(AT["offset"])),
             "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
-            "kind": torch.stack([sums.along[kind].sum(0) for kind in KINDS], -1),
+            "kind": sums.kinds.sum(0),
         }
         for axis, part in parts.items():
             self.weight[axis][layer] += part.cpu()
@@ -102,7 +102,7 @@ def rows_of(sight: Sight) -> dict[str, Tensor]:
     position = torch.zeros(len(AT["position"]), dtype=torch.float64, device=seen.device)
     position[: min(n, LATE)] = seen[..., :LATE].sum((0, 1))
     position[LATE] = seen[..., LATE:].any(-1).sum()
-    kind = torch.stack([(seen & keys).any(-1).sum() for keys in sight.kinds.values()])
+    kind = torch.stack([keys.any(-1).sum() for keys in sight.kinds.values()])
     found = {"offset": offset, "position": position, "kind": kind}
     return {axis: counts.long().cpu() for axis, counts in found.items()}
 

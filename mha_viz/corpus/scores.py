@@ -2,8 +2,8 @@
 
 Each number is the one that `head_report` gives for the text by itself. The rows and keys of padding
 are zeros before anything is summed, so that sums need no mask; means divide by each text's own
-length. Sums of weights times something that no head changes (a distance, "is it the token before?")
-are one matrix product for all of them.
+length. The pattern is read as few times as can be: what is asked of its diagonals, of single keys
+and of repeated tokens is taken from small sums.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.focus import row_keys_for_mass
 from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.spread import row_entropy
-from mha_viz.corpus.padded import PaddedTexts, Sight
+from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight
 
 # "induction" has a probe of its own, on texts of its own.
 SCORES = tuple(key for key, one in METRICS.items() if one.of == "head" and key != "induction")
@@ -47,13 +47,44 @@ class PatternSums:
         return self.pattern.sum(-2)
 
     @cached_property
-    def along(self) -> dict[str, Tensor]:
-        """Weights times each of `Sight.factors`, summed over queries and keys: (batch, head)."""
-        names, factors = self.sight.factors
-        # A product adds one term after the other: over the keys of one query, that is exact enough.
-        queries = zip(self.pattern.unbind(2), factors.unbind(1), strict=True)
-        rows = torch.stack([row @ factor for row, factor in queries])
-        return dict(zip(names, rows.sum(0).unbind(-1), strict=True))
+    def distance(self) -> Tensor:
+        """Weights times how far away their keys are, summed: (batch, head)."""
+        at = torch.arange(self.pattern.shape[-1], device=self.pattern.device)
+        gaps = (at[:, None] - at).abs().float()
+        # a text at a time: it stays in the processor's cache
+        return torch.stack([(text * gaps).sum((-2, -1)) for text in self.pattern])
+
+    @cached_property
+    def repeated(self) -> Tensor:
+        """Weight between positions of one token, (pair, head), as `PaddedTexts.same_pairs`."""
+        row, query, key = self.texts.same_pairs
+        return self.pattern[row, :, query, key].double()
+
+    @cached_property
+    def on_repeats(self) -> Tensor:
+        """Weight on the same token elsewhere that counts as such: (batch, head)."""
+        pairs = self.texts.same_pairs
+        counting = self.sight.repeats[pairs][:, None]
+        found = self.pattern.new_zeros(self.pattern.shape[:2], dtype=torch.float64)
+        return found.index_add_(0, pairs[0], self.repeated * counting).float()
+
+    @cached_property
+    def kinds(self) -> Tensor:
+        """Weight on each of `KINDS`, summed over queries and keys: float64 (batch, head, kind)."""
+        batch, heads, _, n = self.pattern.shape
+        row, _, key = self.texts.same_pairs
+        same = self.pattern.new_zeros(batch * n, heads, dtype=torch.float64)
+        same = same.index_add_(0, row * n + key, self.repeated).unflatten(0, (batch, n)).mT
+        itself = self.diagonal(0)
+        others = (self.by_key - itself - same).clamp(min=0.0)
+        found = {"itself": itself.double().sum(-1), "same token": same.sum(-1)}
+        for kind, keys in self.texts.kinds_of_keys.items():
+            found[kind] = (others * keys[:, None]).sum(-1)
+        return torch.stack([found[kind] for kind in KINDS], -1)
+
+    def diagonal(self, offset: int) -> Tensor:
+        """Each query's weight on the key so many places on: (batch, head, those queries)."""
+        return self.pattern.diagonal(offset, -2, -1)
 
     @cached_property
     def strongest(self) -> Tensor:
@@ -77,7 +108,7 @@ def pattern_scores(sums: PatternSums, has_sinks: bool = False) -> dict[str, Tens
     special = texts.special[:, None].float()
     on_special = sums.by_key * special
     no_special = ~texts.special.any(-1, keepdim=True)
-    along, lone = sums.along, n < 2
+    lone = n < 2
     confidence = sums.strongest.sum(-1) / n
     found = {
         "entropy": rows.sum(-1) / n,
@@ -85,15 +116,15 @@ def pattern_scores(sums: PatternSums, has_sinks: bool = False) -> dict[str, Tens
         "mutual_information": _mutual_information(rows, sums),
         "confidence": confidence,
         "keys_for_mass": row_keys_for_mass(pattern).sum(-1) / n,
-        "distance": along["distance"] / n,
-        "previous_token": (along["previous"] / (n - 1)).masked_fill(lone, torch.nan),
-        "next_token": (along["next"] / (n - 1)).masked_fill(lone, torch.nan),
-        "self_token": along["itself"] / n,
+        "distance": sums.distance / n,
+        "previous_token": (sums.diagonal(-1).sum(-1) / (n - 1)).masked_fill(lone, torch.nan),
+        "next_token": (sums.diagonal(1).sum(-1) / (n - 1)).masked_fill(lone, torch.nan),
+        "self_token": sums.diagonal(0).sum(-1) / n,
         "first_token": sums.by_key[..., 0] / n,
         "special_token": (on_special.sum(-1) / n).masked_fill(no_special, torch.nan),
         "separator_token": (on_special[..., 1:].sum(-1) / n).masked_fill(no_special, torch.nan),
         "sink": torch.full_like(confidence, torch.nan),
-        "duplicate_token": along["repeats"] / sight.repeating_rows[:, None],  # 0 of 0 rows: NaN
+        "duplicate_token": sums.on_repeats / sight.repeating_rows[:, None],  # 0 of 0 rows: NaN
     }
     if texts.causal:
         found["next_token"].fill_(torch.nan)  # nobody sees it

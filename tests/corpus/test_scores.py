@@ -95,9 +95,9 @@ def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
 def test_kinds_share_out_every_key_once() -> None:
     subject = model("bert")
     texts = PaddedTexts.of(one_batch(subject).encoded, causal=False)
-    kinds = Sight.of(texts, None).kinds
-    assert tuple(kinds) == KINDS
-    assert (torch.stack([kinds[k].expand_as(texts.same) for k in KINDS]).sum(0) == 1).all()
+    sight = Sight.of(texts, None)
+    assert tuple(sight.kinds) == KINDS
+    assert torch.equal(torch.stack(list(sight.kinds.values())).sum(0) == 1, sight.seen)
 
 
 def test_punctuation_is_known_by_the_characters_of_the_text(masked: mv.AttentionModel) -> None:
