@@ -139,7 +139,7 @@ class TreeCounts:
             layer: its number.
             pattern: of the sentence's own tokens, without padding.
         """
-        words = text.alignment.between_words(pattern).float().cpu()
+        words = text.alignment.between_words(pattern.float()).cpu()
         half = text.sentence.half
         if text.asked:
             hits = relations.answers(text.asked, words).long().numpy()

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from mha_viz.errors import TextError
 
 # "(e1-person-2" opens, "e1)" closes, "(e1-person-1)" does both; "e1[1/2]" is a part of a mention.
-_BRACKET = re.compile(
-    r"\((?P<opened>[^-()\[\]]+)(?:\[[^\]]*\])?[^()]*(?P<at_once>\))?|(?P<closed>[^()]+)\)"
-)
-_PART = re.compile(r"\[[^\]]*\]")
+# Brackets and what is between them, which is linear in the length of any text.
+_PIECE = re.compile(r"[()]|[^()]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +47,24 @@ def read_mentions(
     opened: list[tuple[str, int]] = []
     found = []
     for place, misc in enumerate(miscs):
-        for bracket in _BRACKET.finditer(misc.get("Entity") or ""):
-            if bracket["opened"]:
-                opened.append((bracket["opened"], place))
-                if not bracket["at_once"]:
-                    continue
-            entity, start = _closed(opened, bracket["opened"] or _PART.sub("", bracket["closed"]))
-            found.append(Mention(entity, start, place + 1, _head(start, place + 1, heads)))
+        pieces = ["", *_PIECE.findall(misc.get("Entity") or ""), ""]
+        for before, piece, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
+            if piece in "()":
+                continue
+            if before == "(":
+                opened.append((_name(piece.partition("-")[0]), place))
+            if after == ")":
+                entity = opened[-1][0] if before == "(" else _name(piece)
+                entity, start = _closed(opened, entity)
+                found.append(Mention(entity, start, place + 1, _head(start, place + 1, heads)))
     if opened:
         raise TextError(f"The mention of {opened[-1][0]!r} has no end in this sentence.")
     return tuple(sorted(found, key=lambda mention: (mention.start, -mention.end)))
+
+
+def _name(entity: str) -> str:
+    """Without the number of its part."""
+    return entity.partition("[")[0]
 
 
 def _closed(opened: list[tuple[str, int]], entity: str) -> tuple[str, int]:

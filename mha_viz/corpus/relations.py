@@ -102,8 +102,8 @@ def answers(
         words: its weights between words.
     """
     right = torch.zeros(len(asked), words.shape[-1] + 1, dtype=torch.bool)  # the last: nothing
-    for row, question in enumerate(asked):
-        right[row, list(question.keys)] = True
+    marked = [(row, key) for row, question in enumerate(asked) for key in question.keys]
+    right[tuple(zip(*marked, strict=True))] = True
     looked: Int[Tensor, "*layers head question"] = strongest_other(words)[
         ..., [question.query for question in asked]
     ]

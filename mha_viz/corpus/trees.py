@@ -148,7 +148,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
 def _sentence(rows: list[str]) -> Sentence:
     try:
         parsed = parse_token_and_metadata("\n".join(rows), field_parsers=dict(_READ))
-    except ParseException as error:
+    except (ParseException, ValueError) as error:  # the latter: a number of thousands of digits
         raise TextError(f"This is not CoNLL-U: {error}") from error
     found = [row for row in parsed if isinstance(row.get("id"), int)]
     if [row["id"] for row in found] != list(range(1, len(found) + 1)) or not found:

@@ -65,6 +65,8 @@ def test_empty_nodes_are_no_words():
         (["1 a X 0 root", "3 b X 1 dep"], "numbered"),
         (["1 a X _ root"], "no head"),
         (["one a X 0 root"], "not CoNLL-U"),
+        ([f"{'9' * 5000} a X 0 root"], "not CoNLL-U"),
+        ([f"1 a X {'9' * 5000} dep"], "not CoNLL-U"),
         (["# text = a c", "1 a X 0 root", "2 b X 1 dep"], "'b'"),
         (["# text = a b c", "1 a X 0 root", "2 b X 1 dep"], "goes on"),
         (["1 a X 0 root Entity=e1)"], "did not begin"),
