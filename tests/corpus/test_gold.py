@@ -1,0 +1,193 @@
+"""The tables of many sentences, against direct counts on the shipped treebank."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.corpus.gold import SCHEMAS, TreeCounts, merged, tree_tables
+from mha_viz.corpus.relations import ALL, TO_DEPENDENT, TO_HEAD, relation_scores
+from mha_viz.corpus.trees import ROOT
+from tests.making.trees import looking_at, sample, word_tokens
+
+SENTENCES = sample()
+SOME = SENTENCES[:60:2]
+
+
+@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2"])
+def model(request):
+    return mv.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def texts(model):
+    records = [model.trace(sentence.text, keep=("pattern",)) for sentence in SOME]
+    return [
+        (i, record.pattern, record.tokens, sentence)
+        for i, (record, sentence) in enumerate(zip(records, SOME, strict=True))
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables(model, texts):
+    return tree_tables(texts, causal=model.causal)
+
+
+def plain_words(pattern, tokens, sentence):
+    """Weights between words, token by token, of one head."""
+    words = np.zeros((len(sentence.words),) * 2)
+    parts = [
+        [
+            (i, max(0, min(t.end, w.end) - max(t.start, w.start)))
+            for i, t in enumerate(tokens)
+            if not t.is_special
+        ]
+        for w in sentence.words
+    ]
+    length = {i: sum(dict(p)[i] for p in parts) for i, _ in parts[0]}
+    shares = [{i: common / length[i] for i, common in p if common} for p in parts]
+    for query, mine in enumerate(shares):
+        for key, theirs in enumerate(shares):
+            each = [a * sum(pattern[i, j] * b for j, b in theirs.items()) for i, a in mine.items()]
+            words[query, key] = sum(each) / sum(mine.values())
+    return words
+
+
+def test_relations_are_what_a_plain_loop_counts(model, texts, tables):
+    layer, head = 1, 3
+    n, hits = Counter(), Counter()
+    for _, pattern, tokens, sentence in texts:
+        words = plain_words(pattern[layer, head].numpy(), tokens, sentence)
+        for i, word in enumerate(sentence.words):
+            if word.head == ROOT:
+                continue
+            for query, key, way in [(i, word.head, TO_HEAD), (word.head, i, TO_DEPENDENT)]:
+                if model.causal and not key < query > 1:
+                    continue
+                others = [other for other in range(len(words)) if other != query]
+                looked = max(others, key=lambda other: words[query, other])
+                name = (sentence.half, word.deprel, way)
+                n[name, query, sentence.text] = 1  # a head with several such dependents, once
+                hits[name, query, sentence.text] |= looked == key
+    rows = tables["relations"].to_pandas()
+    rows = rows[(rows.layer == layer) & (rows["head"] == head) & (rows.relation != ALL)]
+    for given, counted in [("n", n), ("hits", hits)]:
+        expected = Counter()
+        for (name, *_), value in counted.items():
+            expected[name] += int(value)
+        found = rows.set_index(["half", "relation", "direction"])[given].to_dict()
+        assert found == dict(expected)
+
+
+def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):
+    layer, head = 2, 5
+    expected = Counter()
+    for _, pattern, tokens, sentence in texts:
+        words = plain_words(pattern[layer, head].numpy(), tokens, sentence)
+        for i, query in enumerate(sentence.words):
+            for j, key in enumerate(sentence.words):
+                expected[query.upos, key.upos] += words[i, j]
+    rows = tables["parts_of_speech"].to_pandas()
+    rows = rows[(rows.layer == layer) & (rows["head"] == head)]
+    found = rows.set_index(["from_upos", "to_upos"])
+    for pair, weight in expected.items():
+        assert found.weight[pair] == pytest.approx(weight, rel=1e-5, abs=1e-6)
+    parts = Counter(word.upos for sentence in SOME for word in sentence.words)
+    assert found["rows"].groupby("from_upos").first().to_dict() == dict(parts)
+    sums = rows.groupby("from_upos")[["weight", "expected"]].sum()
+    assert sums.weight.tolist() == pytest.approx(sums.expected.tolist())
+
+
+def test_tables_are_as_their_schemas_say_and_sorted(tables):
+    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
+    for name in ("relations", "relation_offsets", "parts_of_speech", "coreference"):
+        keys = (
+            tables[name]
+            .to_pandas()
+            .drop(
+                columns=[
+                    "n",
+                    "hits",
+                    "weight",
+                    "expected",
+                    "rows",
+                    "nearest_hits",
+                    "same_word_hits",
+                ],
+                errors="ignore",
+            )
+        )
+        assert keys.apply(tuple, axis=1).is_monotonic_increasing
+        assert not keys.duplicated().any()
+
+
+def test_every_head_stands_in_every_table(model, tables):
+    for table in tables.values():
+        rows = table.to_pandas()
+        if "head" in rows:
+            places = set(zip(rows.layer, rows["head"], strict=True))
+            assert len(places) == model.n_layers * model.n_heads
+
+
+def test_many_shards_are_one(model, texts, tables):
+    shards = [tree_tables(part, causal=model.causal) for part in (texts[:7], texts[7:8], texts[8:])]
+    for name, table in merged(shards).items():
+        whole = tables[name].to_pandas()
+        found = table.to_pandas()
+        assert list(found.columns) == list(whole.columns)
+        for column in whole:
+            if column in ("weight", "expected"):
+                assert found[column].to_numpy() == pytest.approx(whole[column].to_numpy())
+            else:
+                assert found[column].tolist() == whole[column].tolist(), (name, column)
+
+
+def test_no_text_gives_empty_tables():
+    tables = TreeCounts(causal=False).tables()
+    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
+    assert sum(table.num_rows for table in tables.values()) == 0
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """One layer, two heads: the first follows the trees up, the second looks at the word before."""
+    texts = []
+    for i, sentence in enumerate(SENTENCES):
+        n = len(sentence.words)
+        heads = [word.head for word in sentence.words]
+        both = [looking_at(keys, n) for keys in (heads, [k - 1 for k in range(n)])]
+        texts.append((i, torch.stack(both)[None], word_tokens(sentence), sentence))
+    return tree_tables(texts, causal=False)
+
+
+def test_a_planted_head_scores_one_and_is_chosen(planted):
+    counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
+    found = relation_scores(counts, offsets)
+    up = found[(found["head"] == 0) & (found.direction == TO_HEAD)]
+    assert (up.accuracy == 1).all() and (up.chosen_on == 1).all() and up.chosen.all()
+    [everything] = up[up.relation == ALL].to_dict("records")
+    assert everything["n"] > 500 and everything["low"] > 0.99
+    assert everything["offset"] == 1 and 0.3 < everything["offset_baseline"] < 0.6
+
+
+def test_the_head_that_looks_back_is_the_offset_baseline(planted):
+    counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
+    found = counts[counts["head"] == 1].set_index(["half", "relation", "direction"])
+    steps = offsets[offsets.offset == -1].set_index(["half", "relation", "direction"])
+    assert found.hits.to_dict() == steps.hits.to_dict()
+    assert found.n.to_dict() == steps.n.to_dict()
+
+
+def test_a_planted_tree_has_all_arcs(planted):
+    rows = planted["parses"].to_pandas()
+    first = rows[rows["head"] == 0]
+    assert (first.hits == first.n_arcs).all() and len(first) == len(SENTENCES)
+    assert 0 < rows.branching_hits.sum() / rows.n_arcs.sum() < 0.7
+
+
+def test_coreference_counts_every_reference_once(planted):
+    rows = planted["coreference"].to_pandas()
+    assert rows.groupby("head").n.sum().nunique() == 1
+    assert (rows.hits <= rows.n).all() and (rows.nearest_hits <= rows.n).all()
