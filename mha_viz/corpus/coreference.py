@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_viz.corpus.halves import on_both_halves
 from mha_viz.corpus.trees import Sentence
 
 
@@ -91,3 +93,25 @@ def same_word_hit(asked: Reference, sentence: Sentence) -> bool:
         if sentence.words[head].form.casefold() == own
     ]
     return bool(alike) and alike[-1]
+
+
+def coreference_scores(counts: pd.DataFrame) -> pd.DataFrame:
+    """How well every head finds antecedents, on the half where none was chosen.
+
+    Args:
+        counts: half, layer, head, n, hits, nearest_hits, same_word_hits.
+
+    Returns:
+        A row per layer and head: n, accuracy, low and high (Wilson's 95 % interval) on the half
+        that reports, beside `nearest_baseline` and `same_word_baseline` there; `chosen_on`, the
+        accuracy on the half that chooses; and `chosen`, whether that is the highest of all heads.
+    """
+    where = ["layer", "head"]
+    found = on_both_halves(counts, where)
+    for name in ("nearest", "same_word"):
+        theirs = on_both_halves(counts.assign(hits=counts[f"{name}_hits"]), where)
+        found[f"{name}_baseline"] = theirs["accuracy"]
+    found = found.reset_index()
+    found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
+    order = [*where, "n", "accuracy", "low", "high", "nearest_baseline", "same_word_baseline"]
+    return found[[*order, "chosen_on", "chosen"]]

@@ -16,13 +16,23 @@ from torch import Tensor
 from mha_viz.core.token import Token
 from mha_viz.corpus import coreference, parsing, relations, speech
 from mha_viz.corpus.alignment import Alignment, align_words
-from mha_viz.corpus.trees import Sentence
+from mha_viz.corpus.trees import ROOT, Sentence
 
 _PLACE = [("layer", pa.int16()), ("head", pa.int16())]
 _COUNTS = [("n", pa.int64()), ("hits", pa.int64())]
 _ASKED = [("half", pa.string()), ("relation", pa.string()), ("direction", pa.string())]
-# Where a name stands twice in a study, sums over its rows are what counts.
+# Tables with `text_id` have rows of single texts; of the others, rows of several shards add up.
 SCHEMAS = {
+    "arcs": pa.schema(
+        [
+            ("text_id", pa.int64()),
+            ("dependent_token", pa.int32()),
+            ("head_token", pa.int32()),
+            ("relation", pa.string()),
+            ("dependent_upos", pa.string()),
+            ("head_upos", pa.string()),
+        ]
+    ),
     "relations": pa.schema([*_ASKED, *_PLACE, *_COUNTS]),
     "relation_offsets": pa.schema([*_ASKED, ("offset", pa.int16()), *_COUNTS]),
     "parts_of_speech": pa.schema(
@@ -84,7 +94,8 @@ class TreeText:
 class TreeCounts:
     """What all heads did on the sentences so far; as small for a million of them as for a hundred.
 
-    But for `parses`, which has a row for each text and head.
+    But for `parses`, which has a row for each text and head, and `arcs`, which has the trees
+    themselves, a row for each token of a word and each of its head's, to be drawn and searched by.
 
     Args:
         causal: the model sees nothing that comes later.
@@ -92,6 +103,7 @@ class TreeCounts:
 
     def __init__(self, *, causal: bool) -> None:
         self.causal = causal
+        self._arcs: list[dict[str, Any]] = []
         self._asked: dict[tuple[str, str, str], int] = defaultdict(int)
         self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # a number for each head
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
@@ -121,6 +133,7 @@ class TreeCounts:
             len(parsing.gold_arcs(sentence, covered)),
             parsing.branching_hits(sentence, covered),
         )
+        self._arcs += token_arcs(text_id, alignment, sentence)
         for question, steps in zip(text.asked, relations.step_answers(text.asked), strict=True):
             key = (half, question.relation, question.direction)
             self._asked[key] += 1
@@ -159,6 +172,7 @@ class TreeCounts:
     def tables(self) -> dict[str, pa.Table]:
         """What was counted, as `SCHEMAS` says; sorted, so that the order of texts does not show."""
         rows = {
+            "arcs": self._arcs,
             "relations": self._relations(),
             "relation_offsets": self._offsets(),
             "parses": self._trees(),
@@ -222,6 +236,28 @@ class TreeCounts:
         ]
 
 
+def token_arcs(text_id: int, alignment: Alignment, sentence: Sentence) -> list[dict[str, Any]]:
+    """The tree between tokens: from each token of a word to each token of its head.
+
+    Args:
+        text_id: the number of the sentence in the study.
+        alignment: of its tokens to its words.
+        sentence: with its tree.
+    """
+    tokens: list[list[int]] = [[] for _ in sentence.words]
+    for word, token in alignment.shares.nonzero().tolist():
+        tokens[word].append(token)
+    return [
+        dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)
+        | dict(dependent_upos=word.upos, head_upos=sentence.words[word.head].upos)
+        for number, word in enumerate(sentence.words)
+        if word.head != ROOT
+        for mine in tokens[number]
+        for theirs in tokens[word.head]
+        if mine != theirs
+    ]
+
+
 def tree_tables(
     texts: Iterable[tuple[int, Float[Tensor, "layer head _ _"], Sequence[Token], Sentence]],
     *,
@@ -259,7 +295,7 @@ def merged(shards: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
     for name, schema in SCHEMAS.items():
         together = pa.concat_tables([shard[name] for shard in shards])
         sums = [n for n in schema.names if n in _SUMS]
-        if name != "parses":
+        if "text_id" not in schema.names:
             keys = [n for n in schema.names if n not in _SUMS]
             added = together.group_by(keys, use_threads=False).aggregate([(n, "sum") for n in sums])
             together = added.rename_columns([*keys, *sums]).select(schema.names).cast(schema)

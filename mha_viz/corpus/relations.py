@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.strongest import strongest_other
-from mha_viz.corpus.trees import CHOOSE, PUNCTUATION, REPORT, ROOT, Sentence
+from mha_viz.corpus.halves import on_both_halves
+from mha_viz.corpus.trees import PUNCTUATION, ROOT, Sentence
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
 ALL = "all"  # relations but punctuation, as one
 FARTHEST = 10  # words, of a fixed offset
 OFFSETS = tuple(step for step in range(-FARTHEST, FARTHEST + 1) if step)
 KEYS = ["relation", "direction"]
-_Z = 1.959964  # the standard normal distribution's 97.5 %
 
 
 class Question(NamedTuple):
@@ -140,33 +140,6 @@ def followed_arcs(sentence: Sentence, words: Float[Tensor, "word word"]) -> list
     ]
 
 
-def wilson(
-    hits: NDArray[np.number] | pd.Series, n: NDArray[np.number] | pd.Series
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 95 % interval of a share.
-
-    Args:
-        hits: how often.
-        n: of how many; NaN comes back for none.
-
-    Returns:
-        Lower and upper ends, in [0, 1].
-
-    Source: Wilson 1927.
-
-    >>> low, high = wilson(np.array([5, 10]), np.array([10, 10]))
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.237, 0.722], [0.763, 1.0])
-    """
-    found, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = found / total
-        middle = share + _Z**2 / (2 * total)
-        half = _Z * np.sqrt(share * (1 - share) / total + _Z**2 / (4 * total**2))
-        scale = 1 + _Z**2 / total
-        return np.clip((middle - half) / scale, 0, 1), np.clip((middle + half) / scale, 0, 1)
-
-
 def relation_scores(
     counts: pd.DataFrame, offsets: pd.DataFrame, untrained: pd.DataFrame | None = None
 ) -> pd.DataFrame:
@@ -186,8 +159,8 @@ def relation_scores(
         `chosen`, whether that is the highest of all heads, the first one's of several.
     """
     where = [*KEYS, "layer", "head"]
-    heads = _report(counts, where).reset_index()
-    steps = _report(offsets, [*KEYS, "offset"])
+    heads = on_both_halves(counts, where).reset_index()
+    steps = on_both_halves(offsets, [*KEYS, "offset"])
     best = (
         steps.groupby(level=KEYS)["chosen_on"].idxmax() if len(steps) else pd.Series(dtype=object)
     )
@@ -197,26 +170,9 @@ def relation_scores(
     )
     found["random_baseline"] = np.nan
     if untrained is not None and len(untrained):
-        twin = _report(untrained, where)["accuracy"]
+        twin = on_both_halves(untrained, where)["accuracy"]
         found["random_baseline"] = twin.reindex(pd.MultiIndex.from_frame(found[where])).to_numpy()
     winners = found.groupby(KEYS)["chosen_on"].idxmax()
     found["chosen"] = found.index.isin(winners)
     order = [*where, "n", "accuracy", "low", "high", "offset", "offset_baseline"]
     return found[[*order, "random_baseline", "chosen_on", "chosen"]]
-
-
-def _report(counts: pd.DataFrame, where: list[str]) -> pd.DataFrame:
-    """Accuracies on both halves, by place; only of places that both halves know."""
-    sums = counts.groupby(["half", *where])[["n", "hits"]].sum()
-    halves = [
-        sums.xs(half) if half in sums.index.get_level_values(0) else sums.iloc[:0].droplevel(0)
-        for half in (CHOOSE, REPORT)
-    ]
-    both = halves[0].add_suffix("_choose").join(halves[1], how="inner")
-    low, high = wilson(both["hits"], both["n"])
-    return both.assign(
-        accuracy=both["hits"] / both["n"],
-        low=low,
-        high=high,
-        chosen_on=both["hits_choose"] / both["n_choose"],
-    )[["n", "accuracy", "low", "high", "chosen_on"]]

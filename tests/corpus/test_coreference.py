@@ -1,9 +1,11 @@
 """Antecedents: which mentions have one, and who finds it."""
 
+import pandas as pd
 import torch
 
 from mha_viz.corpus.coreference import (
     Reference,
+    coreference_scores,
     nearest_hit,
     reference_hits,
     references,
@@ -52,3 +54,14 @@ def test_the_sample_asks_enough_and_the_nearest_mention_is_not_always_right():
     ]
     assert len(found) >= 30
     assert 0.3 < sum(map(nearest_hit, found)) / len(found) < 0.9
+
+
+def test_the_head_is_chosen_on_one_half_and_reported_on_the_other_beside_the_baselines():
+    names = ["half", "layer", "head", "n", "hits", "nearest_hits", "same_word_hits"]
+    rows = [("choose", 0, 0, 4, 1, 4, 0), ("choose", 0, 1, 4, 3, 4, 0)]
+    rows += [("report", 0, 0, 5, 5, 2, 1), ("report", 0, 1, 5, 4, 2, 1)]
+    found = coreference_scores(pd.DataFrame(rows, columns=names))
+    [best] = found[found.chosen].to_dict("records")
+    assert (best["head"], best["n"], best["accuracy"], best["chosen_on"]) == (1, 5, 0.8, 0.75)
+    assert (best["nearest_baseline"], best["same_word_baseline"]) == (0.4, 0.2)
+    assert coreference_scores(pd.DataFrame(rows[:2], columns=names)).empty

@@ -100,6 +100,29 @@ def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):
     assert sums.weight.tolist() == pytest.approx(sums.expected.tolist())
 
 
+def test_arcs_are_between_the_tokens_of_a_word_and_of_its_head(texts, tables):
+    rows = tables["arcs"].to_pandas()
+    assert rows.text_id.is_monotonic_increasing and set(rows.text_id) == {i for i, *_ in texts}
+    for i, _, tokens, sentence in texts:
+        inside = [
+            {
+                t
+                for t, token in enumerate(tokens)
+                if not token.is_special and token.start < word.end and word.start < token.end
+            }
+            for word in sentence.words
+        ]
+        expected = {
+            (mine, theirs, word.deprel, word.upos, sentence.words[word.head].upos)
+            for number, word in enumerate(sentence.words)
+            if word.head != ROOT
+            for mine in inside[number]
+            for theirs in inside[word.head] - {mine}
+        }
+        found = rows[rows.text_id == i].drop(columns="text_id").itertuples(index=False, name=None)
+        assert set(found) == expected
+
+
 def test_tables_are_as_their_schemas_say_and_sorted(tables):
     assert {name: table.schema for name, table in tables.items()} == SCHEMAS
     for name in ("relations", "relation_offsets", "parts_of_speech", "coreference"):
@@ -126,7 +149,7 @@ def test_tables_are_as_their_schemas_say_and_sorted(tables):
 def test_every_head_stands_in_every_table(model, tables):
     for table in tables.values():
         rows = table.to_pandas()
-        if "head" in rows:
+        if "layer" in rows:
             places = set(zip(rows.layer, rows["head"], strict=True))
             assert len(places) == model.n_layers * model.n_heads
 

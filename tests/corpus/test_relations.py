@@ -2,7 +2,6 @@
 
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -18,7 +17,6 @@ from mha_viz.corpus.relations import (
     questions,
     relation_scores,
     step_answers,
-    wilson,
 )
 from tests.making.trees import sample, tree
 
@@ -119,21 +117,6 @@ def test_followed_arcs():
         *[(0, "det"), (1, "amod"), (2, "nsubj"), (4, "punct")]
     ]
     assert [arc.relation for arc in arcs if arc.to_dependent] == ["nsubj"]
-
-
-def test_wilson_interval_covers_as_often_as_it_says():
-    """Exactly, over all outcomes of a binomial; Wilson's mean coverage is near 95 %."""
-    n = 40
-    low, high = wilson(np.arange(n + 1), np.full(n + 1, n))
-    assert (low >= 0).all() and (high <= 1).all() and (low < high).all()
-    covered = []
-    for share in np.linspace(0.05, 0.95, 181):
-        odds = np.array(
-            [np.prod(np.arange(n - k + 1, n + 1) / np.arange(1, k + 1)) for k in range(n + 1)]
-        )
-        odds = odds * share ** np.arange(n + 1) * (1 - share) ** (n - np.arange(n + 1))
-        covered.append(odds[(low <= share) & (share <= high)].sum())
-    assert np.mean(covered) == pytest.approx(0.95, abs=0.01)
 
 
 def counted(half, head, hits, n=10):
