@@ -36,7 +36,8 @@ def sort_edges(folder: Path) -> None:
 
 def _sort(folder: Path) -> None:
     with duckdb.connect(":memory:") as connection:
-        connection.execute("SET threads = 1")
+        connection.execute("SET threads = 1")  # the same order each time
+        connection.execute("SET memory_limit = '1GB'")  # what is more lies on the disk
         connection.execute("SET temp_directory = " + quoted(folder / ".sorting.part"))
         for name, word in ((BY_QUERY, "query_word"), (BY_KEY, "key_word")):
             draft = folder / f".{name}.part"

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -95,6 +96,61 @@ def test_stopped_anywhere_and_gone_on_with(
         mv.Study.load(tmp_path / "study")
     mv.study(bert, iter(LINES), tmp_path / "study")
     assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stopped_between_any_two_writes(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Ctrl-C comes while files are written and renamed, the summaries among them."""
+    left, sync, replace = random.Random(seed).randrange(1, 80), os.fsync, Path.replace
+
+    def counted() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    def syncing(number: int) -> None:
+        counted()
+        sync(number)
+
+    def replacing(path: Path, target: Path) -> Path:
+        counted()
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", syncing)
+        patch.setattr(Path, "replace", replacing)
+        with pytest.raises(KeyboardInterrupt):
+            mv.study(bert, LINES, tmp_path / "study")
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_what_a_killed_process_left_is_cleared_away(
+    whole: mv.Study, bert: Any, tmp_path: Path
+) -> None:
+    shards = tmp_path / "study/shards"
+    (shards / "00001.part").mkdir(parents=True)
+    (shards / "00001.part/texts.parquet").write_bytes(b"half")
+    (tmp_path / "study" / LOCK).write_text("1")
+    (tmp_path / "study/.sorting.part").mkdir()
+    (tmp_path / "study/.heads.part").write_bytes(b"half")
+    with pytest.raises(StudyError, match="other things"):
+        mv.study(bert, LINES, tmp_path / "study")  # shards without a study.json are nobody's
+    shards.rename(tmp_path / "shards")
+    with pytest.raises(Stopped):
+        mv.study(bert, LINES, tmp_path / "study", on_progress=_stop)
+    shards.mkdir(exist_ok=True)
+    (tmp_path / "shards/00001.part").rename(shards / "00001.part")
+    (tmp_path / "study/.labels.part").write_bytes(b"half")
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def _stop(_: Progress) -> None:
+    raise Stopped
 
 
 SCRIPT = """
@@ -264,3 +320,19 @@ def test_its_description_says_what_it_is_of(whole: mv.Study) -> None:
     assert manifest["settings"]["batch_tokens"] == 8192
     assert {"torch", "duckdb", "mha_viz"} <= manifest["versions"].keys()
     assert manifest["counts"]["n_padded"] >= manifest["counts"]["n_tokens"] > 0
+
+
+@pytest.mark.slow
+def test_the_package_does_not_wait_for_what_only_studies_need() -> None:
+    code = (
+        "import sys, mha_viz, mha_viz.cli.main; "
+        "print([m for m in ('duckdb', 'pyarrow.parquet', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert done.stdout.strip() == "[]"
