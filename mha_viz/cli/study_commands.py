@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mha_viz.corpus.run import Progress
     from mha_viz.corpus.study import Study
 
+_LEAST_ASKED = 20  # words, for a relation's accuracy to say anything
+_FINDERS = "heads chosen on half of the sentences for a relation, and what they find on the other"
 STOPPED = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
 _Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
@@ -54,7 +56,7 @@ def _study() -> None:
 @app.command()
 def make(
     source: Annotated[
-        str, typer.Argument(help="A file of texts, a folder of them, or - for standard input.")
+        str, typer.Argument(help="A file of texts, a folder, - for standard input, or sample.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",
@@ -85,16 +87,25 @@ def make(
 @app.command()
 def show(
     study: Folder,
-    by: Annotated[str | None, typer.Option(help="A metric: every head by it; else labels.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A metric, or relations: every head by it.")
+    ] = None,
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
-    """What the heads do over the texts of a study: their labels, or one metric of all of them."""
+    """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
     title = _title(found)
     if by is None:
         table = found.labels
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
+        if found.has_trees and file_format is None and out is None:
+            typer.echo()
+            deliver_table(_best_finders(found), None, None, f"{title}: {_FINDERS}")
+        return
+    if by == "relations":
+        every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
+        deliver_table(_with_heads(every), file_format, out, f"{title}: relations")
         return
     heads = found.heads
     known = list(dict.fromkeys(heads["metric"]))
@@ -109,6 +120,12 @@ def search(
     study: Folder,
     query: Annotated[str | None, typer.Option(help="The token that looks; * is anything.")] = None,
     key: Annotated[str | None, typer.Option(help="The token that is looked at.")] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Of their words in the gold tree, such as obj.")
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="With a relation: to_head or to_dependent.")
+    ] = None,
     layer: _Layer = None,
     head: _Head = None,
     min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
@@ -118,12 +135,18 @@ def search(
 ) -> None:
     """Where a token looks at another one, the heaviest first."""
     found = _open(study)
-    rows = found.search(query, key, layer, head, min_weight=min_weight, limit=limit)
+    rows = found.search(
+        *(query, key, layer, head, relation),
+        min_weight=min_weight,
+        limit=limit,
+        direction=direction,
+    )
     shown = rows.assign(
         query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
         key=rows["key_token"] + " (" + rows["key"].astype(str) + ")",
     )
-    table = shown[["layer", "head", "query", "key", "place", "text", "weight"]]
+    arc = ["relation", "direction"] if relation is not None else []
+    table = shown[["layer", "head", "query", "key", *arc, "place", "text", "weight"]]
     deliver_table(_with_heads(table), file_format, out, f"{_title(found)}: {len(rows)} found")
 
 
@@ -152,6 +175,13 @@ def _open(folder: Path) -> Study:
 
 def _title(found: Study) -> str:
     return f"{found.manifest['model']['name']} over {found.n_texts:,} texts"
+
+
+def _best_finders(found: Study) -> DataFrame:
+    """Of each relation the head that was chosen for it, where enough words ask for it."""
+    relations = found.relations
+    table = relations[relations["chosen"] & (relations["n"] >= _LEAST_ASKED)]
+    return _with_heads(table.drop(columns="chosen"))
 
 
 def _with_heads(table: DataFrame) -> DataFrame:

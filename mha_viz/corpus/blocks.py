@@ -43,6 +43,14 @@ def first_of(folder: Path, table: str) -> Path:
     return shard_folder(folder, shards_with_texts(folder)[0]) / f"{table}.parquet"
 
 
+def files_of(folder: Path, table: str) -> list[Path]:
+    """The files of a table, in the order of shards; one without trees has no table of them."""
+    paths = (
+        shard_folder(folder, number) / f"{table}.parquet" for number in shards_with_texts(folder)
+    )
+    return [path for path in paths if path.exists()]
+
+
 def read_block(
     folder: Path, number: int, table: str, columns: tuple[str, ...], n_places: int
 ) -> Block:

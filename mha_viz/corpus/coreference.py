@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.corpus.halves import on_both_halves
+from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
 from mha_viz.corpus.trees import Sentence
 
 
@@ -95,16 +95,18 @@ def same_word_hit(asked: Reference, sentence: Sentence) -> bool:
     return bool(alike) and alike[-1]
 
 
-def coreference_scores(counts: pd.DataFrame) -> pd.DataFrame:
+def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
     """How well every head finds antecedents, on the half where none was chosen.
 
     Args:
         counts: half, layer, head, n, hits, nearest_hits, same_word_hits.
+        untrained: as `counts`, of the same model with random weights.
 
     Returns:
         A row per layer and head: n, accuracy, low and high (Wilson's 95 % interval) on the half
-        that reports, beside `nearest_baseline` and `same_word_baseline` there; `chosen_on`, the
-        accuracy on the half that chooses; and `chosen`, whether that is the highest of all heads.
+        that reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
+        same head of the untrained model) there; `chosen_on`, the accuracy on the half that chooses;
+        and `chosen`, whether that is the highest of all heads.
     """
     where = ["layer", "head"]
     found = on_both_halves(counts, where)
@@ -112,6 +114,7 @@ def coreference_scores(counts: pd.DataFrame) -> pd.DataFrame:
         theirs = on_both_halves(counts.assign(hits=counts[f"{name}_hits"]), where)
         found[f"{name}_baseline"] = theirs["accuracy"]
     found = found.reset_index()
+    found["random_baseline"] = untrained_accuracy(found, untrained, where)
     found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
     order = [*where, "n", "accuracy", "low", "high", "nearest_baseline", "same_word_baseline"]
-    return found[[*order, "chosen_on", "chosen"]]
+    return found[[*order, "random_baseline", "chosen_on", "chosen"]]

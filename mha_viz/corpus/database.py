@@ -9,7 +9,6 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
-from mha_viz.corpus.blocks import first_of
 from mha_viz.corpus.edges_index import quoted
 from mha_viz.corpus.storage import SHARDS
 from mha_viz.errors import ArgumentError, StudyError
@@ -30,7 +29,7 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self._folder, place = folder, folder.resolve()
         # Rows by text lie in the shards, what is summed up over all of them in the folder itself.
-        of_shards = {path.stem for path in first_of(place, "texts").parent.glob("*.parquet")}
+        of_shards = {path.stem for path in (place / SHARDS).glob("*/*.parquet")}
         files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in sorted(of_shards)}
         files |= {path.stem: path for path in sorted(place.glob("*.parquet"))}
         self.tables = tuple(files)

@@ -48,6 +48,7 @@ SCHEMAS = {
     "parses": pa.schema(
         [
             ("text_id", pa.int64()),
+            ("half", pa.string()),
             *_PLACE,
             ("n_arcs", pa.int32()),
             ("hits", pa.int32()),
@@ -109,7 +110,7 @@ class TreeCounts:
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
         self._rows: Any = np.zeros(len(speech.PARTS), dtype=np.int64)
         self._weights: dict[int, Any] = defaultdict(int)  # (weight or expected, head, from, to)
-        self._parses: list[tuple[int, int, NDArray[np.int64], int, int]] = []
+        self._parses: list[tuple[TreeText, int, NDArray[np.int64]]] = []
         self._references: dict[str, Any] = defaultdict(int)  # n, nearest, same word
         self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
 
@@ -163,7 +164,7 @@ class TreeCounts:
             self._reference_hits[half, layer] += found.sum(-1).numpy()
         if text.n_arcs:
             arcs = parsing.arc_hits(words, text.sentence, text.alignment.covered)
-            self._parses.append((text.text_id, layer, arcs, text.n_arcs, text.branching_hits))
+            self._parses.append((text, layer, arcs))
         weights = words.numpy()
         weight = speech.weight_by_kind(weights, text.kind)
         expected = speech.expected_by_kind(weights, text.kind, causal=self.causal)
@@ -220,9 +221,9 @@ class TreeCounts:
 
     def _trees(self) -> list[dict[str, Any]]:
         return [
-            dict(text_id=text_id, layer=layer, head=head)
-            | dict(n_arcs=n_arcs, hits=int(hits), branching_hits=neighbours)
-            for text_id, layer, by_head, n_arcs, neighbours in self._parses
+            dict(text_id=text.text_id, half=text.sentence.half, layer=layer, head=head)
+            | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
+            for text, layer, by_head in self._parses
             for head, hits in enumerate(by_head)
         ]
 
@@ -234,6 +235,35 @@ class TreeCounts:
             for n, nearest, same in [self._references[half].tolist()]
             for head, hits in enumerate(by_head)
         ]
+
+
+class BatchTrees:
+    """The sentences of a batch that have a tree, held against every layer as it comes.
+
+    Args:
+        counts: to add to.
+        texts: number, tokens and tree (None where it has none) of each text of the batch.
+    """
+
+    def __init__(
+        self, counts: TreeCounts, texts: Iterable[tuple[int, Sequence[Token], Sentence | None]]
+    ) -> None:
+        self._counts = counts
+        self._texts = [
+            (row, len(tokens), counts.begin(text_id, tokens, sentence))
+            for row, (text_id, tokens, sentence) in enumerate(texts)
+            if sentence is not None
+        ]
+
+    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
+        """Count what the heads of one layer do, text by text.
+
+        Args:
+            layer: its number.
+            pattern: of the batch, padding included.
+        """
+        for row, n, text in self._texts:
+            self._counts.add(text, layer, pattern[row, :, :n, :n])
 
 
 def token_arcs(text_id: int, alignment: Alignment, sentence: Sentence) -> list[dict[str, Any]]:
@@ -283,25 +313,6 @@ def tree_tables(
         for layer, one in enumerate(pattern):
             counts.add(text, layer, one)
     return counts.tables()
-
-
-def merged(shards: Sequence[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The tables of several shards as one: counts are added up, texts stand one after another.
-
-    Args:
-        shards: what `tables` gave for each, one at least, in order.
-    """
-    found = {}
-    for name, schema in SCHEMAS.items():
-        together = pa.concat_tables([shard[name] for shard in shards])
-        sums = [n for n in schema.names if n in _SUMS]
-        if "text_id" not in schema.names:
-            keys = [n for n in schema.names if n not in _SUMS]
-            added = together.group_by(keys, use_threads=False).aggregate([(n, "sum") for n in sums])
-            together = added.rename_columns([*keys, *sums]).select(schema.names).cast(schema)
-            together = together.sort_by([(n, "ascending") for n in keys])
-        found[name] = together
-    return found
 
 
 _SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}

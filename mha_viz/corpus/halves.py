@@ -62,3 +62,19 @@ def on_both_halves(counts: pd.DataFrame, where: list[str]) -> pd.DataFrame:
         high=high,
         chosen_on=both["hits_choose"] / both["n_choose"],
     )[["n", "accuracy", "low", "high", "chosen_on"]]
+
+
+def untrained_accuracy(
+    places: pd.DataFrame, untrained: pd.DataFrame | None, where: list[str]
+) -> NDArray[np.float64]:
+    """What the heads at the same places of a model with random weights find, where one reports.
+
+    Args:
+        places: rows with the columns of `where`.
+        untrained: as `counts` of `on_both_halves`; None: there is no such model, and all is NaN.
+        where: what a row is about.
+    """
+    if untrained is None or untrained.empty:
+        return np.full(len(places), np.nan)
+    theirs = on_both_halves(untrained, where)["accuracy"]
+    return theirs.reindex(pd.MultiIndex.from_frame(places[where])).to_numpy()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mha_viz.core.metrics.outputs import output_root
 from mha_viz.corpus.edges import LayerEdges, layer_edges
+from mha_viz.corpus.gold import BatchTrees
 from mha_viz.corpus.padded import PaddedTexts, Sight
 from mha_viz.corpus.profiles import Profile, rows_of
 from mha_viz.corpus.scores import (
@@ -69,14 +70,21 @@ class BatchMeasure:
         model: whose first part is measured.
         encoded: the texts of the batch.
         wanted: beside the scores.
+        trees: to hold every layer against, of the texts that have one.
 
     Attributes:
         left: what the run holds of all layers, as `Wanted.keep` asks.
         edges: of each layer, where wanted.
     """
 
-    def __init__(self, model: AttentionModel, encoded: Sequence[Encoded], wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(
+        self,
+        model: AttentionModel,
+        encoded: Sequence[Encoded],
+        wanted: Wanted,
+        trees: BatchTrees | None = None,
+    ) -> None:
+        self.wanted, self.trees = wanted, trees
         self.texts = PaddedTexts.of(encoded, model.causal, model.device)
         self.edges: list[LayerEdges] = []
         self._shared: dict[int, _Shared] = {}
@@ -116,6 +124,8 @@ class BatchMeasure:
             self.wanted.profile.add(one.layer, sums, shared.rows)
         if self.wanted.min_weight is not None:
             self.edges.append(layer_edges(one.layer, sums, self.wanted.min_weight))
+        if self.trees is not None:
+            self.trees.add(one.layer, sums.pattern)
         if shared.chance is not None and shared.chance_scores is not None:
             self._chance.append(shared.chance_scores)
             if root is not None and one.value is not None:

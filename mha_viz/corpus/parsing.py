@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
 from mha_viz.corpus.trees import PUNCTUATION, ROOT, Sentence
 
 
@@ -107,3 +109,31 @@ def branching_hits(sentence: Sentence, covered: Bool[Tensor, " word"]) -> int:
     """
     places = {word: i for i, word in enumerate(tree_words(sentence, covered))}
     return sum(abs(places[i] - places[j]) == 1 for i, j in gold_arcs(sentence, covered))
+
+
+def tree_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
+    """How much of the gold trees is in every head's, on the half where no head was chosen.
+
+    Args:
+        counts: half, layer, head, n_arcs, hits, branching_hits.
+        untrained: as `counts`, of the same model with random weights.
+
+    Returns:
+        A row per layer and head: n_arcs, uuas, low and high (Wilson's 95 % interval, each arc a
+        draw of its own) on the half that reports, beside `branching_baseline`, the share of right-
+        and of left-branching trees, and `random_baseline` (the same head of the untrained model)
+        there; `chosen_on`, the UUAS on the half that chooses; and `chosen`, whether that is the
+        highest of all heads.
+    """
+    where = ["layer", "head"]
+    renamed = counts.rename(columns={"n_arcs": "n"})
+    found = on_both_halves(renamed, where)
+    chain = on_both_halves(renamed.assign(hits=renamed["branching_hits"]), where)
+    found["branching_baseline"] = chain["accuracy"]
+    found = found.reset_index()
+    theirs = None if untrained is None else untrained.rename(columns={"n_arcs": "n"})
+    found["random_baseline"] = untrained_accuracy(found, theirs, where)
+    found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
+    found = found.rename(columns={"n": "n_arcs", "accuracy": "uuas"})
+    order = [*where, "n_arcs", "uuas", "low", "high", "branching_baseline", "random_baseline"]
+    return found[[*order, "chosen_on", "chosen"]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.strongest import strongest_other
-from mha_viz.corpus.halves import on_both_halves
+from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
 from mha_viz.corpus.trees import PUNCTUATION, ROOT, Sentence
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
@@ -168,10 +168,7 @@ def relation_scores(
     found = heads.merge(
         of_best.rename(columns={"accuracy": "offset_baseline"}), how="left", on=KEYS
     )
-    found["random_baseline"] = np.nan
-    if untrained is not None and len(untrained):
-        twin = on_both_halves(untrained, where)["accuracy"]
-        found["random_baseline"] = twin.reindex(pd.MultiIndex.from_frame(found[where])).to_numpy()
+    found["random_baseline"] = untrained_accuracy(found, untrained, where)
     winners = found.groupby(KEYS)["chosen_on"].idxmax()
     found["chosen"] = found.index.isin(winners)
     order = [*where, "n", "accuracy", "low", "high", "offset", "offset_baseline"]

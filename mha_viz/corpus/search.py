@@ -7,9 +7,15 @@ import pandas as pd
 from mha_viz.core.checks import Number
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.edges_index import BY_KEY, BY_QUERY
+from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
 from mha_viz.errors import ArgumentError, StudyError
 
 _COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
+DIRECTIONS = (TO_HEAD, TO_DEPENDENT)
+_TOKEN_ARCS = f"""
+    SELECT text_id, dependent_token AS query, head_token AS key, relation,
+        '{TO_HEAD}' AS direction FROM arcs
+    UNION ALL SELECT text_id, head_token, dependent_token, relation, '{TO_DEPENDENT}' FROM arcs"""
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
 
@@ -20,6 +26,8 @@ def edges(
     key: str | None,
     layer: int | None,
     head: int | None,
+    relation: str | None,
+    direction: str | None,
     min_weight: Number,
     limit: int,
 ) -> pd.DataFrame:
@@ -30,21 +38,30 @@ def edges(
         raise ArgumentError(f"min_weight must be a share from 0 to 1, got {min_weight}.")
     if limit < 1:
         raise ArgumentError(f"limit must be at least 1, got {limit}.")
+    if direction is not None and (relation is None or direction not in DIRECTIONS):
+        raise ArgumentError(
+            f"direction must be {' or '.join(DIRECTIONS)}, beside a relation, got {direction!r}."
+        )
     conditions, values = ["weight >= ?"], list[object]((min_weight,))
-    for column, wanted in (("layer", layer), ("head", head)):
+    for column, wanted in (("layer", layer), ("head", head), ("direction", direction)):
         if wanted is not None:
             conditions.append(f"{column} = ?")
             values.append(wanted)
-    for column, word in (("query_word", query), ("key_word", key)):
+    for column, word in (("query_word", query), ("key_word", key), ("relation", relation)):
         if word is not None:
             condition, value = _like(column, word)
             conditions.append(condition)
             values.append(value)
     # Each table is in order of one word, so that most of it need not be read.
     table = BY_KEY if query is None and key is not None else BY_QUERY
+    columns = _COLUMNS
+    if relation is not None:
+        # Two words in one token may have one relation to the same word: that is one edge.
+        columns = f"DISTINCT {_COLUMNS}, relation, direction"
+        table = f"{table} JOIN ({_TOKEN_ARCS}) AS arcs USING (text_id, query, key)"
     return database.ask(
         f"""SELECT found.*, place, text FROM (
-            SELECT {_COLUMNS} FROM {table} WHERE {" AND ".join(conditions)}
+            SELECT {columns} FROM {table} WHERE {" AND ".join(conditions)}
             ORDER BY weight DESC, text_id, layer, head, query, key LIMIT ?
         ) AS found JOIN sentences USING (text_id)
         ORDER BY weight DESC, text_id, layer, head, query, key""",
@@ -56,7 +73,7 @@ def _like(column: str, word: str) -> tuple[str, str]:
     """A condition on a word and its value; * stands for any letters, all else for itself."""
     given = word.strip().lower()
     if not given:
-        raise ArgumentError("A word to search for must not be empty; leave it out to find any.")
+        raise ArgumentError("What to search for must not be empty; leave it out to find any.")
     if "*" not in given:
         return f"{column} = ?", given
     return f"{column} LIKE ? ESCAPE '\\'", given.translate(_ESCAPED).replace("*", "%")

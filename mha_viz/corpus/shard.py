@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from mha_viz.corpus.batches import Batch, batches
 from mha_viz.corpus.edges import Edges
+from mha_viz.corpus.gold import BatchTrees, TreeCounts
 from mha_viz.corpus.histograms import histogram
 from mha_viz.corpus.likeness import MEASURES, PairSums, parts_to_keep
 from mha_viz.corpus.measuring import CHANCE, WAYS, BatchMeasure, Wanted
@@ -21,6 +22,7 @@ from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded
 
 OnBatch = Callable[[int, int], None]
+TWIN_TREES = ("relations", "parses", "coreference")  # that are counted of an untrained copy, too
 
 
 @dataclass(frozen=True)
@@ -111,13 +113,15 @@ def measure_shard(
     tables: dict[str, pa.Table] = {}
     if whole:
         measured = _Measured(model, settings)
-        theirs = _Rows()
+        theirs, their_trees = _Rows(), TreeCounts(causal=model.causal)
         texts, tokens = 0, 0
         for batch in whole:
             for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
                 measured.add(part)
             if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
-                theirs.parts.append(BatchMeasure(untrained, batch.encoded, Wanted()).scores())
+                trees = _trees_of(batch, their_trees)
+                found = BatchMeasure(untrained, batch.encoded, Wanted(), trees)
+                theirs.parts.append(found.scores())
             texts, tokens = texts + len(batch.items), tokens + batch.n_real
             if on_batch is not None:
                 on_batch(texts, tokens)
@@ -125,6 +129,9 @@ def measure_shard(
         if theirs.parts:
             numbers, order = measured.numbers_in_order()
             tables["untrained"] = _score_table(numbers, theirs.by_text(order))
+            if measured.has_trees:
+                counted = their_trees.tables()
+                tables |= {f"untrained_{name}": counted[name] for name in TWIN_TREES}
     return Shard(
         tables,
         skipped,
@@ -153,9 +160,11 @@ class _Measured:
         self.edges = Edges()
         self.texts: list[tuple[Item, Encoded]] = []
         self.scores, self.chance = _Rows(), _Rows()
+        self.trees = TreeCounts(causal=model.causal)
 
     def add(self, batch: Batch) -> None:
-        found = BatchMeasure(self.model, batch.encoded, self.wanted)
+        trees = _trees_of(batch, self.trees)
+        found = BatchMeasure(self.model, batch.encoded, self.wanted, trees)
         self.texts += zip(batch.items, batch.encoded, strict=True)
         self.scores.parts.append(found.scores())
         if self.wanted.chance:
@@ -164,6 +173,11 @@ class _Measured:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
         if self.pairs is not None:
             self.pairs.add(found.left, batch.encoded)
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether any of the texts came with a tree."""
+        return any(item.sentence is not None for item, _ in self.texts)
 
     def numbers_in_order(self) -> tuple[np.ndarray, np.ndarray]:
         """text_id of every text, ascending, and where it stands in the order of the runs."""
@@ -190,7 +204,13 @@ class _Measured:
             tables["edges"] = self.edges.table()
         if self.pairs is not None:
             tables["pairs"] = self.pairs.table()
-        return tables
+        return tables | self.trees.tables() if self.has_trees else tables
+
+
+def _trees_of(batch: Batch, counts: TreeCounts) -> BatchTrees:
+    """The trees of a batch's texts, to be held against every layer of its run."""
+    pairs = zip(batch.items, batch.encoded, strict=True)
+    return BatchTrees(counts, ((one.number, code.tokens, one.sentence) for one, code in pairs))
 
 
 def _score_table(

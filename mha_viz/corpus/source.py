@@ -22,6 +22,7 @@ from mha_viz.errors import ArgumentError, SourceError, TextError
 from mha_viz.text.cleaning import clean_text, visible
 
 SHARD_TEXTS = 256
+SAMPLE = "sample"  # the treebank that comes with the package
 MOST_KEPT = 100  # places of what was skipped
 
 
@@ -147,7 +148,8 @@ def open_source(
     only once.
 
     Args:
-        source: a file, a folder, "-" for standard input, or any iterable of strings.
+        source: a file, a folder, "-" for standard input, or any iterable of strings; "sample",
+            where nothing of that name is there, is the treebank that comes with the package.
         column: of a table or of JSON lines; None takes one that is called "text" or the like, or
             the only one that holds text.
         sample: how many texts to draw, each choice equally likely; they are held in memory.
@@ -166,7 +168,10 @@ def open_source(
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
             return _copied("standard input", "", copies.standard_input, opened)
-        return _from_path(Path(source), opened)
+        path = Path(source)
+        if str(source) == SAMPLE and not path.exists():
+            path = Path(__file__).with_name("sample.conllu")
+        return _from_path(path, opened)
     if isinstance(source, (bytes, dict)) or not isinstance(source, Iterable):
         raise SourceError(
             f"Expected a file, a folder, “-” or strings, got {type(source).__name__}."

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from mha_viz.core.checks import Number
 from mha_viz.core.names import LIKENESS
 from mha_viz.corpus import search as searching
+from mha_viz.corpus import tree_answers
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.storage import check_files, read_manifest, read_shard
@@ -185,6 +186,43 @@ class Study:
     def _measures(self) -> list[str]:
         return list(self._database.ask("SELECT DISTINCT measure FROM pairs ORDER BY 1")["measure"])
 
+    # -- gold trees, of a study of CoNLL-U files ---------------------------------------------------
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether any text came with a gold tree."""
+        return tree_answers.has_trees(self._database)
+
+    @property
+    def relations(self) -> pd.DataFrame:
+        """How well every head finds every relation's word: a row per head, relation and direction.
+
+        Columns as `corpus.relations.relation_scores` has them: n, accuracy, low, high,
+        offset_baseline and random_baseline on the half of the sentences that reports; chosen_on,
+        the accuracy on the other half; offset, the best fixed step; and whether the head was
+        chosen, as the best one there.
+        """
+        return tree_answers.relations(self._database)
+
+    @property
+    def parts_of_speech(self) -> pd.DataFrame:
+        """Where the weight of a word of one part of speech goes, of every head.
+
+        Columns layer, head, from_upos, to_upos, n_words (that look), weight (mean over them),
+        expected (if each had spread it evenly over all words that it sees), difference.
+        """
+        return tree_answers.parts_of_speech(self._database)
+
+    @property
+    def trees(self) -> pd.DataFrame:
+        """How much of the gold trees is in every head's: see `corpus.parsing.tree_scores`."""
+        return tree_answers.trees(self._database)
+
+    @property
+    def coreference(self) -> pd.DataFrame:
+        """How well every head finds antecedents: see `corpus.coreference.coreference_scores`."""
+        return tree_answers.coreference(self._database)
+
     # -- questions -------------------------------------------------------------------------------
 
     def examples(
@@ -218,6 +256,7 @@ class Study:
         relation: str | None = None,
         min_weight: Number = 0.3,
         limit: int = 100,
+        direction: str | None = None,
     ) -> pd.DataFrame:
         """Where a token looks at another: the heaviest first.
 
@@ -226,14 +265,18 @@ class Study:
             key: the token that is looked at, likewise.
             layer: of that layer only.
             head: of heads with that number only.
-            relation: for studies of treebanks.
+            relation: of the two tokens' words in the gold tree, such as "obj"; * stands for any
+                letters. For studies of treebanks.
             min_weight: the least weight. Below 0.3 a study holds the strongest key of each query
                 only.
             limit: the most rows.
+            direction: with a relation, "to_head" (from a dependent to its head) or "to_dependent";
+                both if not given.
 
         Returns:
             DataFrame with the columns text_id, layer, head, query and key (positions), query_token,
-            key_token, weight, strongest (whether no key of that query has more), place, text.
+            key_token, weight, strongest (whether no key of that query has more), with a relation
+            also relation and direction; place, text.
 
         Raises:
             ArgumentError: no such head, an empty word, a weight that is no share.
@@ -241,16 +284,15 @@ class Study:
         """
         self._check(layer, head)
         if relation is not None:
-            raise StudyError(
-                "A search by relation needs gold trees, and this study has none: make it of a "
-                "CoNLL-U file."
-            )
+            tree_answers.check_trees(self._database)
         return searching.edges(
             self._database,
             query=query,
             key=key,
             layer=layer,
             head=head,
+            relation=relation,
+            direction=direction,
             min_weight=min_weight,
             limit=limit,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,19 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mha_viz.corpus.blocks import INDEX, columns_of, first_of, read_block, texts_of, whole_column
+from mha_viz.corpus.blocks import (
+    INDEX,
+    columns_of,
+    files_of,
+    first_of,
+    read_block,
+    texts_of,
+    whole_column,
+)
 from mha_viz.corpus.edges_index import sort_edges
 from mha_viz.corpus.intervals import Resamples, sorted_quantiles, text_weights
 from mha_viz.corpus.labels import corpus_labels
-from mha_viz.corpus.storage import shard_folder, shards_with_texts, write_table
+from mha_viz.corpus.storage import shards_with_texts, write_table
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 # Rows by text -> the table of their means.
@@ -25,6 +34,11 @@ ADDED_UP = {
     "pairs": ("measure", "i", "j"),
     "histogram": ("metric", "layer", "head", "bin"),
     "parts_of_speech": ("layer", "head", "from_upos", "to_upos"),
+    "relations": ("half", "relation", "direction", "layer", "head"),
+    "untrained_relations": ("half", "relation", "direction", "layer", "head"),
+    "relation_offsets": ("half", "relation", "direction", "offset"),
+    "coreference": ("half", "layer", "head"),
+    "untrained_coreference": ("half", "layer", "head"),
 }
 
 
@@ -53,8 +67,8 @@ def summarise(folder: Path, n_layers: int, n_heads: int) -> dict[str, int]:
     for name, table in made.items():
         _write(folder, name, pa.Table.from_pandas(table, preserve_index=False))
     for name, keys in ADDED_UP.items():
-        if first_of(folder, name).exists():
-            _write(folder, name, _added_up(folder, name, keys))
+        if parts := files_of(folder, name):
+            _write(folder, name, _added_up(parts, keys))
     sort_edges(folder)
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
 
@@ -119,11 +133,11 @@ def _spread(values: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _added_up(folder: Path, name: str, keys: tuple[str, ...]) -> pa.Table:
-    """A table of sums over all shards, a row for each of its keys."""
+def _added_up(parts: Sequence[Path], keys: tuple[str, ...]) -> pa.Table:
+    """A table of sums over some files, a row for each of its keys."""
     total: pa.Table | None = None
-    for number in shards_with_texts(folder):
-        part = pq.read_table(shard_folder(folder, number) / f"{name}.parquet")
+    for path in parts:
+        part = pq.read_table(path)
         both = part if total is None else pa.concat_tables([total, part])
         sums = [column for column in part.column_names if column not in keys]
         grouped = both.group_by(list(keys), use_threads=False)

@@ -49,6 +49,21 @@ def test_search_finds_a_word(study: Path, tmp_path: Path) -> None:
     assert "Rain fell all night." in out.read_text()
 
 
+def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
+    out = str(tmp_path / "trees")
+    call("study", "sample", "--sample", "40", "--out", out)
+    done = call("study", "show", out)
+    assert "previous_token" in done.stdout
+    assert "chosen on half" in done.stdout and "offset_baseline" in done.stdout
+    rows = json.loads(call("study", "show", out, "--by", "relations", "-f", "json").stdout)["rows"]
+    accuracies = [row["accuracy"] for row in rows]
+    assert len(rows) % 32 == 0 and accuracies == sorted(accuracies, reverse=True)
+    found = call("study", "search", out, "--relation", "obj", "--direction", "to_dependent")
+    assert "to_dependent" in found.stdout and "20 found" in found.stdout
+    failed = call("study", "search", out, "--relation", "obj", "--direction", "up", code=2)
+    assert "direction must be to_head or to_dependent" in failed.stderr
+
+
 def test_compare_two_studies(study: Path, texts: Path, tmp_path: Path) -> None:
     call("study", str(texts), "--sample", "2", "--out", str(tmp_path / "b"))
     done = call("study", "compare", str(study), str(tmp_path / "b"), "-f", "json")

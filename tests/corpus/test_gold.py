@@ -2,15 +2,14 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.gold import SCHEMAS, TreeCounts, merged, tree_tables
-from mha_viz.corpus.relations import ALL, TO_DEPENDENT, TO_HEAD, relation_scores
+from mha_viz.corpus.gold import SCHEMAS, TreeCounts, tree_tables
+from mha_viz.corpus.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.trees import ROOT
-from tests.making.trees import looking_at, sample, word_tokens
+from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens
 
 SENTENCES = sample()
 SOME = SENTENCES[:60:2]
@@ -35,50 +34,14 @@ def tables(model, texts):
     return tree_tables(texts, causal=model.causal)
 
 
-def plain_words(pattern, tokens, sentence):
-    """Weights between words, token by token, of one head."""
-    words = np.zeros((len(sentence.words),) * 2)
-    parts = [
-        [
-            (i, max(0, min(t.end, w.end) - max(t.start, w.start)))
-            for i, t in enumerate(tokens)
-            if not t.is_special
-        ]
-        for w in sentence.words
-    ]
-    length = {i: sum(dict(p)[i] for p in parts) for i, _ in parts[0]}
-    shares = [{i: common / length[i] for i, common in p if common} for p in parts]
-    for query, mine in enumerate(shares):
-        for key, theirs in enumerate(shares):
-            each = [a * sum(pattern[i, j] * b for j, b in theirs.items()) for i, a in mine.items()]
-            words[query, key] = sum(each) / sum(mine.values())
-    return words
-
-
 def test_relations_are_what_a_plain_loop_counts(model, texts, tables):
     layer, head = 1, 3
-    n, hits = Counter(), Counter()
-    for _, pattern, tokens, sentence in texts:
-        words = plain_words(pattern[layer, head].numpy(), tokens, sentence)
-        for i, word in enumerate(sentence.words):
-            if word.head == ROOT:
-                continue
-            for query, key, way in [(i, word.head, TO_HEAD), (word.head, i, TO_DEPENDENT)]:
-                if model.causal and not key < query > 1:
-                    continue
-                others = [other for other in range(len(words)) if other != query]
-                looked = max(others, key=lambda other: words[query, other])
-                name = (sentence.half, word.deprel, way)
-                n[name, query, sentence.text] = 1  # a head with several such dependents, once
-                hits[name, query, sentence.text] |= looked == key
+    of_head = [(pattern[layer, head].numpy(), *rest) for _, pattern, *rest in texts]
+    n, hits = plain_relations(of_head, causal=model.causal)
     rows = tables["relations"].to_pandas()
     rows = rows[(rows.layer == layer) & (rows["head"] == head) & (rows.relation != ALL)]
-    for given, counted in [("n", n), ("hits", hits)]:
-        expected = Counter()
-        for (name, *_), value in counted.items():
-            expected[name] += int(value)
-        found = rows.set_index(["half", "relation", "direction"])[given].to_dict()
-        assert found == dict(expected)
+    found = rows.set_index(["half", "relation", "direction"])
+    assert found.n.to_dict() == n and found.hits.to_dict() == hits
 
 
 def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):
@@ -152,19 +115,6 @@ def test_every_head_stands_in_every_table(model, tables):
         if "layer" in rows:
             places = set(zip(rows.layer, rows["head"], strict=True))
             assert len(places) == model.n_layers * model.n_heads
-
-
-def test_many_shards_are_one(model, texts, tables):
-    shards = [tree_tables(part, causal=model.causal) for part in (texts[:7], texts[7:8], texts[8:])]
-    for name, table in merged(shards).items():
-        whole = tables[name].to_pandas()
-        found = table.to_pandas()
-        assert list(found.columns) == list(whole.columns)
-        for column in whole:
-            if column in ("weight", "expected"):
-                assert found[column].to_numpy() == pytest.approx(whole[column].to_numpy())
-            else:
-                assert found[column].tolist() == whole[column].tolist(), (name, column)
 
 
 def test_no_text_gives_empty_tables():

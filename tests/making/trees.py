@@ -1,10 +1,15 @@
 """Sentences with trees, written in one line."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from mha_viz.core.token import Token
-from mha_viz.corpus.trees import Sentence, read_conllu, sample_lines
+from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
+from mha_viz.corpus.trees import ROOT, Sentence, read_conllu, sample_lines
 
 
 def tree(written: str) -> Sentence:
@@ -42,3 +47,52 @@ def looking_at(keys: list[int], n: int) -> Tensor:
         pattern[word + 1, [0, word + 1]] -= torch.tensor([0.2, -0.2])
     pattern[[0, n + 1], 0] = 1.0
     return pattern
+
+
+def plain_words(pattern: np.ndarray, tokens: Sequence[Token], sentence: Sentence) -> np.ndarray:
+    """Weights between words, token by token, of one head."""
+    words = np.zeros((len(sentence.words),) * 2)
+    parts = [
+        [
+            (i, max(0, min(t.end, w.end) - max(t.start, w.start)))
+            for i, t in enumerate(tokens)
+            if not t.is_special
+        ]
+        for w in sentence.words
+    ]
+    length = {i: sum(dict(p)[i] for p in parts) for i, _ in parts[0]}
+    shares = [{i: common / length[i] for i, common in p if common} for p in parts]
+    for query, mine in enumerate(shares):
+        for key, theirs in enumerate(shares):
+            each = [a * sum(pattern[i, j] * b for j, b in theirs.items()) for i, a in mine.items()]
+            words[query, key] = sum(each) / sum(mine.values())
+    return words
+
+
+def plain_relations(
+    texts: Iterable[tuple[np.ndarray, Sequence[Token], Sentence]], *, causal: bool
+) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]]:
+    """How often one head's strongest other word was asked for, and was right, arc by arc.
+
+    Args:
+        texts: pattern of the head, tokens and tree of each.
+        causal: a question counts where the right word and another one stand before.
+    """
+    right: dict[tuple[tuple[str, ...], int, str], bool] = {}
+    for pattern, tokens, sentence in texts:
+        words = plain_words(pattern, tokens, sentence)
+        for i, word in enumerate(sentence.words):
+            if word.head == ROOT:
+                continue
+            for query, key, way in [(i, word.head, TO_HEAD), (word.head, i, TO_DEPENDENT)]:
+                if causal and not key < query > 1:
+                    continue
+                others = [other for other in range(len(words)) if other != query]
+                looked = max(others, key=lambda other: words[query, other])
+                # a head with several such dependents is asked once
+                place = ((sentence.half, word.deprel, way), query, sentence.text)
+                right[place] = right.get(place, False) or looked == key
+    n = Counter(name for name, *_ in right)
+    return dict(n), {
+        name: sum(hit for (own, *_), hit in right.items() if own == name) for name in n
+    }
