@@ -38,7 +38,7 @@ WAYS = {
 
 
 def measure(
-    n_texts: int = 32, repeats: int = 3, batch_tokens: int = 2048, **sizes: int
+    n_texts: int = 16, repeats: int = 3, batch_tokens: int = 2048, **sizes: int
 ) -> list[Result]:
     model = traced_model(**sizes)
     bare = network("sdpa", **sizes)
