@@ -111,6 +111,7 @@ def search(
     key: Annotated[str | None, typer.Option(help="The token that is looked at.")] = None,
     layer: _Layer = None,
     head: _Head = None,
+    relation: Annotated[str | None, typer.Option(help="Of a treebank: such as nsubj.")] = None,
     min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = None,
@@ -118,7 +119,7 @@ def search(
 ) -> None:
     """Where a token looks at another one, the heaviest first."""
     found = _open(study)
-    rows = found.search(query, key, layer, head, min_weight=min_weight, limit=limit)
+    rows = found.search(query, key, layer, head, relation, min_weight, limit)
     shown = rows.assign(
         query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
         key=rows["key_token"] + " (" + rows["key"].astype(str) + ")",

@@ -12,6 +12,12 @@ from mha_viz.errors import ArgumentError, StudyError
 _COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
+# From dependent to head or the other way; "nsubj" stands for "nsubj:pass" as well.
+_ALONG_AN_ARC = """(text_id, query, key) IN (
+    SELECT (text_id, unnest([dependent_token, head_token]), unnest([head_token, dependent_token]))
+    FROM arcs WHERE relation = ? OR starts_with(relation, ? || ':')
+)"""
+
 
 def edges(
     database: Database,
@@ -20,6 +26,7 @@ def edges(
     key: str | None,
     layer: int | None,
     head: int | None,
+    relation: str | None,
     min_weight: Number,
     limit: int,
 ) -> pd.DataFrame:
@@ -40,6 +47,14 @@ def edges(
             condition, value = _like(column, word)
             conditions.append(condition)
             values.append(value)
+    if relation is not None:
+        if "arcs" not in database.tables:
+            raise StudyError(
+                "A search by relation needs gold trees, and this study has none: make it of a "
+                "CoNLL-U file."
+            )
+        conditions.append(_ALONG_AN_ARC)
+        values += [relation, relation]
     # Each table is in order of one word, so that most of it need not be read.
     table = BY_KEY if query is None and key is not None else BY_QUERY
     return database.ask(

@@ -226,7 +226,8 @@ class Study:
             key: the token that is looked at, likewise.
             layer: of that layer only.
             head: of heads with that number only.
-            relation: for studies of treebanks.
+            relation: of studies of treebanks: pairs that the gold tree joins by it, in either
+                direction, as "nsubj".
             min_weight: the least weight. Below 0.3 a study holds the strongest key of each query
                 only.
             limit: the most rows.
@@ -240,17 +241,13 @@ class Study:
             StudyError: the study has no edges, or no trees for a relation.
         """
         self._check(layer, head)
-        if relation is not None:
-            raise StudyError(
-                "A search by relation needs gold trees, and this study has none: make it of a "
-                "CoNLL-U file."
-            )
         return searching.edges(
             self._database,
             query=query,
             key=key,
             layer=layer,
             head=head,
+            relation=relation,
             min_weight=min_weight,
             limit=limit,
         )

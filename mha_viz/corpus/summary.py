@@ -25,6 +25,9 @@ ADDED_UP = {
     "pairs": ("measure", "i", "j"),
     "histogram": ("metric", "layer", "head", "bin"),
     "parts_of_speech": ("layer", "head", "from_upos", "to_upos"),
+    "relations": ("half", "relation", "direction", "layer", "head"),
+    "relation_offsets": ("half", "relation", "direction", "offset"),
+    "coreference": ("half", "layer", "head"),
 }
 
 
