@@ -9,7 +9,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from mha_viz.corpus.padded import KINDS, Sight
+from mha_viz.corpus.padded import KINDS, Sight, exact
 from mha_viz.corpus.scores import PatternSums
 
 FAR = 32  # offsets beyond are counted together
@@ -99,7 +99,7 @@ def rows_of(sight: Sight) -> dict[str, Tensor]:
     offset = _by_bin(seen.sum(0).flatten()[None], places.flatten(), last + 1)[0]
     for end in (first, last):  # of several keys in one bin, a query needs to see any
         offset[end] = (seen & (places == end)).any(-1).sum()
-    position = torch.zeros(len(AT["position"]), dtype=torch.float64, device=seen.device)
+    position = torch.zeros(len(AT["position"]), dtype=torch.int64, device=seen.device)
     position[: min(n, LATE)] = seen[..., :LATE].sum((0, 1))
     position[LATE] = seen[..., LATE:].any(-1).sum()
     kind = torch.stack([keys.any(-1).sum() for keys in sight.kinds.values()])
@@ -114,6 +114,6 @@ def _offset_bins(n: int) -> Tensor:
 
 
 def _by_bin(values: Tensor, bins: Tensor, n_bins: int) -> Tensor:
-    """Columns of (row, column) added up by bin, in float64: (row, bin)."""
-    found = torch.zeros(len(values), n_bins, dtype=torch.float64, device=values.device)
-    return found.index_add_(1, bins, values.double())
+    """Columns of (row, column) added up by bin: (row, bin)."""
+    found = exact(torch.zeros(len(values), n_bins, device=values.device))
+    return found.index_add_(1, bins, exact(values))

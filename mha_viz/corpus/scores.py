@@ -18,7 +18,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.focus import row_keys_for_mass
 from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.spread import row_entropy
-from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight
+from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight, exact
 
 # "induction" has a probe of its own, on texts of its own.
 SCORES = tuple(key for key, one in METRICS.items() if one.of == "head" and key != "induction")
@@ -58,26 +58,26 @@ class PatternSums:
     def repeated(self) -> Tensor:
         """Weight between positions of one token, (pair, head), as `PaddedTexts.same_pairs`."""
         row, query, key = self.texts.same_pairs
-        return self.pattern[row, :, query, key].double()
+        return exact(self.pattern[row, :, query, key])
 
     @cached_property
     def on_repeats(self) -> Tensor:
         """Weight on the same token elsewhere that counts as such: (batch, head)."""
         pairs = self.texts.same_pairs
         counting = self.sight.repeats[pairs][:, None]
-        found = self.pattern.new_zeros(self.pattern.shape[:2], dtype=torch.float64)
+        found = exact(self.pattern.new_zeros(self.pattern.shape[:2]))
         return found.index_add_(0, pairs[0], self.repeated * counting).float()
 
     @cached_property
     def kinds(self) -> Tensor:
-        """Weight on each of `KINDS`, summed over queries and keys: float64 (batch, head, kind)."""
+        """Weight on each of `KINDS`, summed over queries and keys: (batch, head, kind)."""
         batch, heads, _, n = self.pattern.shape
         row, _, key = self.texts.same_pairs
-        same = self.pattern.new_zeros(batch * n, heads, dtype=torch.float64)
+        same = exact(self.pattern.new_zeros(batch * n, heads))
         same = same.index_add_(0, row * n + key, self.repeated).unflatten(0, (batch, n)).mT
         itself = self.diagonal(0)
         others = (self.by_key - itself - same).clamp(min=0.0)
-        found = {"itself": itself.double().sum(-1), "same token": same.sum(-1)}
+        found = {"itself": exact(itself).sum(-1), "same token": same.sum(-1)}
         for kind, keys in self.texts.kinds_of_keys.items():
             found[kind] = (others * keys[:, None]).sum(-1)
         return torch.stack([found[kind] for kind in KINDS], -1)

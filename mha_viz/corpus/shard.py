@@ -17,6 +17,7 @@ from mha_viz.corpus.profiles import Profile
 from mha_viz.corpus.scores import SCORES
 from mha_viz.corpus.source import Item
 from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded
 
 OnBatch = Callable[[int, int], None]
@@ -32,6 +33,9 @@ class Settings:
         edges: whether to keep who looks at whom.
         baselines: whether to score what heads that learned nothing would.
         min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
+
+    Raises:
+        ArgumentError: no such budget, no such weight.
     """
 
     batch_tokens: int = 8192
@@ -40,13 +44,22 @@ class Settings:
     baselines: bool = True
     min_weight: float = 0.3
 
+    def __post_init__(self) -> None:
+        if self.batch_tokens < 1:
+            raise ArgumentError(f"batch_tokens must be 1 or more, got {self.batch_tokens}.")
+        if not 0 <= self.min_weight <= 1:
+            raise ArgumentError(f"min_weight must lie in 0..1, got {self.min_weight}.")
+
 
 @dataclass(frozen=True)
 class Shard:
     """What was measured of some texts.
 
     Args:
-        tables: by name; see docs/architecture.md.
+        tables: by name; none where no text could be read. "texts" and "untrained" have a row for
+            each text, layer and head, "chance" for each text and layer, "sentences" for each text,
+            "edges" for each query, its strongest key and other heavy ones; "profile", "histogram"
+            and "pairs" are sums over the texts, which add up over shards.
         skipped: place and reason of each text that the model cannot read.
         n_texts: that were measured.
         n_tokens: of these texts.

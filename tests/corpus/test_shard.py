@@ -17,7 +17,7 @@ from mha_viz.corpus.padded import KINDS, is_punctuation
 from mha_viz.corpus.profiles import FAR, LATE
 from mha_viz.corpus.scores import SCORES
 from mha_viz.corpus.shard import Settings, Shard, measure_shard
-from mha_viz.errors import MhaVizError
+from mha_viz.errors import ArgumentError, MhaVizError
 from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
 
 HEAD = ["layer", "head"]
@@ -205,6 +205,12 @@ def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:
     assert shard.tables["sentences"]["text_id"].to_pylist() == [0, 2]
     nothing = measure_shard(small("gpt2"), items((" ",)), SETTINGS)
     assert nothing.n_texts == 0 and nothing.tables == {}
+
+
+@pytest.mark.parametrize("wrong", [{"batch_tokens": 0}, {"min_weight": 1.5}])
+def test_settings_that_mean_nothing_are_refused(wrong: dict) -> None:
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        Settings(**wrong)
 
 
 def test_progress_is_told_and_can_end_the_shard() -> None:
