@@ -120,14 +120,12 @@ def search(
     study: Folder,
     query: Annotated[str | None, typer.Option(help="The token that looks; * is anything.")] = None,
     key: Annotated[str | None, typer.Option(help="The token that is looked at.")] = None,
-    relation: Annotated[
-        str | None, typer.Option(help="Of their words in the gold tree, such as obj.")
-    ] = None,
-    direction: Annotated[
-        str | None, typer.Option(help="With a relation: to_head or to_dependent.")
-    ] = None,
     layer: _Layer = None,
     head: _Head = None,
+    relation: Annotated[str | None, typer.Option(help="Of a treebank: such as nsubj.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Of the relation: to_head or to_dependent.")
+    ] = None,
     min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = None,

@@ -47,11 +47,14 @@ def edges(
         if wanted is not None:
             conditions.append(f"{column} = ?")
             values.append(wanted)
-    for column, word in (("query_word", query), ("key_word", key), ("relation", relation)):
+    for column, word in (("query_word", query), ("key_word", key)):
         if word is not None:
             condition, value = _like(column, word)
             conditions.append(condition)
             values.append(value)
+    if relation is not None:  # "nsubj" stands for "nsubj:pass" as well
+        conditions.append("(relation = ? OR starts_with(relation, ? || ':'))")
+        values += [relation, relation]
     # Each table is in order of one word, so that most of it need not be read.
     table = BY_KEY if query is None and key is not None else BY_QUERY
     columns = _COLUMNS

@@ -48,12 +48,12 @@ class File:
     """A file of texts.
 
     Args:
-        path: where it is.
+        open: gives its bytes from the start.
         name: in places and messages; below its folder, where a folder is the source.
         ending: that tells its kind, as ".csv"; "" where the content has to.
     """
 
-    path: Path
+    open: Callable[[], BufferedReader]
     name: str
     ending: str
 
@@ -205,10 +205,14 @@ def _from_path(path: Path, opened: Callable[..., Source]) -> Source:
     if stat.S_ISDIR(mode):
         return opened(name, *_files_of(path, name))
     if stat.S_ISREG(mode):
-        return opened(name, [File(path, name, ending_of(path.name))])
+        return opened(name, [_regular(path, name)])
     if stat.S_ISFIFO(mode):
         return _copied(name, "", partial(copies.pipe, path), opened)
     raise SourceError(f"{name} is neither a file of texts nor a folder of such files.")
+
+
+def _regular(path: Path, name: str) -> File:
+    return File(lambda: path.open("rb"), name, ending_of(path.name))
 
 
 def _files_of(folder: Path, name: str) -> tuple[list[File], list[tuple[str, str]]]:
@@ -217,9 +221,8 @@ def _files_of(folder: Path, name: str) -> tuple[list[File], list[tuple[str, str]
     ignored: list[tuple[str, str]] = []
     paths = {path.relative_to(folder).as_posix(): path for path in _walk(folder, ignored)}
     for below, path in sorted(paths.items()):
-        ending = ending_of(below)
-        if ending and path.is_file():
-            found.append(File(path, visible(below, 200), ending))
+        if ending_of(below) and path.is_file():
+            found.append(_regular(path, visible(below, 200)))
         else:
             ignored.append((visible(below, 200), "It is no file of a kind that can be read."))
     if not found:
@@ -244,16 +247,16 @@ def _walk(folder: Path, ignored: list[tuple[str, str]]) -> Iterator[Path]:
 
 
 def _copied(name: str, ending: str, write: copies.Write, opened: Callable[..., Source]) -> Source:
-    """A source of a copy on the disk, which is deleted with it."""
-    copy = copies.on_disk(name, write)
-    source = opened(name, [File(copy, name, ending)])
-    weakref.finalize(source, copy.unlink, missing_ok=True)
+    """A source of a copy on the disk, which goes with it."""
+    copy = copies.Copy(name, write)
+    source = opened(name, [File(copy.open, name, ending)])
+    weakref.finalize(source, copy.close)
     return source
 
 
 def _opened(file: File) -> BufferedReader:
     try:
-        return file.path.open("rb")
+        return file.open()
     except OSError as error:
         raise SourceError(f"{file.name} cannot be read: {error.strerror or error}.") from error
 

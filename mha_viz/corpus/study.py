@@ -265,8 +265,8 @@ class Study:
             key: the token that is looked at, likewise.
             layer: of that layer only.
             head: of heads with that number only.
-            relation: of the two tokens' words in the gold tree, such as "obj"; * stands for any
-                letters. For studies of treebanks.
+            relation: of studies of treebanks: tokens whose words the gold tree joins by it, such
+                as "nsubj", which stands for "nsubj:pass" as well.
             min_weight: the least weight. Below 0.3 a study holds the strongest key of each query
                 only.
             limit: the most rows.

@@ -85,6 +85,7 @@ def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
         (["nowhere.txt", "--out", "x"], "nowhere.txt"),
         (["show", "nowhere"], "is no study"),
         (["search", "nowhere"], "is no study"),
+        (["compare", "nowhere", "folder"], "is no study"),
         (["texts.txt", "--out", "folder"], "other things"),
         (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
         (["empty.txt", "--out", "x"], "no text"),

@@ -111,9 +111,9 @@ def test_the_next_shard_is_read_while_one_is_measured(reader: Reader) -> None:
         assert next(coming).number == number
         assert taken[number + 1].wait(60)  # though nobody has asked for it
         assert number > 1 or not taken[number + 2].is_set()  # and no more than one is held
-    threads = threading.active_count()
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("texts")]
     coming.close()
-    assert threading.active_count() == threads - 1
+    assert ours and not any(thread.is_alive() for thread in ours)
 
 
 def test_what_goes_wrong_in_the_thread_is_raised_here(reader: Reader) -> None:

@@ -10,11 +10,13 @@ import os
 import tempfile
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mha_viz.corpus import copies
 from mha_viz.corpus.source import MOST_KEPT, SHARD_TEXTS, Source, open_source, shards
 from mha_viz.errors import ArgumentError, SourceError
 
@@ -131,22 +133,48 @@ def test_standard_input_and_pipes_are_read_once_and_kept_until_the_end(
     writer.join()
     assert [texts(other) for _ in range(2)] == [["One."]] * 2
 
-    assert len(list(tmp_path.iterdir())) == 3
-    del source, other
+    assert list(tmp_path.iterdir()) == [pipe]  # whatever ends us leaves nothing
+    first, second = iter(source), iter(source)
+    assert [next(first).text, next(second).text, next(first).text] == ["One.", "One.", "Two."]
+    copy = other._files[0].open.__self__
+    assert not copy._file.closed
+    del other
     gc.collect()
-    assert list(tmp_path.iterdir()) == [pipe]
+    assert copy._file.closed
 
 
-def test_a_failing_iterable_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_a_copy_is_read_from_any_place() -> None:
+    content = bytes(range(256)) * 1000
+    copy = copies.Copy("bytes", lambda file: file.write(content))
+    reading = copy.open()
+    for offset, whence in ((-5, 2), (1000, 0), (70_000, 1), (-9, 1), (0, 0)):
+        expected = io.BytesIO(content)
+        expected.seek(reading.tell())
+        assert reading.seek(offset, whence) == expected.seek(offset, whence)
+        assert reading.read(3000) == expected.read(3000)
+    copy.close()
 
-    def failing() -> object:
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "said"),
+    [
+        (KeyError("theirs"), KeyError, "theirs"),
+        (
+            OSError(28, "No space left on device"),
+            SourceError,
+            "texts cannot be copied to .*: No sp",
+        ),
+    ],
+)
+def test_what_goes_wrong_while_copying_is_told(
+    raised: Exception, expected: type[Exception], said: str
+) -> None:
+    def failing() -> Iterator[str]:
         yield "One."
-        raise KeyError("theirs")
+        raise raised
 
-    with pytest.raises(KeyError, match="theirs"):
+    with pytest.raises(expected, match=said):
         open_source(failing())
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mha_viz.corpus.compare import compare
@@ -68,6 +70,22 @@ def test_signs_of_sql_are_letters_in_a_search(made: Study) -> None:
 def test_a_search_by_relation_needs_trees(made: Study) -> None:
     with pytest.raises(StudyError, match="CoNLL-U"):
         made.search(relation="nsubj")
+
+
+def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
+    """Of "The cat sat ...": cat (2) depends on sat (3); of the second text, nothing."""
+    arcs = {"text_id": [0, 0], "dependent_token": [2, 1], "head_token": [3, 2]}
+    table = pa.table({**arcs, "relation": ["nsubj:pass", "det"]})
+    for number in range(3):
+        path = copy / f"shards/{number:05d}/arcs.parquet"
+        pq.write_table(table if number == 0 else table.slice(0, 0), path)
+    study = Study.load(copy)
+    found = study.search(relation="nsubj", min_weight=0)
+    assert set(found["text_id"]) == {0}
+    assert set(zip(found["query"], found["key"], strict=True)) == {(2, 3), (3, 2)}
+    direct = "select * from edges where text_id = 0 and (query, key) in ((2, 3), (3, 2))"
+    assert len(found) == len(study.sql(direct))
+    assert study.search(relation="obj", min_weight=0).empty
 
 
 # -- SQL -------------------------------------------------------------------------------------------

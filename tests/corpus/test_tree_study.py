@@ -162,8 +162,8 @@ def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
     assert len(found) == len(expected)
     both = whole.search(relation="obj", min_weight=0, limit=10**6)
     assert len(both) > len(found) and set(both["direction"]) == {"to_head", "to_dependent"}
-    any_one = whole.search(relation="nsubj*", layer=1, limit=10)
-    assert set(any_one["relation"]) <= {"nsubj", "nsubj:pass", "nsubj:outer"}
+    subjects = whole.search(relation="nsubj", min_weight=0, limit=10**6)["relation"]
+    assert set(subjects) == {"nsubj", "nsubj:pass"}
     with pytest.raises(ArgumentError, match="direction must be"):
         whole.search(direction="to_head")
 
@@ -172,11 +172,6 @@ def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
 def test_a_study_without_trees_says_so(made: mv.Study, name: str) -> None:
     with pytest.raises(StudyError, match="no gold trees: make one of a CoNLL-U file"):
         getattr(made, name)
-
-
-def test_a_search_by_relation_needs_trees(made: mv.Study) -> None:
-    with pytest.raises(StudyError, match="no gold trees"):
-        made.search(relation="obj")
 
 
 def test_the_word_sample_is_the_shipped_treebank(
