@@ -17,7 +17,7 @@ from mha_viz.core.output_file import write_file
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "report", "importance", "grid", "workbench"),
-    *("start", "app", "labs", "memory"),
+    *("study", "start", "app", "labs", "memory"),
 )
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 

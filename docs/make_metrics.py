@@ -137,6 +137,21 @@ uniform attention, a head that always looks at the token before ("offset"), and 
 architecture with random weights ("random"), which
 `mha_viz.checkpoints.untrained_copy.untrained_copy` makes.
 
+## Averaged over texts
+
+A [study of a corpus](corpus.md) gives the mean over texts of each number above, every text counting
+alike, however long. Three things change:
+
+- A mean has an interval, which shrinks with more texts; the spread over texts does not.
+- Texts on which a metric has no meaning are left out of it, so that metrics may be of different
+  numbers of texts.
+- A baseline is averaged over the same texts, too. Metrics that grow with the length of a text
+  (entropy, distance) mix lengths: compare them with their baselines, and two corpora only where
+  their texts are of like length.
+
+The profile of weights by offset, position and kind of key is a mean over queries instead: there a
+long text counts more.
+
 ## Labels
 
 A head gets a label only where its score reaches a threshold and beats a baseline: it lies above

@@ -15,6 +15,7 @@ ROOMS = {
     "engine": "A model and its runs",
     "core": "Attention, records and metrics",
     "reports": "Heads measured",
+    "corpus": "Many texts",
     "prediction": "What a model says",
     "interventions": "Heads changed",
     "notebook": "In a notebook",

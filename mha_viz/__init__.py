@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mha_viz.core.metrics.registering import register_metric
     from mha_viz.core.multi_head import AttentionOutput, MultiHeadAttention
     from mha_viz.core.record import AttentionRecord, Token
+    from mha_viz.corpus.run import study
+    from mha_viz.corpus.study import Study
     from mha_viz.engine.intervention import Intervention
     from mha_viz.engine.model import AttentionModel
     from mha_viz.interventions.ablation import ablate
@@ -66,6 +68,8 @@ _HOME = {
     "Writing": "mha_viz.prediction.writing",
     "ablate": "mha_viz.interventions.ablation",
     "head_importance": "mha_viz.interventions.importance",
+    "study": "mha_viz.corpus.run",
+    "Study": "mha_viz.corpus.study",
 }
 
 __all__ = [
@@ -77,6 +81,7 @@ __all__ = [
     "MhaVizError",
     "ModelInfo",
     "MultiHeadAttention",
+    "Study",
     "Token",
     "Writing",
     "__version__",
@@ -95,6 +100,7 @@ __all__ = [
     "record",
     "register_metric",
     "show_head",
+    "study",
     "wrap",
 ]
 

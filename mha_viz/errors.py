@@ -27,6 +27,10 @@ class TextError(MhaVizError, ValueError):
     """Text that cannot be used: empty, too long, or not valid Unicode."""
 
 
+class SourceError(MhaVizError, ValueError):
+    """A corpus that cannot be read: no such file or column, a damaged file, nothing in it."""
+
+
 class RecordError(MhaVizError, ValueError):
     """A record that contradicts itself, or a record file that cannot be read."""
 
@@ -57,6 +61,10 @@ class BrokenCheckpointError(LoadError):
 
 class AttentionUnavailableError(MhaVizError):
     """This model family gives no attention weights, neither through our function nor its own."""
+
+
+class StudyError(MhaVizError, ValueError):
+    """A study of a corpus that cannot be begun, gone on with, or read."""
 
 
 def is_panic(error: BaseException) -> bool:

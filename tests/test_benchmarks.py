@@ -11,7 +11,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 import mha_viz as mv
 from benchmarks import __main__ as command
-from benchmarks import grid, importance, labs, measure, memory, report, trace
+from benchmarks import grid, importance, labs, measure, memory, report, study, trace
 from mha_viz.ui.learn.contents import LABS
 
 pytestmark = pytest.mark.slow
@@ -24,6 +24,14 @@ def test_trace_measures_every_way_at_every_length() -> None:
     assert [r.measure.split(", ")[-1] for r in results] == ["5 tokens"] * 3 + ["32 tokens"] * 3
     assert all(float(r.ratio) > 0 and "ms" in r.ours for r in results)
     assert [r.aim for r in results if r.aim] == ["at most 1.00"]
+
+
+def test_study_measures_every_way_beside_bare_passes_and_a_loop() -> None:
+    results = study.measure(n_texts=3, repeats=1, batch_tokens=300, **TINY)
+    assert [r.measure for r in results[:3]] == list(study.WAYS)
+    assert all(float(r.ratio) > 0 and "texts/s" in r.ours for r in results[:3])
+    assert float(results[3].ours) >= 1 and "times faster" in results[4].ratio
+    assert [r.aim for r in results if r.aim] == ["at least 0.85", "at least 0.75"]
 
 
 def test_report_measures_every_way_and_its_double_loops() -> None:

@@ -118,6 +118,7 @@ def test_the_python_examples_run(
 @pytest.mark.parametrize("line", sorted(set(commands())))
 def test_the_commands_run(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("The cat sat.\nIt slept because it was tired.\n")
     name, *arguments = shlex.split(line)[1:]
     if name == "app":  # it would not come back: its options are read, and no more
         with typer.Context(COMMAND) as context:

@@ -21,6 +21,7 @@ from mha_viz.cli import format as printed
 from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
+from mha_viz.cli import study_commands
 from mha_viz.cli.format import Format, ReportFormat
 from mha_viz.cli.options import (
     AsJson,
@@ -263,6 +264,7 @@ def models(as_json: AsJson = False) -> None:
 
 
 cli_interventions.add_to(app)
+app.add_typer(study_commands.app, name="study")
 
 
 # -- what the commands share ---------------------------------------------------------------------

@@ -50,6 +50,28 @@ class HeadEdits:
     note: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class LayerTensors:
+    """One layer of a batch while it runs, for what reduces it on the spot; (batch, head, ...).
+
+    Args:
+        layer: its number, in call order.
+        pattern: (batch, head, query, key), of padded texts; may be written to, since the layer is
+            done with it. The next layer writes over it: what is to stay must be copied.
+        z: (batch, head, query, d_head); None where the family computed its attention itself.
+        value: (batch, n_kv_heads, key, d_value), likewise.
+        allowed: (batch or 1, query, key), which keys a query may see; None for all.
+        has_sinks: whether heads have learned a sink, so that rows sum to less than 1.
+    """
+
+    layer: int
+    pattern: Tensor
+    z: Tensor | None = None
+    value: Tensor | None = None
+    allowed: Tensor | None = None
+    has_sinks: bool = False
+
+
 class EverythingKept(Exception):
     """What was to be kept is kept; the rest of the forward pass would be thrown away."""
 
@@ -71,6 +93,8 @@ class Probe:
             compute of them is not computed.
         edits: what happens to heads.
         parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
+        reduce: handed each layer as soon as it is computed. With keep=() nothing of a layer is
+            held beyond that: the memory for one layer's pattern serves all layers.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -79,19 +103,31 @@ class Probe:
     stop: bool = False
     edits: HeadEdits | None = None
     parts: tuple[str, ...] = ("self",)
+    reduce: Callable[[LayerTensors], None] | None = None
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
     allowed: list[Tensor | None] = field(default_factory=list)
     has_sinks: bool = False
     _masks: dict[tuple[int, ...], tuple[Any, Tensor | None]] = field(default_factory=dict)
+    _room: Tensor | None = None
+
+    @property
+    def needs_pattern(self) -> bool:
+        """Whether attention has to be computed with its weights."""
+        return "pattern" in self.keep or self.reduce is not None
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
         """The memory for this layer's pattern, where its size is known beforehand."""
-        if "pattern" not in self.keep or not 0 < self.n_layers > len(self.modules):
-            return None
         if query.dtype != torch.float32 or query.device.type != "cpu":
             return None  # it has to be copied for the record in any case
+        if self.reduce is not None and "pattern" not in self.keep:
+            one = (*query.shape[:-1], key.shape[-2])
+            if self._room is None or self._room.shape != one:
+                self._room = _pages(one)
+            return self._room
+        if "pattern" not in self.keep or not 0 < self.n_layers > len(self.modules):
+            return None
         shape = (self.n_layers, *query.shape[:-1], key.shape[-2])
         everything = self.kept.setdefault("pattern", _pages(shape) if not self.modules else [])
         if not isinstance(everything, Tensor) or everything.shape != shape:
@@ -129,6 +165,8 @@ class Probe:
             layers = self.kept.setdefault(name, [])
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
+        if self.reduce is not None:
+            self._hand_on(tensors)
         self.modules.append(module)
         self.scale.append(scale)
         ask()
@@ -136,6 +174,12 @@ class Probe:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
+
+    def _hand_on(self, tensors: dict[str, Tensor | None]) -> None:
+        pattern, layer = tensors["pattern"], len(self.modules)
+        assert pattern is not None and self.reduce is not None  # `_attend` asked for the pattern
+        z, value, seen = tensors["z"], tensors["value"], self.allowed[-1]
+        self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
 
 
 # A context variable is seen by the thread that set it and by no other.
@@ -203,7 +247,7 @@ def _attend(
         scale=scale,
         softcap=softcap,
         dropout=dropout,
-        need_pattern=probe is not None and "pattern" in probe.keep,
+        need_pattern=probe is not None and probe.needs_pattern,
         gates=gates if change is None else None,
         out=None if probe is None or query.requires_grad else probe.room(query, key),
         sinks=s_aux,

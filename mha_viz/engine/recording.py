@@ -9,9 +9,11 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.engine.attention_function import LayerTensors
 from mha_viz.engine.masks import inside_window, unless_ordinary
+from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.projections import float32, repeat_heads
-from mha_viz.engine.run import OnLayer, Run, check_own, run
+from mha_viz.engine.run import OnLayer, Reduce, Run, check_own, run, run_first_stack
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
@@ -55,6 +57,49 @@ def run_texts(
     if model.backend == "eager":
         check_own(left, sources, targets, model.family)
     return left
+
+
+@torch.inference_mode()
+def reduce_texts(
+    model: AttentionModel, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
+) -> Run:
+    """One forward pass over a batch that hands on each layer of the first part, and forgets it.
+
+    Args:
+        model: the model to run; of an encoder-decoder the encoder alone.
+        sources: the texts.
+        reduce: handed every layer in turn, see `LayerTensors`. Where `backend` is "eager", layers
+            come when all are done, and have no z.
+        keep: what the run is to hold of all layers all the same.
+
+    Raises:
+        AttentionUnavailableError, MhaVizError: as `run_texts`.
+    """
+    pad, n_layers = model.tokenizer.pad_token_id or 0, model.n_layers
+    left = run_first_stack(
+        *(model.network, model.backend, sources),
+        pad=pad,
+        n_layers=n_layers,
+        keep=keep,
+        reduce=reduce,
+    )
+    if model.backend == "eager":
+        check_own_weights(left.pattern, sources, sources, model.family)
+        for layer, pattern in enumerate(left.pattern):
+            seen = _seen_by_weights(pattern, sources, model.causal)
+            reduce(LayerTensors(layer, pattern, allowed=seen))
+    return left
+
+
+def _seen_by_weights(pattern: Tensor, sources: Sequence[Encoded], causal: bool) -> Tensor:
+    """What a layer whose mask is not at hand let each text's queries see, (batch, query, key)."""
+    found = torch.zeros(pattern.shape[0], *pattern.shape[2:], dtype=torch.bool)
+    for row, source in enumerate(sources):
+        n = len(source.input_ids)
+        every = torch.ones(n, n, dtype=torch.bool)
+        ordinary = every.tril() if causal else every
+        found[row, :n, :n] = inside_window(pattern[row, :, :n, :n], ordinary)
+    return found.to(pattern.device)
 
 
 def record_of(

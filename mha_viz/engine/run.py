@@ -12,7 +12,14 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from mha_viz.engine.attention_function import KEEPABLE, EverythingKept, HeadEdits, Layers, Probe
+from mha_viz.engine.attention_function import (
+    KEEPABLE,
+    EverythingKept,
+    HeadEdits,
+    Layers,
+    LayerTensors,
+    Probe,
+)
 from mha_viz.engine.own_weights import check_own_weights, own_weights
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from mha_viz.text.encoding import attending
@@ -20,6 +27,7 @@ from mha_viz.text.tokens import Encoded
 
 Backend = Literal["mha_viz", "eager"]
 OnLayer = Callable[[int], None]
+Reduce = Callable[[LayerTensors], None]
 PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others have one, "self"
 
 
@@ -107,6 +115,41 @@ def run(
         if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
         return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer, edits)
+
+
+@torch.inference_mode()
+def run_first_stack(
+    network: PreTrainedModel,
+    backend: Backend,
+    sources: Sequence[Encoded],
+    *,
+    pad: int = 0,
+    n_layers: int,
+    keep: Sequence[str] = (),
+    reduce: Reduce | None = None,
+) -> Run:
+    """As `run`, of the only stack or of an encoder alone, and no further than its last attention.
+
+    Args:
+        network: as for `run`.
+        backend: as for `run`; "eager" keeps its weights, whatever is asked for.
+        sources: the texts.
+        pad: as for `run`.
+        n_layers: of that stack.
+        keep: what the probe keeps; nothing where all is reduced on the spot.
+        reduce: handed each layer as soon as it is computed; "eager" does not call it.
+
+    Raises:
+        AttentionUnavailableError, MhaVizError: as `run`.
+    """
+    inputs = padded(network, sources, pad)
+    probe = Probe(tuple(keep), n_layers=n_layers, stop=True, reduce=reduce)
+    stack = network.base_model
+    if network.config.is_encoder_decoder:
+        stack = network.get_encoder()
+        inputs.pop("token_type_ids", None)
+    with within_memory(network):
+        return _one_stack(stack, backend, inputs, probe)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.record import AttentionRecord
+from mha_viz.core.strongest import strongest_other
 from mha_viz.engine.model import AttentionModel
 from mha_viz.labs.annotated_sentences import Relation, relations, words_of
 
@@ -229,19 +230,6 @@ def looked(relation: Relation, weights: Mapping[str, Words], *, causal: bool) ->
     if not pairs:
         return None
     return Looked(tuple(pairs), torch.stack(strongest), torch.stack(weight).float())
-
-
-def strongest_other(weights: Words) -> Int[Tensor, "layer head query"]:
-    """For each word the other one with the most weight; -1 where two share it, or none has any.
-
-    >>> strongest_other(torch.tensor([[[[0.9, 0.1, 0.0], [0.0, 0.0, 0.0], [0.3, 0.3, 0.4]]]]))
-    tensor([[[ 1, -1, -1]]])
-    """
-    itself = torch.eye(weights.shape[-1], dtype=torch.bool)
-    others = weights.masked_fill(itself, -1.0)
-    most, place = others.max(-1)
-    shared = (others == most[..., None]).sum(-1) > 1
-    return place.masked_fill(shared | (most <= 0), -1)
 
 
 def finding(

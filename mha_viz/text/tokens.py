@@ -16,17 +16,20 @@ What holds for every tokenizer:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, chain, groupby
 
 from transformers import PreTrainedTokenizerBase
 
 from mha_viz.core.record import Token
 from mha_viz.errors import ArgumentError, TextError
-from mha_viz.text.cleaning import clean_text, visible, word_numbers
+from mha_viz.text.cleaning import MAX_LABEL, clean_text, visible, word_numbers
 from mha_viz.text.reading import reading
 
 _WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
+_seen = lru_cache(1 << 14)(visible)  # the same short words come again and again
 _MARGIN = 128  # tokens read beyond what is kept, so that the cut changes none that is kept
 
 
@@ -104,20 +107,26 @@ def encode(
     return Encoded(
         input_ids=[token.id for token in kept.values()],
         token_type_ids=[types[i] for i in kept] if types else None,
-        tokens=tuple(replace(token, word=words.get(token.word)) for token in kept.values()),
+        tokens=tuple(_renumbered(token, words.get(token.word)) for token in kept.values()),
         n_truncated=sum(totals) - sum(shares),
         truncated_is_estimate=is_estimate,
         text=texts[0],
         text_pair=texts[1] if len(texts) > 1 else None,
-        n_unknown=sum(_is_unknown(tokenizer, token, texts) for token in kept.values()),
+        n_unknown=_count_unknown(tokenizer, kept.values(), texts),
     )
 
 
-def _is_unknown(tokenizer: PreTrainedTokenizerBase, token: Token, texts: list[str]) -> bool:
-    """The vocabulary has no token for it; a typed "[UNK]" is what it says."""
-    if token.is_special or token.id != tokenizer.unk_token_id:
-        return False
-    return texts[token.segment][token.start : token.end] != tokenizer.unk_token
+def _count_unknown(
+    tokenizer: PreTrainedTokenizerBase, tokens: Iterable[Token], texts: list[str]
+) -> int:
+    """How many the vocabulary has no token for; a typed "[UNK]" is what it says."""
+    number, name = tokenizer.unk_token_id, tokenizer.unk_token  # asked once: each asking is slow
+    unknown = [token for token in tokens if token.id == number and not token.is_special]
+    return sum(texts[token.segment][token.start : token.end] != name for token in unknown)
+
+
+def _renumbered(token: Token, word: int | None) -> Token:
+    return token if token.word == word else replace(token, word=word)
 
 
 def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
@@ -174,6 +183,7 @@ def _read_fast(
     names = tokenizer.convert_ids_to_tokens(ids)
     tokens: list[Token] = []
     segment, word, place, end_before, numbers = -1, -1, -1, 0, [0]
+    unknown = tokenizer.unk_token_id
     rows = zip(ids, names, batch.sequence_ids(), batch["offset_mapping"], strict=True)
     for number, name, sequence, (start, end) in rows:
         if sequence is None:
@@ -186,8 +196,8 @@ def _read_fast(
         here = numbers[min(start, len(numbers) - 1)]
         word, place, end_before = word + (here > place), max(place, here), end
         cut = texts[segment][start:end] or re.sub("[▁Ġ]", " ", name)
-        label = visible(cut)
-        if number == tokenizer.unk_token_id and cut != name:
+        label = _seen(cut) if len(cut) <= MAX_LABEL else visible(cut)
+        if number == unknown and cut != name:
             label += f" {name}"
         tokens.append(Token(label, number, start, end, word, segment=segment))
     return _number_parts(tokens), batch.get("token_type_ids")

@@ -42,6 +42,12 @@ BY_HAND = {
 }
 
 
+def test_distances_of_a_long_text_add_up_without_loss() -> None:
+    pattern = torch.rand(1, 3, 512, 512, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    exact = position.distance(pattern.double())
+    assert (position.distance(pattern) / exact - 1).abs().max() < 1e-6
+
+
 def test_a_separator_is_no_word_that_occurs_again() -> None:
     ids, special = torch.tensor([5, 9, 5]), torch.tensor([True, False, True])
     with pytest.raises(ArgumentError, match="occurs twice"):

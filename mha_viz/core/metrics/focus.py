@@ -50,18 +50,35 @@ def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "lay
     >>> keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
     tensor([[1.5000]])
     """
+    return row_keys_for_mass(pattern, share=share).mean(-1)
+
+
+def row_keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head query"]:
+    """`keys_for_mass` of each row.
+
+    Args:
+        pattern: as for `keys_for_mass`.
+        share: as for `keys_for_mass`.
+
+    >>> row_keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
+    tensor([[[1., 2.]]])
+    """
     pattern, wide = check_pattern(pattern)
     if not 0 < share <= 1:
         raise ArgumentError(f"share must be in (0, 1], got {share}")
     given_up = torch.stack([_given_up(layer.to(wide), share) for layer in pattern])
-    return (pattern.shape[-1] - given_up).mean(-1, dtype=wide)
+    return pattern.shape[-1] - given_up
 
 
 def _given_up(rows: Tensor, share: float) -> Tensor:
     """How many of the lightest keys hold no more than the rest of the mass, (head, query)."""
-    # numpy sorts several times faster than torch, which keeps track of where each weight was
-    held = torch.from_numpy(np.sort(rows.detach().cpu().numpy(), axis=-1)).cumsum_(-1)
+    rows = rows.detach()
+    if rows.device.type == "cpu":
+        # numpy sorts several times faster than torch, which keeps track of where each weight was
+        held = torch.from_numpy(np.sort(rows.numpy(), axis=-1)).cumsum_(-1)
+    else:
+        held = rows.sort(-1).values.cumsum(-1)
     # of ten equal weights one is given up, though in floats 0.1 may come out above 1 - 0.9
     rest = (1 - share + 1e-5) * held[..., -1:]
     count = torch.searchsorted(held, rest, right=True).squeeze(-1).to(held)
-    return torch.where(held[..., -1].isnan(), torch.nan, count).to(rows.device)
+    return torch.where(held[..., -1].isnan(), torch.nan, count)

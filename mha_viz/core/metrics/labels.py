@@ -184,7 +184,7 @@ def head_labels(
         for layer, row in enumerate(
             scores[label.metric].tolist() if label.metric in scores else ()
         ):
-            beaten = _to_beat(label, whole.at(layer))
+            beaten = to_beat(label, whole.at(layer))
             if beaten is None:
                 continue
             name, least, threshold = beaten
@@ -230,8 +230,16 @@ def _beyond_chance(baseline: Baseline) -> float | None:
     return beyond_chance(baseline.n_rows, baseline.uniform)
 
 
-def _to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
-    """(name of the baseline, its value, the threshold); None where there is nothing to compare."""
+def to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
+    """What a head must beat and reach for a label, as `head_labels` gives it.
+
+    Args:
+        label: of `LABELS`.
+        baseline: of its metric, in the head's layer.
+
+    Returns:
+        The name of the baseline, its value, the threshold; None where there is nothing to compare.
+    """
     if _too_short(label, baseline):
         return None
     uniform = baseline.uniform

@@ -1,0 +1,236 @@
+"""The commands about studies: make one or go on with it, show it, search it, compare two."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from mha_viz.corpus.run import Progress
+    from mha_viz.corpus.study import Study
+
+_LEAST_ASKED = 20  # words, for a relation's accuracy to say anything
+_FINDERS = "heads chosen on half of the sentences for a relation, and what they find on the other"
+STOPPED = 143  # as a program that SIGTERM has ended
+Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
+_Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
+_Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this number only.")]
+
+
+class _Makes(TyperGroup):
+    """`study SOURCE` makes a study; `study show`, `search` and `compare` ask one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[0] if args else "--help"
+        if first not in (*self.commands, "-h", "--help"):
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Makes,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Study a corpus: what every head does over many texts.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def _study() -> None:
+    """Study a corpus: `study SOURCE --out FOLDER`, the same as `study make SOURCE ...`."""
+
+
+@app.command()
+def make(
+    source: Annotated[
+        str, typer.Argument(help="A file of texts, a folder, - for standard input, or sample.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder.")],
+    model: Model = "tiny-bert",
+    column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
+    sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    batch_tokens: Annotated[int, typer.Option(help="How many tokens run at once.")] = 8192,
+    cluster: Annotated[str | None, typer.Option(help="auto or an address.", hidden=True)] = None,
+) -> None:
+    """Run a corpus through a model and store what every head does; again: goes on."""
+    from mha_viz.corpus.run import study
+
+    with _told_to_stop(out):
+        found = study(
+            load(model),
+            source,
+            out,
+            column=column,
+            sample=sample,
+            seed=seed,
+            batch_tokens=batch_tokens,
+            on_progress=_progress(),
+            cluster=cluster,
+        )
+    _tell_about(found)
+
+
+@app.command()
+def show(
+    study: Folder,
+    by: Annotated[
+        str | None, typer.Option(help="A metric, or relations: every head by it.")
+    ] = None,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
+    found = _open(study)
+    title = _title(found)
+    if by is None:
+        table = found.labels
+        deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
+        if found.has_trees and file_format is None and out is None:
+            typer.echo()
+            deliver_table(_best_finders(found), None, None, f"{title}: {_FINDERS}")
+        return
+    if by == "relations":
+        every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
+        deliver_table(_with_heads(every), file_format, out, f"{title}: relations")
+        return
+    heads = found.heads
+    known = list(dict.fromkeys(heads["metric"]))
+    if by not in known:
+        raise ArgumentError(f"There is no metric {by!r} in it; there are: {', '.join(known)}.")
+    table = heads[heads["metric"] == by].sort_values("mean", ascending=False, kind="stable")
+    deliver_table(_with_heads(table.drop(columns="metric")), file_format, out, f"{title}: {by}")
+
+
+@app.command()
+def search(
+    study: Folder,
+    query: Annotated[str | None, typer.Option(help="The token that looks; * is anything.")] = None,
+    key: Annotated[str | None, typer.Option(help="The token that is looked at.")] = None,
+    layer: _Layer = None,
+    head: _Head = None,
+    relation: Annotated[str | None, typer.Option(help="Of a treebank: such as nsubj.")] = None,
+    direction: Annotated[
+        str | None, typer.Option(help="Of the relation: to_head or to_dependent.")
+    ] = None,
+    min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
+    limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """Where a token looks at another one, the heaviest first."""
+    found = _open(study)
+    rows = found.search(
+        *(query, key, layer, head, relation),
+        min_weight=min_weight,
+        limit=limit,
+        direction=direction,
+    )
+    shown = rows.assign(
+        query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
+        key=rows["key_token"] + " (" + rows["key"].astype(str) + ")",
+    )
+    arc = ["relation", "direction"] if relation is not None else []
+    table = shown[["layer", "head", "query", "key", *arc, "place", "text", "weight"]]
+    deliver_table(_with_heads(table), file_format, out, f"{_title(found)}: {len(rows)} found")
+
+
+@app.command()
+def compare(
+    first: Folder,
+    second: Folder,
+    limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """Which heads differ between two studies, and by how many standard errors."""
+    from mha_viz.corpus.compare import compare
+
+    a, b = _open(first), _open(second)
+    table = compare(a, b).head(limit)
+    title = f"{second.name} less {first.name}: the {len(table)} largest differences"
+    deliver_table(_with_heads(table), file_format, out, title)
+
+
+def _open(folder: Path) -> Study:
+    from mha_viz.corpus.study import Study
+
+    return Study.load(folder)
+
+
+def _title(found: Study) -> str:
+    return f"{found.manifest['model']['name']} over {found.n_texts:,} texts"
+
+
+def _best_finders(found: Study) -> DataFrame:
+    """Of each relation the head that was chosen for it, where enough words ask for it."""
+    relations = found.relations
+    table = relations[relations["chosen"] & (relations["n"] >= _LEAST_ASKED)]
+    return _with_heads(table.drop(columns="chosen"))
+
+
+def _with_heads(table: DataFrame) -> DataFrame:
+    """Layer and head as people write them."""
+    names = "L" + table["layer"].astype(str) + " H" + table["head"].astype(str)
+    rest = table.drop(columns=["layer", "head"])
+    rest.insert(0, "head", names)
+    return rest
+
+
+def _tell_about(found: Study) -> None:
+    """What there is now, and what was not read."""
+    counts = found.manifest["counts"]
+    typer.echo(f"{found.folder}: {_title(found)}, {found.n_tokens:,} tokens")
+    if counts["n_skipped"]:
+        skipped = found.manifest["skipped"]
+        typer.echo(f"note: {counts['n_skipped']:,} could not be read", err=True)
+        for place, reason in skipped[:5]:
+            typer.echo(f"note:   {place}: {reason}", err=True)
+
+
+def _progress() -> Callable[[Progress], None] | None:
+    """Tells a terminal how far the study is; nothing where standard error is a file."""
+    if not sys.stderr.isatty():
+        return None
+
+    def tell(now: Progress) -> None:
+        total = "" if now.n_total is None else f" of {now.n_total:,}"
+        left = ""
+        if now.seconds_left is not None:
+            minutes, seconds = divmod(round(now.seconds_left), 60)
+            left = f", {minutes}:{seconds:02d} left"
+        line = f"{now.n_texts:,}{total} texts, {now.texts_per_second:,.1f} a second{left}"
+        typer.echo(f"\r{line:<70}", err=True, nl=now.n_texts == now.n_total)
+
+    return tell
+
+
+@contextmanager
+def _told_to_stop(folder: Path) -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does: tidily. Both say how to go on."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise SystemExit(STOPPED)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if (folder / "study.json").exists():
+            typer.echo("\nnote: stopped; the same command goes on from here", err=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)

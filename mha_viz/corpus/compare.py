@@ -1,0 +1,99 @@
+"""Two studies: which heads differ, and by how many standard errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from mha_viz.corpus.blocks import Block, columns_of, read_block
+from mha_viz.corpus.storage import shards_with_texts
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.study import Study
+
+_KEYS = ["layer", "head", "metric"]
+
+
+def compare(a: Study, b: Study) -> pd.DataFrame:
+    """Head by head and metric by metric, what the second study measures beyond the first.
+
+    Where both are of the same source (another model, or the same one with random weights), each
+    text is compared with itself and the standard error is that of the differences; else it is
+    sqrt(s_a^2 / n_a + s_b^2 / n_b).
+
+    Args:
+        a: a study.
+        b: another one, of a model with as many layers and heads.
+
+    Returns:
+        DataFrame with the columns layer, head, metric, mean_a, mean_b, difference (b - a),
+        standard_error, standard_errors (difference / standard_error; NaN where a single text or no
+        spread leaves it undefined) and n_texts (pairs, or the smaller number), the largest
+        standard_errors first. With hundreds of heads and a dozen metrics some differ by 3 or 4
+        standard errors by chance alone.
+
+    Raises:
+        ArgumentError: models of other sizes.
+    """
+    if (a.n_layers, a.n_heads) != (b.n_layers, b.n_heads):
+        raise ArgumentError(
+            f"Two studies are compared head by head: expected as many layers and heads, got "
+            f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
+        )
+    both = a.heads.merge(b.heads, on=_KEYS, suffixes=("_a", "_b"))
+    found = both[[*_KEYS, "mean_a", "mean_b"]].copy()
+    found["difference"] = both.mean_b - both.mean_a
+    found["standard_error"] = np.sqrt(
+        both.std_a**2 / both.n_texts_a + both.std_b**2 / both.n_texts_b
+    )
+    found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
+    if a.manifest["source"] == b.manifest["source"]:
+        paired = _paired(a, b)
+        found = found.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
+    error = found["standard_error"].where(found["standard_error"] > 0)
+    found["standard_errors"] = found["difference"] / error
+    last = ["difference", "standard_error", "standard_errors", "n_texts"]
+    order = found["standard_errors"].abs().sort_values(ascending=False, kind="stable").index
+    return found.loc[order, [*_KEYS, "mean_a", "mean_b", *last]].reset_index(drop=True)
+
+
+def _paired(a: Study, b: Study) -> pd.DataFrame:
+    """Mean and standard error of the differences, text by text, of the texts that both have."""
+    columns = tuple(c for c in columns_of(a.folder, "texts") if c in columns_of(b.folder, "texts"))
+    n_places = a.n_layers * a.n_heads
+    n, total, squares = (np.zeros((n_places, len(columns))) for _ in range(3))
+    # the same source has the same shards
+    for number in sorted({*shards_with_texts(a.folder)} & {*shards_with_texts(b.folder)}):
+        ours, theirs = (read_block(s.folder, number, "texts", columns, n_places) for s in (a, b))
+        apart = _apart(ours, theirs)
+        known = ~np.isnan(apart)
+        n += known.sum(0)
+        total += np.where(known, apart, 0).sum(0)
+        squares += (np.where(known, apart, 0) ** 2).sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = total / n
+        error = np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
+    layer, head = np.divmod(np.arange(n_places), a.n_heads)
+    parts = [
+        pd.DataFrame(
+            {
+                "layer": layer,
+                "head": head,
+                "metric": column,
+                "difference": mean[:, at],
+                "standard_error": np.where(n[:, at] > 1, error[:, at], np.nan),
+                "n_texts": n[:, at].astype(int),
+            }
+        )
+        for at, column in enumerate(columns)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _apart(ours: Block, theirs: Block) -> np.ndarray:
+    """The differences of the texts that both blocks have."""
+    _, here, there = np.intersect1d(ours.text_ids, theirs.text_ids, return_indices=True)
+    return theirs.values[there].astype(float) - ours.values[here]

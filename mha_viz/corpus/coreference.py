@@ -1,0 +1,120 @@
+"""Does a head find what was talked about before? From each mention to the mentions before it.
+
+A mention stands for itself by its head word. What a study reads is one sentence at a time, so
+antecedents are those in the same sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
+from mha_viz.corpus.trees import Sentence
+
+
+class Reference(NamedTuple):
+    """A mention with an antecedent.
+
+    Args:
+        query: number of its head word.
+        earlier: the head words of all mentions before it, in order.
+        right: whether each of them means the same thing.
+    """
+
+    query: int
+    earlier: tuple[int, ...]
+    right: tuple[bool, ...]
+
+
+def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Reference]:
+    """The mentions that have an antecedent, by their head words.
+
+    Args:
+        sentence: with its mentions.
+        covered: which words the model has read.
+    """
+    entities: dict[int, set[str]] = {}  # two mentions may have one head word
+    for mention in sentence.mentions:
+        if covered[mention.head]:
+            entities.setdefault(mention.head, set()).add(mention.entity)
+    found = []
+    for query, means in entities.items():
+        earlier = tuple(sorted(head for head in entities if head < query))
+        right = tuple(bool(means & entities[head]) for head in earlier)
+        if any(right):
+            found.append(Reference(query, earlier, right))
+    return found
+
+
+def reference_hits(
+    asked: Sequence[Reference], words: Float[Tensor, "*layers head word word"]
+) -> Bool[Tensor, "*layers head reference"]:
+    """Whether the earlier mention with the most weight is an antecedent; not where two share it.
+
+    Args:
+        asked: the references of one sentence, one at least.
+        words: its weights between words.
+    """
+    hits = []
+    for query, earlier, right in asked:
+        weights = words[..., query, list(earlier)].cpu()
+        most, place = weights.max(-1)
+        alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
+        hits.append(torch.tensor(right)[place] & alone)
+    return torch.stack(hits, dim=-1)
+
+
+def nearest_hit(asked: Reference) -> bool:
+    """Whether the nearest earlier mention is an antecedent.
+
+    Args:
+        asked: a mention.
+    """
+    return asked.right[-1]
+
+
+def same_word_hit(asked: Reference, sentence: Sentence) -> bool:
+    """Whether the nearest earlier mention with the same head word is; not where there is none.
+
+    Args:
+        asked: a mention.
+        sentence: that it stands in.
+    """
+    own = sentence.words[asked.query].form.casefold()
+    alike = [
+        right
+        for head, right in zip(asked.earlier, asked.right, strict=True)
+        if sentence.words[head].form.casefold() == own
+    ]
+    return bool(alike) and alike[-1]
+
+
+def coreference_scores(counts: pd.DataFrame, untrained: pd.DataFrame | None = None) -> pd.DataFrame:
+    """How well every head finds antecedents, on the half where none was chosen.
+
+    Args:
+        counts: half, layer, head, n, hits, nearest_hits, same_word_hits.
+        untrained: as `counts`, of the same model with random weights.
+
+    Returns:
+        A row per layer and head: n, accuracy, low and high (Wilson's 95 % interval) on the half
+        that reports, beside `nearest_baseline`, `same_word_baseline` and `random_baseline` (the
+        same head of the untrained model) there; `chosen_on`, the accuracy on the half that chooses;
+        and `chosen`, whether that is the highest of all heads.
+    """
+    where = ["layer", "head"]
+    found = on_both_halves(counts, where)
+    for name in ("nearest", "same_word"):
+        theirs = on_both_halves(counts.assign(hits=counts[f"{name}_hits"]), where)
+        found[f"{name}_baseline"] = theirs["accuracy"]
+    found = found.reset_index()
+    found["random_baseline"] = untrained_accuracy(found, untrained, where)
+    found["chosen"] = found.index == (found["chosen_on"].idxmax() if len(found) else -1)
+    order = [*where, "n", "accuracy", "low", "high", "nearest_baseline", "same_word_baseline"]
+    return found[[*order, "random_baseline", "chosen_on", "chosen"]]

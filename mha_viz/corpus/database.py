@@ -1,0 +1,102 @@
+"""A study's tables to be asked in SQL: DuckDB over its Parquet files, which it can only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+
+from mha_viz.corpus.edges_index import quoted
+from mha_viz.corpus.storage import SHARDS
+from mha_viz.errors import ArgumentError, StudyError
+
+_READ_ONLY = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+
+
+class Database:
+    """A view for each table of a study; safe to share between threads.
+
+    Args:
+        folder: of a finished study.
+
+    Raises:
+        StudyError: a file that is no Parquet file any more.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, place = folder, folder.resolve()
+        # Rows by text lie in the shards, what is summed up over all of them in the folder itself.
+        of_shards = {path.stem for path in (place / SHARDS).glob("*/*.parquet")}
+        files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in sorted(of_shards)}
+        files |= {path.stem: path for path in sorted(place.glob("*.parquet"))}
+        self.tables = tuple(files)
+        self._connection = duckdb.connect(":memory:")
+        with self._reading():
+            for name, path in files.items():
+                self._connection.execute(
+                    f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet({quoted(path)})'
+                )
+            # From here on SQL sees these views alone: no other file, no network, no Python object.
+            self._connection.execute(f"SET allowed_directories = [{quoted(place)}]")
+            for setting in ("python_enable_replacements", "enable_external_access"):
+                self._connection.execute(f"SET {setting} = false")
+            self._connection.execute("SET lock_configuration = true")
+
+    def ask(self, query: str, values: Sequence[object] = ()) -> pd.DataFrame:
+        """The rows of a query of ours.
+
+        Args:
+            query: SQL, with ? for values.
+            values: in their order; what a user gave is always among these.
+        """
+        with self._reading():
+            return self._connection.cursor().execute(query, list(values)).df()
+
+    def relation(self, query: str) -> duckdb.DuckDBPyRelation:
+        """A query of ours that nothing is read for until its rows are asked for."""
+        with self._reading():
+            return self._connection.cursor().sql(query)
+
+    def ask_freely(self, query: str) -> pd.DataFrame:
+        """The rows of a user's own query.
+
+        Args:
+            query: one SELECT over the views.
+
+        Raises:
+            ArgumentError: it is something else than that, or DuckDB cannot run it.
+        """
+        cursor = self._connection.cursor()
+        try:
+            statements = cursor.extract_statements(query)
+        except duckdb.Error as error:
+            raise ArgumentError(f"This is no SQL: {_first_line(error)}") from error
+        if len(statements) != 1 or statements[0].type not in _READ_ONLY:
+            raise ArgumentError(
+                "A study can only be read: expected one SELECT, got "
+                f"{', '.join(one.type.name for one in statements) or 'nothing'}."
+            )
+        try:
+            return cursor.execute(statements[0]).df()
+        except duckdb.Error as error:
+            known = ", ".join(self.tables)
+            raise ArgumentError(
+                f"The query failed: {_first_line(error)} (The study has the tables {known}.)"
+            ) from error
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            raise StudyError(
+                f"The study {self._folder} cannot be read ({_first_line(error)}): restore it, or "
+                "make it anew."
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,135 @@
+"""Who looks at whom: for every query its strongest key, and every key of much weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from mha_viz.corpus.scores import PatternSums
+from mha_viz.text.tokens import Encoded
+
+_LACKING = 1e-3  # a row's sum may miss 1 by so much
+
+
+@dataclass(frozen=True, eq=False)
+class LayerEdges:
+    """The edges of one layer of a batch, an entry for each.
+
+    Args:
+        row: the text's place in the batch.
+        layer: its number.
+        head, query, key: where the weight stands.
+        weight: float32.
+        strongest: whether the query gives no key more.
+    """
+
+    row: np.ndarray
+    layer: int
+    head: np.ndarray
+    query: np.ndarray
+    key: np.ndarray
+    weight: np.ndarray
+    strongest: np.ndarray
+
+
+def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges:
+    """Of every query that is no special token the strongest key, and every weight of some size.
+
+    A query that sees nothing has no edge; of equal weights one is the strongest.
+
+    Args:
+        layer: its number.
+        sums: of its pattern.
+        min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
+    """
+    pattern, texts = sums.pattern, sums.texts
+    weight, key = pattern.max(-1)
+    asking = (texts.real & ~texts.special)[:, None] & (weight > 0)
+    best = asking.nonzero(as_tuple=True)
+    found = [(*best, key[best], weight[best])]
+    # a second key of so much weight leaves less than the rest to the strongest
+    open_rows = asking & (weight >= min_weight) & (weight <= 1 - min_weight + _LACKING)
+    places = open_rows.nonzero(as_tuple=True)
+    others = pattern[places].scatter(1, key[places][:, None], 0.0)
+    at, further = ((others >= min_weight) & (others > 0)).nonzero(as_tuple=True)
+    found.append((*(place[at] for place in places), further, others[at, further]))
+    columns = [torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True)]
+    strongest = np.arange(len(columns[0])) < len(best[0])
+    row, head, query, to = (column.astype(np.int32) for column in columns[:4])
+    return LayerEdges(row, layer, head, query, to, columns[4], strongest)
+
+
+@dataclass
+class Edges:
+    """The edges of a shard, and the labels of their tokens."""
+
+    _labels: dict[str, int] = field(default_factory=dict)
+    _parts: list[dict[str, np.ndarray]] = field(default_factory=list)
+
+    def add(
+        self, numbers: Sequence[int], encoded: Sequence[Encoded], layers: Sequence[LayerEdges]
+    ) -> None:
+        """Add a batch.
+
+        Args:
+            numbers: text_id of each of its texts.
+            encoded: the texts.
+            layers: the edges of each layer.
+        """
+        longest = max(len(text.tokens) for text in encoded)
+        codes = np.zeros((len(encoded), longest), np.int32)
+        for row, text in enumerate(encoded):
+            of_text = [self._labels.setdefault(t.text, len(self._labels)) for t in text.tokens]
+            codes[row, : len(of_text)] = of_text
+        for one in layers:
+            self._parts.append(
+                {
+                    "text_id": np.asarray(numbers, np.int64)[one.row],
+                    "layer": np.full(len(one.row), one.layer, np.int16),
+                    "head": one.head.astype(np.int16),
+                    "query": one.query,
+                    "key": one.key,
+                    "query_token": codes[one.row, one.query],
+                    "key_token": codes[one.row, one.key],
+                    "weight": one.weight,
+                    "strongest": one.strongest,
+                }
+            )
+
+    def table(self) -> pa.Table:
+        """All edges by query_token, layer, head, text_id and query; tokens as dictionaries."""
+        labels = sorted(self._labels)
+        rank = np.zeros(len(labels), np.int32)
+        rank[[self._labels[label] for label in labels]] = np.arange(len(labels))
+        columns = {n: np.concatenate([p[n] for p in self._parts]) for n in self._parts[0]}
+        self._parts.clear()
+        for name in ("query_token", "key_token"):
+            columns[name] = rank[columns[name]]
+        order = _order(columns)
+        names = pa.array(labels, pa.string())
+        arrays = {}
+        for name, values in columns.items():
+            arrays[name] = pa.array(values[order])
+            if name.endswith("_token"):
+                arrays[name] = pa.DictionaryArray.from_arrays(arrays[name], names)
+        return pa.table(arrays)
+
+
+def _order(columns: dict[str, np.ndarray]) -> np.ndarray:
+    """Where each row belongs; of one query the strongest key comes first, the others by place."""
+    keys = [columns[n] for n in ("query_token", "layer", "head", "text_id", "query")]
+    keys += [~columns["strongest"], columns["key"]]
+    place = np.zeros(len(keys[0]), np.int64)
+    room = 1
+    for values in keys:  # all of them as the digits of one number: sorted once, not seven times
+        low = int(values.min(initial=0))
+        size = int(values.max(initial=0)) - low + 1
+        room *= size
+        place = place * size + (values.astype(np.int64) - low)
+    if room < 2**63:
+        return np.argsort(place, kind="stable")
+    return np.lexsort(keys[::-1])

@@ -1,0 +1,61 @@
+"""All edges of a study in two files, one in order of query words, one of key words, to search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from mha_viz.corpus.blocks import first_of
+from mha_viz.corpus.storage import SHARDS
+from mha_viz.errors import WriteError
+
+BY_QUERY, BY_KEY = "edges", "edges_by_key"  # the files' names
+_ROWS = 20_480  # of a row group: a search reads those alone that may hold its word
+_LAST = "layer, head, text_id, query, key"  # tells any two edges apart, so that the order is one
+
+
+def sort_edges(folder: Path) -> None:
+    """Write them, where the study has edges.
+
+    `query_word` and `key_word` are the tokens in small letters, as a search compares them.
+
+    Args:
+        folder: of a study with all its shards.
+
+    Raises:
+        WriteError: a full disk.
+    """
+    if not first_of(folder, "edges").exists():
+        return
+    try:
+        _sort(folder)
+    except duckdb.Error as error:  # a full disk, mostly
+        raise WriteError(str(error).splitlines()[0]) from None
+
+
+def _sort(folder: Path) -> None:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("SET threads = 1")  # the same order each time
+        connection.execute("SET memory_limit = '1GB'")  # what is more lies on the disk
+        connection.execute("SET temp_directory = " + quoted(folder / ".sorting.part"))
+        for name, word in ((BY_QUERY, "query_word"), (BY_KEY, "key_word")):
+            draft = folder / f".{name}.part"
+            connection.execute(
+                f"""COPY (
+                    SELECT *, lower(trim(query_token)) AS query_word,
+                        lower(trim(key_token)) AS key_word
+                    FROM read_parquet({quoted(folder / SHARDS / "*" / "edges.parquet")})
+                    ORDER BY {word}, {_LAST}
+                ) TO {quoted(draft)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROWS})"""
+            )
+            draft.replace(folder / f"{name}.parquet")
+
+
+def quoted(path: Path) -> str:
+    """A path as SQL writes a text.
+
+    >>> quoted(Path("it's"))
+    "'it''s'"
+    """
+    return "'" + str(path).replace("'", "''") + "'"

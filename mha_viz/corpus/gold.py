@@ -1,0 +1,323 @@
+"""Every head against the gold trees of many sentences: counted text by text, a layer at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mha_viz.core.token import Token
+from mha_viz.corpus import coreference, parsing, relations, speech
+from mha_viz.corpus.alignment import Alignment, align_words
+from mha_viz.corpus.trees import ROOT, Sentence
+
+_PLACE = [("layer", pa.int16()), ("head", pa.int16())]
+_COUNTS = [("n", pa.int64()), ("hits", pa.int64())]
+_ASKED = [("half", pa.string()), ("relation", pa.string()), ("direction", pa.string())]
+# Tables with `text_id` have rows of single texts; of the others, rows of several shards add up.
+SCHEMAS = {
+    "arcs": pa.schema(
+        [
+            ("text_id", pa.int64()),
+            ("dependent_token", pa.int32()),
+            ("head_token", pa.int32()),
+            ("relation", pa.string()),
+            ("dependent_upos", pa.string()),
+            ("head_upos", pa.string()),
+        ]
+    ),
+    "relations": pa.schema([*_ASKED, *_PLACE, *_COUNTS]),
+    "relation_offsets": pa.schema([*_ASKED, ("offset", pa.int16()), *_COUNTS]),
+    "parts_of_speech": pa.schema(
+        [
+            *_PLACE,
+            ("from_upos", pa.string()),
+            ("to_upos", pa.string()),
+            ("weight", pa.float64()),
+            ("expected", pa.float64()),
+            ("rows", pa.int64()),
+        ]
+    ),
+    "parses": pa.schema(
+        [
+            ("text_id", pa.int64()),
+            ("half", pa.string()),
+            *_PLACE,
+            ("n_arcs", pa.int32()),
+            ("hits", pa.int32()),
+            ("branching_hits", pa.int32()),
+        ]
+    ),
+    "coreference": pa.schema(
+        [
+            ("half", pa.string()),
+            *_PLACE,
+            *_COUNTS,
+            ("nearest_hits", pa.int64()),
+            ("same_word_hits", pa.int64()),
+        ]
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TreeText:
+    """A sentence with what is asked of every head about it.
+
+    Args:
+        text_id: its number in the study.
+        sentence: with its tree.
+        alignment: of the model's tokens to its words.
+        asked: of its relations.
+        references: of its mentions.
+        kind: (word, part of speech).
+        n_arcs: of its tree, without punctuation.
+        branching_hits: how many of them join neighbours.
+    """
+
+    text_id: int
+    sentence: Sentence
+    alignment: Alignment
+    asked: list[relations.Question]
+    references: list[coreference.Reference]
+    kind: Float[np.ndarray, "word part_of_speech"]
+    n_arcs: int
+    branching_hits: int
+
+
+class TreeCounts:
+    """What all heads did on the sentences so far; as small for a million of them as for a hundred.
+
+    But for `parses`, which has a row for each text and head, and `arcs`, which has the trees
+    themselves, a row for each token of a word and each of its head's, to be drawn and searched by.
+
+    Args:
+        causal: the model sees nothing that comes later.
+    """
+
+    def __init__(self, *, causal: bool) -> None:
+        self.causal = causal
+        self._arcs: list[dict[str, Any]] = []
+        self._asked: dict[tuple[str, str, str], int] = defaultdict(int)
+        self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # a number for each head
+        self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
+        self._rows: Any = np.zeros(len(speech.PARTS), dtype=np.int64)
+        self._weights: dict[int, Any] = defaultdict(int)  # (weight or expected, head, from, to)
+        self._parses: list[tuple[TreeText, int, NDArray[np.int64]]] = []
+        self._references: dict[str, Any] = defaultdict(int)  # n, nearest, same word
+        self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
+
+    def begin(self, text_id: int, tokens: Sequence[Token], sentence: Sentence) -> TreeText:
+        """Ask about a sentence, once; its layers follow by `add`.
+
+        Args:
+            text_id: its number in the study.
+            tokens: that the model read, special ones included.
+            sentence: with its tree.
+        """
+        alignment = align_words(tokens, sentence)
+        covered, half = alignment.covered, sentence.half
+        text = TreeText(
+            text_id,
+            sentence,
+            alignment,
+            relations.questions(sentence, covered, causal=self.causal),
+            coreference.references(sentence, covered),
+            speech.kinds(sentence, covered),
+            len(parsing.gold_arcs(sentence, covered)),
+            parsing.branching_hits(sentence, covered),
+        )
+        self._arcs += token_arcs(text_id, alignment, sentence)
+        for question, steps in zip(text.asked, relations.step_answers(text.asked), strict=True):
+            key = (half, question.relation, question.direction)
+            self._asked[key] += 1
+            self._steps[key] += steps.astype(np.int64)
+        for one in text.references:
+            same = coreference.same_word_hit(one, sentence)
+            self._references[half] += np.array([1, coreference.nearest_hit(one), same])
+        self._rows += text.kind.sum(0).astype(np.int64)
+        return text
+
+    def add(self, text: TreeText, layer: int, pattern: Float[Tensor, "head token token"]) -> None:
+        """Count what the heads of one layer do on a sentence.
+
+        Args:
+            text: what `begin` gave.
+            layer: its number.
+            pattern: of the sentence's own tokens, without padding.
+        """
+        words = text.alignment.between_words(pattern.float()).cpu()
+        half = text.sentence.half
+        if text.asked:
+            hits = relations.answers(text.asked, words).long().numpy()
+            for i, question in enumerate(text.asked):
+                self._hits[half, question.relation, question.direction, layer] += hits[:, i]
+        if text.references:
+            found = coreference.reference_hits(text.references, words)
+            self._reference_hits[half, layer] += found.sum(-1).numpy()
+        if text.n_arcs:
+            arcs = parsing.arc_hits(words, text.sentence, text.alignment.covered)
+            self._parses.append((text, layer, arcs))
+        weights = words.numpy()
+        weight = speech.weight_by_kind(weights, text.kind)
+        expected = speech.expected_by_kind(weights, text.kind, causal=self.causal)
+        self._weights[layer] += np.stack([weight, expected])
+
+    def tables(self) -> dict[str, pa.Table]:
+        """What was counted, as `SCHEMAS` says; sorted, so that the order of texts does not show."""
+        rows = {
+            "arcs": self._arcs,
+            "relations": self._relations(),
+            "relation_offsets": self._offsets(),
+            "parses": self._trees(),
+            "coreference": self._coreference(),
+        }
+        return {
+            name: pa.Table.from_pylist(sorted(found, key=_first_columns), SCHEMAS[name])
+            for name, found in rows.items()
+        } | {"parts_of_speech": self._parts_of_speech()}
+
+    def _relations(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, relation=relation, direction=way, layer=layer, head=head)
+            | dict(n=self._asked[half, relation, way], hits=int(hits))
+            for (half, relation, way, layer), by_head in self._hits.items()
+            for head, hits in enumerate(by_head)
+        ]
+
+    def _offsets(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, relation=relation, direction=way, offset=offset)
+            | dict(n=self._asked[half, relation, way], hits=int(hits))
+            for (half, relation, way), by_step in self._steps.items()
+            for offset, hits in zip(relations.OFFSETS, by_step, strict=True)
+        ]
+
+    def _parts_of_speech(self) -> pa.Table:
+        """In columns at once: every head has a few hundred rows.
+
+        A part of speech that these texts lack is looked at with a weight of 0, so that `rows` of
+        several shards add up.
+        """
+        there = self._rows.nonzero()[0]
+        layers = sorted(self._weights)
+        if not layers or not len(there):
+            return SCHEMAS["parts_of_speech"].empty_table()
+        sums = np.stack([self._weights[layer] for layer in layers], axis=1)
+        sums = sums[..., there, :]  # (weight or expected, layer, head, from, to)
+        layer, head, i, j = (axis.ravel() for axis in np.indices(sums.shape[1:]))
+        names = np.array(speech.PARTS)
+        columns = [np.array(layers)[layer], head, names[there][i], names[j], *sums.reshape(2, -1)]
+        columns.append(self._rows[there][i])
+        schema = SCHEMAS["parts_of_speech"]
+        return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
+
+    def _trees(self) -> list[dict[str, Any]]:
+        return [
+            dict(text_id=text.text_id, half=text.sentence.half, layer=layer, head=head)
+            | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
+            for text, layer, by_head in self._parses
+            for head, hits in enumerate(by_head)
+        ]
+
+    def _coreference(self) -> list[dict[str, Any]]:
+        return [
+            dict(half=half, layer=layer, head=head, n=n, hits=int(hits))
+            | dict(nearest_hits=nearest, same_word_hits=same)
+            for (half, layer), by_head in self._reference_hits.items()
+            for n, nearest, same in [self._references[half].tolist()]
+            for head, hits in enumerate(by_head)
+        ]
+
+
+class BatchTrees:
+    """The sentences of a batch that have a tree, held against every layer as it comes.
+
+    Args:
+        counts: to add to.
+        texts: number, tokens and tree (None where it has none) of each text of the batch.
+    """
+
+    def __init__(
+        self, counts: TreeCounts, texts: Iterable[tuple[int, Sequence[Token], Sentence | None]]
+    ) -> None:
+        self._counts = counts
+        self._texts = [
+            (row, len(tokens), counts.begin(text_id, tokens, sentence))
+            for row, (text_id, tokens, sentence) in enumerate(texts)
+            if sentence is not None
+        ]
+
+    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
+        """Count what the heads of one layer do, text by text.
+
+        Args:
+            layer: its number.
+            pattern: of the batch, padding included.
+        """
+        for row, n, text in self._texts:
+            self._counts.add(text, layer, pattern[row, :, :n, :n])
+
+
+def token_arcs(text_id: int, alignment: Alignment, sentence: Sentence) -> list[dict[str, Any]]:
+    """The tree between tokens: from each token of a word to each token of its head.
+
+    Args:
+        text_id: the number of the sentence in the study.
+        alignment: of its tokens to its words.
+        sentence: with its tree.
+    """
+    tokens: list[list[int]] = [[] for _ in sentence.words]
+    for word, token in alignment.shares.nonzero().tolist():
+        tokens[word].append(token)
+    return [
+        dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)
+        | dict(dependent_upos=word.upos, head_upos=sentence.words[word.head].upos)
+        for number, word in enumerate(sentence.words)
+        if word.head != ROOT
+        for mine in tokens[number]
+        for theirs in tokens[word.head]
+        if mine != theirs
+    ]
+
+
+def tree_tables(
+    texts: Iterable[tuple[int, Float[Tensor, "layer head _ _"], Sequence[Token], Sentence]],
+    *,
+    causal: bool,
+) -> dict[str, pa.Table]:
+    """The tables of some sentences whose patterns are at hand.
+
+    Args:
+        texts: number, pattern, tokens and tree of each.
+        causal: the model sees nothing that comes later.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.corpus.trees import read_conllu, sample_lines
+    >>> tree = next(read_conllu(sample_lines()))
+    >>> record = mv.load("tiny-bert").trace(tree.text)
+    >>> texts = [(0, record.pattern, record.tokens, tree.sentence)]
+    >>> tree_tables(texts, causal=False)["relation_offsets"].num_rows % 20
+    0
+    """
+    counts = TreeCounts(causal=causal)
+    for text_id, pattern, tokens, sentence in texts:
+        text = counts.begin(text_id, tokens, sentence)
+        for layer, one in enumerate(pattern):
+            counts.add(text, layer, one)
+    return counts.tables()
+
+
+_SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}
+
+
+def _first_columns(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a table is sorted by: the columns that say what its row is about."""
+    return tuple(value for name, value in row.items() if name not in _SUMS)

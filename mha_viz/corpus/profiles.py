@@ -1,0 +1,119 @@
+"""Where the weight of each head goes, over all texts: by offset, by position, by kind of key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from mha_viz.corpus.padded import KINDS, Sight, exact
+from mha_viz.corpus.scores import PatternSums
+
+FAR = 32  # offsets beyond are counted together
+LATE = 128  # positions from here on, too
+AT = {
+    "offset": (f"<-{FAR}", *map(str, range(-FAR, FAR + 1)), f">{FAR}"),
+    "position": (*map(str, range(LATE)), f">={LATE}"),
+    "kind": KINDS,
+}
+
+
+@dataclass
+class Profile:
+    """Sums over the queries of all texts; they add up over batches and shards.
+
+    Args:
+        n_layers: of the model.
+        n_heads: in each layer.
+
+    Attributes:
+        weight: axis -> float64 (layer, head, bin), summed over the queries.
+        rows: axis -> int64 (layer, bin), how many queries could see a key of that bin.
+    """
+
+    n_layers: int
+    n_heads: int
+    weight: dict[str, Tensor] = field(init=False)
+    rows: dict[str, Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        sizes = {axis: len(names) for axis, names in AT.items()}
+        shape = self.n_layers, self.n_heads
+        self.weight = {a: torch.zeros(*shape, n, dtype=torch.float64) for a, n in sizes.items()}
+        self.rows = {a: torch.zeros(shape[0], n, dtype=torch.int64) for a, n in sizes.items()}
+
+    def add(self, layer: int, sums: PatternSums, rows: dict[str, Tensor]) -> None:
+        """Add one layer of one batch.
+
+        Args:
+            layer: its number.
+            sums: of its pattern.
+            rows: what `rows_of` gives for its sight.
+        """
+        places = _offset_bins(sums.pattern.shape[-1]).to(sums.pattern.device)
+        late = torch.arange(sums.pattern.shape[-1], device=places.device).clamp(max=LATE)
+        parts = {
+            "offset": _by_bin(sums.pattern.sum(0).flatten(1), places.flatten(), len(AT["offset"])),
+            "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
+            "kind": sums.kinds.sum(0),
+        }
+        for axis, part in parts.items():
+            self.weight[axis][layer] += part.cpu()
+            self.rows[axis][layer] += rows[axis]
+
+    def table(self) -> pa.Table:
+        """A row for each layer, head, axis and bin: layer, head, axis, at, weight, rows."""
+        columns: dict[str, list[np.ndarray]] = {}
+        for axis, names in AT.items():
+            shape = self.weight[axis].shape
+            layer, head, place = np.indices(shape, dtype=np.int16)
+            rows = self.rows[axis][:, None].expand(shape).numpy()
+            found = {
+                "layer": layer,
+                "head": head,
+                "axis": np.full(shape, axis),
+                "at": np.array(names)[place],
+                "weight": self.weight[axis].numpy(),
+                "rows": rows,
+            }
+            for name, values in found.items():
+                columns.setdefault(name, []).append(values.ravel())
+        whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+        order = np.lexsort((whole["head"], whole["layer"]))  # stable: axes and bins as they stand
+        return pa.table({name: values[order] for name, values in whole.items()})
+
+
+def rows_of(sight: Sight) -> dict[str, Tensor]:
+    """How many queries of a batch see a key of each bin: axis -> int64 (bin,).
+
+    Args:
+        sight: of a layer, or of several with the same mask.
+    """
+    seen = sight.seen
+    n = seen.shape[-1]
+    places = _offset_bins(n).to(seen.device)
+    first, last = 0, len(AT["offset"]) - 1
+    offset = _by_bin(seen.sum(0).flatten()[None], places.flatten(), last + 1)[0]
+    for end in (first, last):  # of several keys in one bin, a query needs to see any
+        offset[end] = (seen & (places == end)).any(-1).sum()
+    position = torch.zeros(len(AT["position"]), dtype=torch.int64, device=seen.device)
+    position[: min(n, LATE)] = seen[..., :LATE].sum((0, 1))
+    position[LATE] = seen[..., LATE:].any(-1).sum()
+    kind = torch.stack([keys.any(-1).sum() for keys in sight.kinds.values()])
+    found = {"offset": offset, "position": position, "kind": kind}
+    return {axis: counts.long().cpu() for axis, counts in found.items()}
+
+
+def _offset_bins(n: int) -> Tensor:
+    """The bin of each query and key, (n, n)."""
+    at = torch.arange(n)
+    return (at - at[:, None]).clamp(-FAR - 1, FAR + 1) + FAR + 1
+
+
+def _by_bin(values: Tensor, bins: Tensor, n_bins: int) -> Tensor:
+    """Columns of (row, column) added up by bin: (row, bin)."""
+    found = exact(torch.zeros(len(values), n_bins, device=values.device))
+    return found.index_add_(1, bins, exact(values))

@@ -1,0 +1,268 @@
+"""One file of texts, read from its beginning: each text with its place, and never the file whole.
+
+A reader is a generator. It hands on texts as they stand and tells `skip` what it could not read;
+what makes the whole file useless is a `SourceError`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from io import BufferedIOBase
+from itertools import chain, pairwise, repeat
+from pathlib import PurePath
+
+from mha_viz.corpus.parquet import parquet_texts
+from mha_viz.corpus.reading import (
+    MAX_LINE,
+    Passage,
+    Skip,
+    chosen_column,
+    first_lines,
+    lines,
+    no_columns,
+)
+from mha_viz.errors import SourceError
+from mha_viz.text.cleaning import visible
+
+PAGE_WIDTHS = range(40, 121)  # characters of a line, in a text that was wrapped to a page
+
+
+def passages(
+    stream: BufferedIOBase, name: str, ending: str, column: str | None, skip: Skip
+) -> Iterator[Passage]:
+    """The texts of a file, one after another.
+
+    Args:
+        stream: the file's bytes, packed by gzip or not; it must be able to go back.
+        name: of the file, for places and messages.
+        ending: of its name (`ending_of`), which tells its kind; "" where the content has to.
+        column: of a table or of JSON lines; None finds one.
+        skip: is told the place and the reason of what cannot be read.
+
+    Raises:
+        SourceError: no such column, a damaged file, or bytes that are no text.
+    """
+    try:
+        if _begin(stream).startswith(b"\x1f\x8b"):
+            stream = gzip.GzipFile(fileobj=stream)
+        begin = _begin(stream)
+        if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise SourceError(f"{name} is UTF-16, and UTF-8 is expected: save it as UTF-8.")
+        read = READERS.get(ending) or _told_by_content(begin, name, column)
+        yield from read(stream, name, column, skip)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise SourceError(f"{name} cannot be read to its end: {reason.rstrip('.')}.") from error
+
+
+def ending_of(name: str) -> str:
+    """The ending that tells a file's kind, without ".gz": ".csv" of "Reviews.CSV.gz".
+
+    >>> ending_of("Reviews.CSV.gz"), ending_of("notes")
+    ('.csv', '')
+    """
+    ending = PurePath(name.lower().removesuffix(".gz")).suffix
+    return ending if ending in READERS else ""
+
+
+def _begin(stream: BufferedIOBase) -> bytes:
+    begin = stream.read(512)
+    stream.seek(0)
+    return begin
+
+
+def _told_by_content(begin: bytes, name: str, column: str | None) -> Reader:
+    """The reader for what has no name that would tell: standard input, a pipe, "notes"."""
+    if begin.startswith(b"PAR1"):
+        return READERS[".parquet"]
+    if b"\0" in begin:
+        raise SourceError(f"{name} is no text: expected a file of the kinds {', '.join(READERS)}.")
+    if begin.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return READERS[".jsonl"]
+    if re.match(rb"# ?(newdoc|newpar|global\.|sent_id ?=|text ?=)|1(-\d+)?\t.*\t", begin):
+        return READERS[".conllu"]
+    return READERS[".txt" if column is None else ".csv"]
+
+
+# --- plain text ---------------------------------------------------------------------------------
+
+
+def _text(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> Iterator[Passage]:
+    no_columns(name, column, "plain text")
+    numbered = lines(stream, name, skip)
+    head = first_lines(numbered)
+    whole = ((number, line.strip()) for number, line in chain(head, numbered))
+    if is_wrapped([line for _, line in head]):
+        yield from _paragraphs(whole, name, skip)
+    else:
+        yield from (Passage(f"{name}:{number}", line) for number, line in whole if line)
+
+
+def is_wrapped(text: list[str]) -> bool:
+    """Whether lines were broken to fit a page, so that a paragraph and not a line is one text.
+
+    So it is where blank lines part the paragraphs, and most lines inside of them come near the
+    width of the page: they are longer than two thirds of it. The width is the length that one line
+    in twenty goes beyond, and no page is narrower than 40 characters or wider than 120.
+
+    Args:
+        text: the lines that a file begins with.
+    """
+    stripped = "\n".join(line.strip() for line in text).strip().split("\n")
+    lengths = sorted(len(line) for line in stripped if line)
+    if "" not in stripped or not lengths:
+        return False
+    width = lengths[-1 - len(lengths) // 20]
+    inner = [len(line) for line, after in pairwise(stripped) if line and after]
+    return width in PAGE_WIDTHS and sum(3 * n > 2 * width for n in inner) > len(inner) / 2
+
+
+def _paragraphs(numbered: Iterable[tuple[int, str]], name: str, skip: Skip) -> Iterator[Passage]:
+    """Lines between blank lines, joined by spaces."""
+    begin, parts, size = 0, list[str](), 0
+    for number, line in chain(numbered, [(0, "")]):
+        if line and not size:
+            begin = number
+        if line and size <= MAX_LINE:
+            parts.append(line)
+        size += len(line)
+        if line or not size:
+            continue
+        if size > MAX_LINE:
+            skip(f"{name}:{begin}", f"The paragraph is longer than {MAX_LINE:,} characters.")
+        else:
+            yield Passage(f"{name}:{begin}", " ".join(parts))
+        parts, size = [], 0
+
+
+# --- JSON lines ---------------------------------------------------------------------------------
+
+
+def _json_lines(
+    stream: BufferedIOBase, name: str, column: str | None, skip: Skip
+) -> Iterator[Passage]:
+    numbered = lines(stream, name, skip)
+    head = first_lines(numbered)
+    if "".join(line for _, line in head[:2]).lstrip().startswith("["):
+        raise SourceError(
+            f"{name} is one JSON array, and one object a line is expected: write its objects on "
+            "lines of their own (jq -c '.[]' does it)."
+        )
+    field = _field([line for _, line in head], name, column)
+    for number, line in chain(head, numbered):
+        if not line.strip():
+            continue
+        place = f"{name}:{number}"
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            skip(place, f"The line is no JSON: {error}.")
+            continue
+        if isinstance(value, dict) and field not in value:
+            skip(place, f"There is no field “{visible(field or '')}”.")
+            continue
+        text = value[field] if isinstance(value, dict) else value
+        if isinstance(text, str):
+            yield Passage(place, text)
+        else:
+            skip(place, f"Expected a text, got {type(text).__name__}.")
+
+
+def _field(head: list[str], name: str, column: str | None) -> str | None:
+    """The field that holds the texts; None where the lines are texts themselves."""
+    columns: dict[str, bool] = {}  # and whether it holds text
+    for line in head:
+        with suppress(ValueError, RecursionError):  # told as such when it is that line's turn
+            value = json.loads(line)
+            for key, held in value.items() if isinstance(value, dict) else ():
+                columns[key] = columns.get(key, False) or isinstance(held, str)
+    if not columns and column is None:
+        return None
+    return chosen_column(name, column, [*columns], [key for key, texts in columns.items() if texts])
+
+
+# --- tables and trees ---------------------------------------------------------------------------
+
+
+def _csv(
+    stream: BufferedIOBase, name: str, column: str | None, skip: Skip, *, quoted: bool = True
+) -> Iterator[Passage]:
+    rows = _rows(lines(stream, name, skip), name, skip, quoted)
+    header = [title.strip() for title in next(rows, ("", []))[1]]
+    at = header.index(chosen_column(name, column, header, header)) if header else 0
+    for place, row in rows:
+        if len(row) == len(header):
+            yield Passage(place, row[at])
+        else:
+            skip(place, f"The row has {len(row)} fields, and the header has {len(header)}.")
+
+
+def _rows(
+    numbered: Iterator[tuple[int, str]], name: str, skip: Skip, quoted: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """The rows of a table, each with the place where it begins; .tsv knows no quotes."""
+    first = next(((number, line) for number, line in numbered if line.strip()), (0, ""))
+    read = first[0] - 1  # the number of the line that was read last
+
+    def fed() -> Iterator[str]:
+        nonlocal read
+        for read, line in chain([first], numbered):  # noqa: B007  # told to the loop below
+            yield line
+
+    # A field that is never closed ends at the csv module's limit (131,072 characters), and reading
+    # goes on with the line after it.
+    rows = csv.reader(
+        fed(),
+        delimiter=max(",;\t", key=first[1].count) if quoted else "\t",
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    )
+    while True:
+        place = f"{name}:{read + 1}"
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            skip(place, f"The row cannot be read: {error}.")
+            continue
+        if row is None:
+            return
+        if row:
+            yield place, row
+
+
+def _conllu(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> Iterator[Passage]:
+    no_columns(name, column, "a treebank")
+    try:
+        trees = import_module("mha_viz.corpus.trees")
+    except ModuleNotFoundError as error:
+        raise SourceError(f"{name} is a treebank, which this version cannot read.") from error
+    for tree in trees.read_conllu(_every_line(lines(stream, name, skip)), name, skip):
+        yield Passage(tree.place, tree.text, tree.sentence)
+
+
+def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Lines with a stand-in for each that was too long, so that they are counted right."""
+    before = 0
+    for number, line in numbered:
+        yield from repeat("(a line that is too long)", number - before - 1)
+        yield line
+        before = number
+
+
+Reader = Callable[[BufferedIOBase, str, str | None, Skip], Iterator[Passage]]
+READERS: dict[str, Reader] = {
+    ".txt": _text,
+    ".jsonl": _json_lines,
+    ".ndjson": _json_lines,
+    ".csv": _csv,
+    ".tsv": partial(_csv, quoted=False),
+    ".parquet": parquet_texts,
+    ".conllu": _conllu,
+}

@@ -1,0 +1,225 @@
+"""A study made, or gone on with: shard after shard into its folder, then the summaries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.identity import model_identity, versions
+from mha_viz.corpus.lock import locked
+from mha_viz.corpus.shard import Settings, measure_shard
+from mha_viz.corpus.source import Source, open_source, shards
+from mha_viz.corpus.storage import (
+    KEPT_SKIPPED,
+    begin,
+    claim,
+    read_shard,
+    write_manifest,
+    write_shard,
+    writing,
+)
+from mha_viz.corpus.study import Study
+from mha_viz.corpus.summary import summarise
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, StudyError
+
+_COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
+_COUNTS = ("n_texts", "n_tokens", "n_padded", "n_skipped")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a study is.
+
+    Args:
+        n_texts: done, those of earlier runs among them.
+        n_total: in the source; None where counting them would take long.
+        n_tokens: done.
+        texts_per_second: in this run; 0 before its first batch.
+        seconds_left: None where it cannot be told.
+    """
+
+    n_texts: int
+    n_total: int | None
+    n_tokens: int
+    texts_per_second: float
+    seconds_left: float | None
+
+
+class _Counter:
+    """Counts what is done, and tells it."""
+
+    def __init__(self, n_total: int | None, tell: Callable[[Progress], None] | None) -> None:
+        self._n_total, self._tell = n_total, tell
+        self._n_texts = self._n_tokens = self._n_old = 0  # of complete shards
+        self._begun = time.monotonic()
+
+    def complete(self, shard: Mapping[str, int], *, old: bool = False) -> None:
+        """A shard that is done, skipped texts and all; `old`: by an earlier run."""
+        n_texts = shard["n_texts"] + shard["n_skipped"]
+        self._n_texts, self._n_tokens = self._n_texts + n_texts, self._n_tokens + shard["n_tokens"]
+        self._n_old += n_texts * old
+        self.within(0, 0)
+
+    def within(self, n_texts: int, n_tokens: int) -> None:
+        """How far the shard is that is being measured."""
+        if self._tell is None:
+            return
+        done = self._n_texts + n_texts
+        speed = (done - self._n_old) / max(time.monotonic() - self._begun, 1e-6)
+        left = None
+        if self._n_total is not None and speed > 0:
+            left = max(0, self._n_total - done) / speed
+        self._tell(Progress(done, self._n_total, self._n_tokens + n_tokens, speed, left))
+
+
+def study(
+    model: AttentionModel,
+    source: str | Path | Iterable[str],
+    out: str | Path,
+    *,
+    column: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    batch_tokens: int = 8192,
+    on_progress: Callable[[Progress], None] | None = None,
+    cluster: str | None = None,
+) -> Study:
+    """Run many texts through a model, measure every head on each, and store it as a study.
+
+    The work is cut into parts of 256 texts, each written whole. Stopped at any moment, by Ctrl-C or
+    by force, the same call goes on after the last complete part, and the study is the same to the
+    last bit as without the interruption. A finished study is opened.
+
+    Args:
+        model: any model; of an encoder-decoder, its encoder.
+        source: a file of texts (text, JSON lines, CSV, Parquet, CoNLL-U, each also gzipped), a
+            folder of them, "-" for standard input, "sample" for the treebank that comes with
+            mha-viz, or strings.
+        out: the study's folder: new, empty, or that of this study.
+        column: of a table that holds the texts, if it is not found by itself.
+        sample: how many texts to draw from the source; all of them if not given.
+        seed: of the draw.
+        batch_tokens: how many tokens, padding included, run at once.
+        on_progress: called after each batch; raise in it to stop.
+        cluster: must be None; for several machines.
+
+    Returns:
+        The study, to be asked.
+
+    Raises:
+        StudyError: the folder holds something else, a study of something else, or a damaged one;
+            another process is writing there.
+        SourceError: no such source, or no text in it.
+        WriteError: the folder cannot be written, or the disk is full.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = mv.study(mv.load("tiny-bert"), ["The cat sat.", "It slept."], out=folder)
+    ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
+    (2, 32)
+    """
+    if cluster is not None:
+        raise StudyError(
+            "Studies on several machines need the extra `cluster`, which this version does not "
+            "have yet: leave cluster out, and the study runs on this machine."
+        )
+    if batch_tokens < 1:
+        raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
+    folder, settings = Path(out), Settings(batch_tokens=batch_tokens)
+    opened = open_source(source, column=column, sample=sample, seed=seed)
+    about = {
+        "model": model_identity(model),
+        "source": opened.identity(),
+        "settings": asdict(settings),
+        "versions": versions(),
+    }
+    n_total = _count(opened, about["source"], sample)
+    claim(folder)
+    with locked(folder):
+        manifest = begin(folder, {**about, "source_name": opened.name})
+        done = _finished(folder, manifest)
+        if done is not None:
+            return done
+        _fill(folder, model, opened, settings, _Counter(n_total, on_progress))
+        _finish(folder, manifest, opened)
+    return Study.load(folder)
+
+
+def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
+    """How many texts there are, where that is quickly known; raises where there is none."""
+    if sum(file["size"] for file in identity["files"]) <= _COUNTED_BYTES:
+        return sum(1 for _ in opened)
+    if sample is None:
+        next(iter(opened))
+    return sample
+
+
+def _finished(folder: Path, manifest: dict[str, Any]) -> Study | None:
+    """The study, if nothing of it is left to be made."""
+    if not manifest["finished"]:
+        return None
+    n_shards = manifest["counts"]["n_shards"]
+    if all(read_shard(folder, number) is not None for number in range(n_shards)):
+        return Study.load(folder)
+    return None
+
+
+def _fill(
+    folder: Path, model: AttentionModel, opened: Source, settings: Settings, counter: _Counter
+) -> None:
+    """Measure and write every shard that is not there yet."""
+    untrained: AttentionModel | None = None
+    for number, items in shards(opened):
+        done = read_shard(folder, number)
+        if done is not None:
+            counter.complete(done, old=True)
+            continue
+        if untrained is None and settings.baselines:
+            untrained = _untrained(model)
+        shard = measure_shard(model, items, settings, untrained=untrained, on_batch=counter.within)
+        counter.complete(write_shard(folder, number, shard))
+
+
+def _untrained(model: AttentionModel) -> AttentionModel | None:
+    """The same architecture with random weights, where its config builds it."""
+    if model.backend != "mha_viz":
+        return None
+    try:
+        return untrained_copy(model)
+    except ArgumentError:
+        return None  # a network that was changed in memory: the study has no such baseline
+
+
+def _finish(folder: Path, manifest: dict[str, Any], opened: Source) -> None:
+    """Write the summaries, and say that the study is finished."""
+    counts, skipped, number = dict.fromkeys(_COUNTS, 0), list(map(list, opened.skipped)), 0
+    while (shard := read_shard(folder, number)) is not None:
+        for name in _COUNTS:
+            counts[name] += shard[name]
+        skipped += shard["skipped"]
+        number += 1
+    counts["n_skipped"] += opened.n_skipped
+    if counts["n_texts"] == 0:
+        place, reason = skipped[0]
+        raise StudyError(
+            f"The model could read none of the texts of {opened.name}; the first was {place}: "
+            f"{reason} Give other texts or another model."
+        )
+    sizes = manifest["model"]
+    with writing(folder):
+        files = summarise(folder, sizes["n_layers"], sizes["n_heads"])
+    write_manifest(
+        folder,
+        {
+            **manifest,
+            "finished": True,
+            "counts": {"n_shards": number, **counts},
+            "skipped": skipped[:KEPT_SKIPPED],
+            "files": files,
+        },
+    )

@@ -1,0 +1,255 @@
+"""One shard of a study: some texts run, measured and put into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from mha_viz.corpus.batches import Batch, batches
+from mha_viz.corpus.edges import Edges
+from mha_viz.corpus.gold import BatchTrees, TreeCounts
+from mha_viz.corpus.histograms import histogram
+from mha_viz.corpus.likeness import MEASURES, PairSums, parts_to_keep
+from mha_viz.corpus.measuring import CHANCE, WAYS, BatchMeasure, Wanted
+from mha_viz.corpus.profiles import Profile
+from mha_viz.corpus.scores import SCORES
+from mha_viz.corpus.source import Item
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.text.tokens import Encoded
+
+OnBatch = Callable[[int, int], None]
+TWIN_TREES = ("relations", "parses", "coreference")  # that are counted of an untrained copy, too
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a study measures; with the source it decides every byte of the result.
+
+    Args:
+        batch_tokens: padded tokens that run together; a longer text runs by itself.
+        pairs: whether heads are compared with each other.
+        edges: whether to keep who looks at whom.
+        baselines: whether to score what heads that learned nothing would.
+        min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
+
+    Raises:
+        ArgumentError: no such budget, no such weight.
+    """
+
+    batch_tokens: int = 8192
+    pairs: bool = True
+    edges: bool = True
+    baselines: bool = True
+    min_weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        if self.batch_tokens < 1:
+            raise ArgumentError(f"batch_tokens must be 1 or more, got {self.batch_tokens}.")
+        if not 0 <= self.min_weight <= 1:
+            raise ArgumentError(f"min_weight must lie in 0..1, got {self.min_weight}.")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What was measured of some texts.
+
+    Args:
+        tables: by name; none where no text could be read. "texts" and "untrained" have a row for
+            each text, layer and head, "chance" for each text and layer, "sentences" for each text,
+            "edges" for each query, its strongest key and other heavy ones; "profile", "histogram"
+            and "pairs" are sums over the texts, which add up over shards.
+        skipped: place and reason of each text that the model cannot read.
+        n_texts: that were measured.
+        n_tokens: of these texts.
+        n_padded: tokens that were run, with the padding behind shorter texts.
+    """
+
+    tables: dict[str, pa.Table]
+    skipped: list[tuple[str, str]]
+    n_texts: int
+    n_tokens: int
+    n_padded: int
+
+
+@dataclass
+class _Rows:
+    """Numbers of the texts so far, a part for each batch; the first axis is the text."""
+
+    parts: list[np.ndarray] = field(default_factory=list)
+
+    def by_text(self, order: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.parts)[order]
+
+
+def measure_shard(
+    model: AttentionModel,
+    items: Sequence[Item],
+    settings: Settings,
+    *,
+    untrained: AttentionModel | None = None,
+    on_batch: OnBatch | None = None,
+) -> Shard:
+    """Run some texts and measure every head on each of them.
+
+    Of an encoder-decoder the encoder is measured. Rows of a table stand in order of text, layer and
+    head, whatever the order in which the texts were run.
+
+    Args:
+        model: whose heads are measured.
+        items: the texts.
+        settings: what is measured.
+        untrained: the same architecture with random weights, run over the same batches.
+        on_batch: called after each batch with the texts and tokens measured so far; what it raises
+            abandons the shard.
+
+    Raises:
+        AttentionUnavailableError, MhaVizError: as a run of the model.
+    """
+    whole, skipped = batches(model.reader, items, settings.batch_tokens)
+    tables: dict[str, pa.Table] = {}
+    if whole:
+        measured = _Measured(model, settings)
+        theirs, their_trees = _Rows(), TreeCounts(causal=model.causal)
+        texts, tokens = 0, 0
+        for batch in whole:
+            for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
+                measured.add(part)
+            if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
+                trees = _trees_of(batch, their_trees)
+                found = BatchMeasure(untrained, batch.encoded, Wanted(), trees)
+                theirs.parts.append(found.scores())
+            texts, tokens = texts + len(batch.items), tokens + batch.n_real
+            if on_batch is not None:
+                on_batch(texts, tokens)
+        tables = measured.tables()
+        if theirs.parts:
+            numbers, order = measured.numbers_in_order()
+            tables["untrained"] = _score_table(numbers, theirs.by_text(order))
+            if measured.has_trees:
+                counted = their_trees.tables()
+                tables |= {f"untrained_{name}": counted[name] for name in TWIN_TREES}
+    return Shard(
+        tables,
+        skipped,
+        n_texts=sum(len(batch.items) for batch in whole),
+        n_tokens=sum(batch.n_real for batch in whole),
+        n_padded=sum(batch.n_padded for batch in whole),
+    )
+
+
+class _Measured:
+    """What has been measured of a shard so far."""
+
+    def __init__(self, model: AttentionModel, settings: Settings) -> None:
+        self.model = model
+        own = model.backend == "eager"  # weights alone: there is nothing to compare of outputs
+        kept = ("pattern",) if own else ("pattern", "z")
+        self.profile = Profile(model.n_layers, model.n_heads)
+        self.wanted = Wanted(
+            settings.min_weight if settings.edges else None,
+            self.profile,
+            settings.baselines,
+            kept if settings.pairs else (),
+        )
+        n_all = model.n_layers * model.n_heads
+        self.pairs = PairSums(n_all, MEASURES[:1] if own else MEASURES) if settings.pairs else None
+        self.edges = Edges()
+        self.texts: list[tuple[Item, Encoded]] = []
+        self.scores, self.chance = _Rows(), _Rows()
+        self.trees = TreeCounts(causal=model.causal)
+
+    def add(self, batch: Batch) -> None:
+        trees = _trees_of(batch, self.trees)
+        found = BatchMeasure(self.model, batch.encoded, self.wanted, trees)
+        self.texts += zip(batch.items, batch.encoded, strict=True)
+        self.scores.parts.append(found.scores())
+        if self.wanted.chance:
+            self.chance.parts.append(found.chance())
+        if self.wanted.min_weight is not None:
+            self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
+        if self.pairs is not None:
+            self.pairs.add(found.left, batch.encoded)
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether any of the texts came with a tree."""
+        return any(item.sentence is not None for item, _ in self.texts)
+
+    def numbers_in_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """text_id of every text, ascending, and where it stands in the order of the runs."""
+        numbers = np.array([item.number for item, _ in self.texts], np.int64)
+        order = np.argsort(numbers)
+        return numbers[order], order
+
+    def tables(self) -> dict[str, pa.Table]:
+        """All but the untrained copy's."""
+        numbers, order = self.numbers_in_order()
+        texts = [self.texts[place] for place in order]
+        lengths = np.array([len(encoded.tokens) for _, encoded in texts], np.int32)
+        scores = self.scores.by_text(order)
+        by_metric = {key: scores[..., at] for at, key in enumerate(SCORES)}
+        tables = {
+            "texts": _score_table(numbers, scores, lengths),
+            "sentences": _sentences(texts),
+            "profile": self.profile.table(),
+            "histogram": histogram(by_metric),
+        }
+        if self.chance.parts:
+            tables["chance"] = _chance_table(numbers, self.chance.by_text(order))
+        if self.wanted.min_weight is not None:
+            tables["edges"] = self.edges.table()
+        if self.pairs is not None:
+            tables["pairs"] = self.pairs.table()
+        return tables | self.trees.tables() if self.has_trees else tables
+
+
+def _trees_of(batch: Batch, counts: TreeCounts) -> BatchTrees:
+    """The trees of a batch's texts, to be held against every layer of its run."""
+    pairs = zip(batch.items, batch.encoded, strict=True)
+    return BatchTrees(counts, ((one.number, code.tokens, one.sentence) for one, code in pairs))
+
+
+def _score_table(
+    numbers: np.ndarray, scores: np.ndarray, lengths: np.ndarray | None = None
+) -> pa.Table:
+    """text_id, n_tokens where known, layer, head, and a column for each score."""
+    text, layer, head = (axis.ravel() for axis in np.indices(scores.shape[:3]))
+    columns: dict[str, np.ndarray] = {"text_id": numbers[text]}
+    if lengths is not None:
+        columns["n_tokens"] = lengths[text]
+    columns |= {"layer": layer.astype(np.int16), "head": head.astype(np.int16)}
+    columns |= {key: scores[..., at].ravel() for at, key in enumerate(SCORES)}
+    return pa.table(columns)
+
+
+def _chance_table(numbers: np.ndarray, chance: np.ndarray) -> pa.Table:
+    """text_id, layer, and for each score what uniform attention and a fixed offset get."""
+    text, layer = (axis.ravel() for axis in np.indices(chance.shape[:2]))
+    columns = {"text_id": numbers[text], "layer": layer.astype(np.int16)}
+    for at, key in enumerate(CHANCE):
+        for row, way in enumerate(WAYS):
+            columns[f"{key}_{way}"] = chance[:, :, row, at].ravel()
+    return pa.table(columns)
+
+
+def _sentences(texts: Sequence[tuple[Item, Encoded]]) -> pa.Table:
+    """What every token of every text is; special tokens have no place in the text."""
+
+    def per_token(name: str) -> Iterator[list[object]]:
+        return ([getattr(token, name) for token in encoded.tokens] for _, encoded in texts)
+
+    return pa.table(
+        {
+            "text_id": pa.array([item.number for item, _ in texts], pa.int64()),
+            "place": pa.array([item.place for item, _ in texts], pa.string()),
+            "text": pa.array([encoded.text for _, encoded in texts], pa.string()),
+            "tokens": pa.array(per_token("text"), pa.list_(pa.string())),
+            "is_special": pa.array(per_token("is_special"), pa.list_(pa.bool_())),
+            "starts": pa.array(per_token("start"), pa.list_(pa.int32())),
+            "ends": pa.array(per_token("end"), pa.list_(pa.int32())),
+        }
+    )

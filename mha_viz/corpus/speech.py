@@ -1,0 +1,67 @@
+"""From part of speech to part of speech: where does a head's weight go?"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from mha_viz.corpus.trees import Sentence
+
+# https://universaldependencies.org/u/pos
+PARTS = tuple(
+    "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+)
+
+
+def kinds(
+    sentence: Sentence, covered: Bool[Tensor, " word"]
+) -> Float[np.ndarray, "word part_of_speech"]:
+    """1 where a word that the model has read has that part of speech; an unknown one counts as X.
+
+    Args:
+        sentence: with its words.
+        covered: which words the model has read.
+    """
+    places = {name: place for place, name in enumerate(PARTS)}
+    marked = np.zeros((len(sentence.words), len(PARTS)))
+    for i, word in enumerate(sentence.words):
+        marked[i, places.get(word.upos, places["X"])] = float(covered[i])
+    return marked
+
+
+def weight_by_kind(
+    words: Float[np.ndarray, "*layers head word word"],
+    kind: Float[np.ndarray, "word part_of_speech"],
+) -> Float[np.ndarray, "*layers head from_upos to_upos"]:
+    """The weight from all words of one part of speech to all of another, summed over the former.
+
+    Args:
+        words: weights between the words of a sentence.
+        kind: their parts of speech.
+    """
+    return kind.T @ words.astype(np.float64) @ kind
+
+
+def expected_by_kind(
+    words: Float[np.ndarray, "*layers head word word"],
+    kind: Float[np.ndarray, "word part_of_speech"],
+    *,
+    causal: bool,
+) -> Float[np.ndarray, "*layers head from_upos to_upos"]:
+    """The same, if each word's weight fell evenly on all words that it can see.
+
+    Each row sums to what `weight_by_kind` gives, so the difference is what a head does beyond what
+    the frequencies of the parts of speech in its sentence alone give.
+
+    Args:
+        words: weights between the words of a sentence.
+        kind: their parts of speech.
+        causal: a word sees only itself and what stands before it.
+    """
+    there = kind.sum(-1)
+    seen = np.broadcast_to(there, (len(there), len(there)))
+    seen = np.tril(seen) if causal else seen
+    even = seen / np.maximum(seen.sum(-1, keepdims=True), 1)
+    mass = words.astype(np.float64).sum(-1)
+    return kind.T @ (mass[..., None] * (even @ kind))

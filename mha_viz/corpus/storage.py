@@ -1,0 +1,258 @@
+"""The folder of a study: what lies where, written whole or not at all, and checked when read."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mha_viz.core.output_file import write_file
+from mha_viz.corpus.lock import LOCK
+from mha_viz.errors import StudyError, WriteError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.shard import Shard
+
+FORMAT = 1  # of the folder; a newer one may mean other things by the same names
+MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
+KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
+_MAGIC = b"PAR1"  # how a Parquet file begins and ends
+_SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
+_GLOB = "*?["  # signs that DuckDB would read as a pattern of names
+
+
+def claim(folder: Path) -> None:
+    """Make the folder of a study; what it may hold already is a study, or nothing.
+
+    Raises:
+        StudyError: it holds something else, or is no folder.
+        WriteError: it cannot be made.
+    """
+    if any(sign in str(folder.absolute()) for sign in _GLOB):
+        raise StudyError(
+            f"The folder of a study must have none of * ? [ in its path, got {folder}."
+        )
+    with writing(folder):
+        if folder.exists() and not folder.is_dir():
+            raise StudyError(f"{folder} is a file: give the name of a folder for the study.")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = sorted(path.name for path in folder.iterdir() if not _is_left_over(path))
+    if others and not (folder / MANIFEST).exists():
+        raise StudyError(
+            f"{folder} holds other things ({others[0]}) and no study: give a new folder, an empty "
+            "one, or that of a study to go on with."
+        )
+
+
+def begin(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The study's own description: of a new one as given, else as it is, if it is of the same.
+
+    Args:
+        folder: claimed and locked.
+        about: "model", "source" and "settings", which must be the same to go on, and what else is
+            to be known.
+
+    Raises:
+        StudyError: the folder holds the study of another model or source, or with other settings.
+    """
+    new = {"format": FORMAT, "finished": False, **json.loads(json.dumps(about))}
+    for path in folder.iterdir():
+        if _is_left_over(path) and path.name != LOCK:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if not (folder / MANIFEST).exists():
+        write_manifest(folder, new)
+        return new
+    old = read_manifest(folder)
+    for part, other in _SAME.items():
+        if (difference := _difference(old[part], new[part])) is not None:
+            raise StudyError(
+                f"{folder} holds a study of {other} ({difference}): give another folder, or what "
+                "it was begun with to go on."
+            )
+    return old
+
+
+def _difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """The first thing in which they differ; by which name a model was loaded is none."""
+    for key in sorted({*old, *new} - {"name"}):
+        if old.get(key) != new.get(key):
+            shown = [str(one.get(key))[:60] for one in (old, new)]
+            return f"{key}: {shown[0]} there, {shown[1]} here"
+    return None
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What study.json says.
+
+    Raises:
+        StudyError: there is none, it cannot be read, or a newer version wrote it.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise StudyError(f"{folder} is no study: expected a folder with {MANIFEST} in it.")
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        version = found["format"]
+        whole = isinstance(version, int) and {*_SAME, "finished"} <= found.keys()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StudyError(_damaged(folder, MANIFEST, "cannot be read")) from error
+    if whole and version > FORMAT:
+        raise StudyError(
+            f"{folder} was written by a newer mha-viz (format {version}, this one reads {FORMAT}): "
+            "install a newer mha-viz."
+        )
+    if not whole:
+        raise StudyError(_damaged(folder, MANIFEST, "lacks what a study says of itself"))
+    return dict(found)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write study.json in one step."""
+    write_file(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+
+
+# -- shards ----------------------------------------------------------------------------------------
+
+
+def shard_folder(folder: Path, number: int) -> Path:
+    """Where a shard lies once it is complete."""
+    return folder / SHARDS / f"{number:05d}"
+
+
+def shards_with_texts(folder: Path) -> list[int]:
+    """The numbers of the shards that have tables: not all of their texts were skipped."""
+    return sorted(int(path.parent.name) for path in (folder / SHARDS).glob("*[0-9]/texts.parquet"))
+
+
+def write_shard(folder: Path, number: int, shard: Shard) -> dict[str, Any]:
+    """Write all tables of a shard; its folder has its name once they are all there.
+
+    Returns:
+        What it says of itself, as `read_shard`.
+
+    Raises:
+        WriteError: a full disk, or a folder that may not be written.
+    """
+    final = shard_folder(folder, number)
+    draft = final.with_name(f"{final.name}.part")
+    with writing(folder):
+        try:
+            shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
+            draft.mkdir(parents=True)
+            for name, table in shard.tables.items():
+                write_table(draft / f"{name}.parquet", table)
+            summary = {
+                "n_texts": shard.n_texts,
+                "n_tokens": shard.n_tokens,
+                "n_padded": shard.n_padded,
+                "n_skipped": len(shard.skipped),
+                "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
+                "files": {path.name: path.stat().st_size for path in sorted(draft.iterdir())},
+            }
+            write_file(draft / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+            draft.replace(final)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+    return summary
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write one Parquet file, down to the disk; the same table gives the same bytes."""
+    with path.open("wb") as file:
+        pq.write_table(table, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_shard(folder: Path, number: int) -> dict[str, Any] | None:
+    """What a complete shard says of itself; None where there is no such shard.
+
+    Raises:
+        StudyError: one of its files is missing, was cut or is none any more.
+    """
+    place = shard_folder(folder, number)
+    if not place.exists():
+        return None
+    name = f"{SHARDS}/{place.name}"
+    try:
+        summary = dict(json.loads((place / SUMMARY).read_text("utf-8")))
+        check_files(folder, place, summary["files"])
+    except StudyError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StudyError(_damaged(folder, f"{name}/{SUMMARY}", "cannot be read", name)) from error
+    return summary
+
+
+def check_files(folder: Path, place: Path, sizes: Mapping[str, int]) -> None:
+    """Each file is there, as long as it was, and begins and ends as Parquet does.
+
+    Raises:
+        StudyError: it names the file, and what to do.
+    """
+    for name, size in sizes.items():
+        path = place / name
+        shown = path.relative_to(folder).as_posix()
+        again = None if place == folder else place.relative_to(folder).as_posix()
+        if Path(name).name != name or not path.is_file():
+            raise StudyError(_damaged(folder, shown, "is missing", again))
+        with path.open("rb") as file:
+            head = file.read(len(_MAGIC))
+            file.seek(max(0, path.stat().st_size - len(_MAGIC)))
+            tail = file.read()
+        if path.stat().st_size != size or head != _MAGIC or tail != _MAGIC:
+            raise StudyError(_damaged(folder, shown, "was cut or changed", again))
+
+
+def _damaged(folder: Path, name: str, what: str, again: str | None = None) -> str:
+    """What is wrong with a study, and how to get it back; `again`: the shard to make anew."""
+    if again is None:
+        return f"The study {folder} is damaged: {name} {what}. Restore it, or make it anew."
+    return (
+        f"The study {folder} is damaged: {name} {what}. Restore it, or delete {again} and give the "
+        "command that made the study again, which makes that part anew."
+    )
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Within it, what the system says against writing is told in words.
+
+    Args:
+        folder: of the study.
+
+    Raises:
+        WriteError: a full disk, or a place that may not be written.
+    """
+    try:
+        yield
+    except WriteError as error:
+        raise WriteError(_not_written(folder, str(error.__cause__ or error))) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno == errno.ENOSPC:
+            reason = "the disk is full"
+        raise WriteError(_not_written(folder, reason)) from error
+
+
+def _not_written(folder: Path, reason: str) -> str:
+    return (
+        f"The study {folder} cannot be written: {reason}. What is complete of it stays; once there "
+        "is room, the same command goes on from there."
+    )
+
+
+def _is_left_over(path: Path) -> bool:
+    """A lock, or a draft of a file that a killed process has left."""
+    return path.name == LOCK or (path.name.startswith(".") and path.name.endswith(".part"))

@@ -1,0 +1,325 @@
+"""A finished study: its tables, and the questions that it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+
+from mha_viz.core.checks import Number
+from mha_viz.core.names import LIKENESS
+from mha_viz.corpus import search as searching
+from mha_viz.corpus import tree_answers
+from mha_viz.corpus.database import Database
+from mha_viz.corpus.examples import strongest
+from mha_viz.corpus.storage import check_files, read_manifest, read_shard
+from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    import duckdb
+
+AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
+
+
+class Study:
+    """What every head of a model does over many texts. It only reads its folder.
+
+    Args:
+        folder: where it lies.
+        manifest: what its study.json says.
+
+    Attributes:
+        n_layers, n_heads: of the model.
+        n_texts, n_tokens: of the source, as far as they could be read.
+
+    >>> import tempfile, mha_viz as mv
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mv.Study.load(folder)
+    Traceback (most recent call last):
+        ...
+    mha_viz.errors.StudyError: ... is no study: expected a folder with study.json in it.
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+        self.n_layers, self.n_heads = (int(manifest["model"][n]) for n in ("n_layers", "n_heads"))
+        counts = manifest["counts"]
+        self.n_texts, self.n_tokens = int(counts["n_texts"]), int(counts["n_tokens"])
+        self._database = Database(folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Study:
+        """Open a finished study.
+
+        Args:
+            folder: where it lies.
+
+        Raises:
+            StudyError: no study, one that is not finished, one that was cut or changed, or one
+                that a newer version wrote.
+        """
+        folder = Path(folder)
+        manifest = read_manifest(folder)
+        if not manifest["finished"]:
+            raise StudyError(
+                f"The study {folder} is not finished: give the command that began it again, and it "
+                "goes on."
+            )
+        try:
+            check_files(folder, folder, manifest["files"])
+            for number in range(manifest["counts"]["n_shards"]):
+                if read_shard(folder, number) is None:
+                    raise StudyError(
+                        f"The study {folder} lacks its part {number:05d}: restore it, or give the "
+                        "command that made the study again, which makes that part anew."
+                    )
+            return cls(folder, manifest)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, StudyError):
+                raise
+            raise StudyError(
+                f"The study {folder} is damaged: study.json was changed. Restore it, or make it "
+                "anew."
+            ) from error
+
+    def __repr__(self) -> str:
+        name, model = str(self.folder), self.manifest["model"]["name"]
+        return f"Study({name!r}: {model}, {self.n_texts:,} texts, {self.n_tokens:,} tokens)"
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    @property
+    def heads(self) -> pd.DataFrame:
+        """A row per head and metric: layer, head, metric, n_texts, mean, std, low, high, quantiles.
+
+        low and high hold the mean with 95 % confidence, by drawing texts again; q05 to q95 are
+        quantiles of the single texts.
+        """
+        return self._database.ask("SELECT * FROM heads")
+
+    @property
+    def texts(self) -> duckdb.DuckDBPyRelation:
+        """A row per text and head: text_id, n_tokens, layer, head, a column per metric.
+
+        Read when its rows are asked for: `study.texts.filter("layer = 3").df()`.
+        """
+        return self._database.relation("SELECT * FROM texts")
+
+    @property
+    def labels(self) -> pd.DataFrame:
+        """The labels that heads have earned over all texts, a row each.
+
+        Columns layer, head, label; mean, low, high of its metric; the baseline that low had to
+        beat (of "local": high) and the threshold it had to reach; share_of_texts, on which share of
+        single texts the head would have got the label.
+        """
+        found = self._database.ask("SELECT * FROM labels WHERE earned")
+        return found.drop(columns="earned").sort_values(["layer", "head"], kind="stable")
+
+    @property
+    def profile(self) -> pd.DataFrame:
+        """Weight by offset: layer, head, offset ("<-32", "-32" to "32", ">32"), weight."""
+        return self.profile_by("offset")
+
+    def profile_by(self, axis: str) -> pd.DataFrame:
+        """How much weight goes to each offset, position or kind of key, of each head.
+
+        Args:
+            axis: "offset", "position" or "kind".
+
+        Returns:
+            DataFrame with the columns layer, head, one of the axis' name, and weight: the mean over
+            all queries that have such a key, a share of 1.
+        """
+        if axis not in AXES:
+            raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
+        found = self._database.ask(
+            f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
+            WHERE axis = ? AND rows > 0""",
+            (axis,),
+        )
+        order = [found["layer"], found["head"]]
+        if axis != "kind":
+            order.append(found[axis].map(_place))
+        ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
+        return found.iloc[ranked].reset_index(drop=True)
+
+    def pairs(
+        self, measure: str = "hellinger", statistic: str = "mean"
+    ) -> Float[np.ndarray, "h h"]:
+        """How far apart, or how alike, any two heads are: over texts, heads in order of layer.
+
+        Args:
+            measure: "hellinger", "redundancy", "cka" or "correlation".
+            statistic: "mean" over texts, or "std", their standard deviation.
+
+        Returns:
+            (layer * head, layer * head); NaN where no text defines it.
+        """
+        known = [] if "pairs" not in self._database.tables else self._measures()
+        if measure not in known:
+            raise ArgumentError(
+                f"measure must be one of {', '.join(known)}, got {measure!r}."
+                if known
+                else "This study has no pairs of heads: it was made without them."
+            )
+        if statistic not in ("mean", "std"):
+            raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
+        rows = self._database.ask("SELECT * FROM pairs WHERE measure = ?", (measure,))
+        n = rows["n"].where(rows["n"] > 0).astype(float)
+        mean = rows["sum"] / n
+        if statistic == "std":
+            variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
+            values, itself = np.sqrt(variance.clip(lower=0)), 0.0
+        else:
+            values, itself = mean, float(measure in LIKENESS)
+        size = self.n_layers * self.n_heads
+        matrix = np.full((size, size), np.nan)
+        matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = values
+        np.fill_diagonal(matrix, itself)
+        return matrix
+
+    def _measures(self) -> list[str]:
+        return list(self._database.ask("SELECT DISTINCT measure FROM pairs ORDER BY 1")["measure"])
+
+    # -- gold trees, of a study of CoNLL-U files ---------------------------------------------------
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether any text came with a gold tree."""
+        return tree_answers.has_trees(self._database)
+
+    @property
+    def relations(self) -> pd.DataFrame:
+        """How well every head finds every relation's word: a row per head, relation and direction.
+
+        Columns as `corpus.relations.relation_scores` has them: n, accuracy, low, high,
+        offset_baseline and random_baseline on the half of the sentences that reports; chosen_on,
+        the accuracy on the other half; offset, the best fixed step; and whether the head was
+        chosen, as the best one there.
+        """
+        return tree_answers.relations(self._database)
+
+    @property
+    def parts_of_speech(self) -> pd.DataFrame:
+        """Where the weight of a word of one part of speech goes, of every head.
+
+        Columns layer, head, from_upos, to_upos, n_words (that look), weight (mean over them),
+        expected (if each had spread it evenly over all words that it sees), difference.
+        """
+        return tree_answers.parts_of_speech(self._database)
+
+    @property
+    def trees(self) -> pd.DataFrame:
+        """How much of the gold trees is in every head's: see `corpus.parsing.tree_scores`."""
+        return tree_answers.trees(self._database)
+
+    @property
+    def coreference(self) -> pd.DataFrame:
+        """How well every head finds antecedents: see `corpus.coreference.coreference_scores`."""
+        return tree_answers.coreference(self._database)
+
+    # -- questions -------------------------------------------------------------------------------
+
+    def examples(
+        self, layer: int, head: int, by: str = "previous_token", k: int = 10
+    ) -> pd.DataFrame:
+        """The texts on which a head scores highest, without copies of one text.
+
+        Args:
+            layer: from 0.
+            head: from 0.
+            by: key of a metric, or of a label: then the texts that show it best ("local": the
+                smallest distance).
+            k: how many.
+
+        Returns:
+            DataFrame with the columns text_id, value, n_tokens, place, text, the strongest first.
+            Texts that differ in capitals and spaces only are one.
+
+        Raises:
+            ArgumentError: no such head or metric.
+        """
+        self._check(layer, head)
+        return strongest(self._database, layer, head, by, k)
+
+    def search(
+        self,
+        query: str | None = None,
+        key: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        relation: str | None = None,
+        min_weight: Number = 0.3,
+        limit: int = 100,
+        direction: str | None = None,
+    ) -> pd.DataFrame:
+        """Where a token looks at another: the heaviest first.
+
+        Args:
+            query: the token that looks, in any capitals; * stands for any letters.
+            key: the token that is looked at, likewise.
+            layer: of that layer only.
+            head: of heads with that number only.
+            relation: of studies of treebanks: tokens whose words the gold tree joins by it, such
+                as "nsubj", which stands for "nsubj:pass" as well.
+            min_weight: the least weight. Below 0.3 a study holds the strongest key of each query
+                only.
+            limit: the most rows.
+            direction: with a relation, "to_head" (from a dependent to its head) or "to_dependent";
+                both if not given.
+
+        Returns:
+            DataFrame with the columns text_id, layer, head, query and key (positions), query_token,
+            key_token, weight, strongest (whether no key of that query has more), with a relation
+            also relation and direction; place, text.
+
+        Raises:
+            ArgumentError: no such head, an empty word, a weight that is no share.
+            StudyError: the study has no edges, or no trees for a relation.
+        """
+        self._check(layer, head)
+        if relation is not None:
+            tree_answers.check_trees(self._database)
+        return searching.edges(
+            self._database,
+            query=query,
+            key=key,
+            layer=layer,
+            head=head,
+            relation=relation,
+            direction=direction,
+            min_weight=min_weight,
+            limit=limit,
+        )
+
+    def sql(self, query: str) -> pd.DataFrame:
+        """The rows of your own query, in DuckDB's SQL, over the study's tables.
+
+        It can read them and nothing else.
+
+        Args:
+            query: one SELECT; `select table_name from information_schema.tables` lists the tables.
+
+        Raises:
+            ArgumentError: it is no single SELECT, or cannot be run.
+        """
+        return self._database.ask_freely(query)
+
+    def _check(self, layer: int | None, head: int | None) -> None:
+        """There are such a layer and such a head, where they are given."""
+        for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
+            if given is not None and not 0 <= given < n:
+                raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")
+
+
+def _place(at: str) -> float:
+    """Where a key of the profile stands in order: "<-32" before "-32", ">32" after "32"."""
+    if at[0] in "<>≥":
+        beyond = float(at.lstrip("<>=≥"))
+        return beyond - 0.5 if at[0] == "<" else beyond + 0.5
+    return float(at)

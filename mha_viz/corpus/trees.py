@@ -1,0 +1,243 @@
+"""Sentences with gold trees, read from CoNLL-U one by one.
+
+https://universaldependencies.org/format.html and, for `Entity=`, https://ufal.mff.cuni.cz/corefud
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import chain
+from typing import Any, NamedTuple
+
+from conllu.exceptions import ParseException
+from conllu.parser import parse_token_and_metadata
+
+from mha_viz.corpus.mentions import Mention, read_mentions
+from mha_viz.errors import TextError
+from mha_viz.text.cleaning import clean_text
+
+MAX_ROWS = 2_000  # of one sentence
+MAX_LINE = 100_000  # characters
+ROOT = -1  # the head of the word that has none
+PUNCTUATION = "punct"
+CHOOSE, REPORT = "choose", "report"
+
+# What is not asked of a file need not be well-formed in it.
+_READ = {name: lambda line, i: None for name in ("xpos", "feats", "deps")}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a tree.
+
+    Args:
+        form: as it is written; of a multi-word token ("don't") its own part ("n't").
+        lemma: the form that stands in a dictionary.
+        upos: one of the 17 universal parts of speech.
+        head: number of the word that it hangs from, from 0; `ROOT` for the root.
+        deprel: its relation to that one, with its subtype ("nsubj:pass").
+        start, end: character offsets into the sentence's text. Parts that are not spelled out in
+            their multi-word token (French "du": de, le) all have the offsets of the whole.
+    """
+
+    form: str
+    lemma: str
+    upos: str
+    head: int
+    deprel: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence and its gold tree.
+
+    Args:
+        text: as a model reads it (see `clean_text`).
+        words: the words of the tree, in order; empty nodes are left out.
+        mentions: what is talked about, in the order of their first words; () without `Entity=`.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    mentions: tuple[Mention, ...] = ()
+
+    @property
+    def half(self) -> str:
+        """`CHOOSE` or `REPORT`: to which half of all sentences it belongs, by its text alone."""
+        first = hashlib.sha256(self.text.encode()).digest()[0]
+        return CHOOSE if first % 2 else REPORT
+
+
+class Tree(NamedTuple):
+    """One sentence of a file.
+
+    Args:
+        text: the text that a model reads.
+        place: where it stands, "file:line".
+        sentence: its tree.
+    """
+
+    text: str
+    place: str
+    sentence: Sentence
+
+
+def sample_lines() -> Iterator[str]:
+    """The lines of the treebank that is part of this package.
+
+    >>> next(sample_lines())
+    '# newdoc id = garden'
+    """
+    yield from (files("mha_viz.corpus") / "sample.conllu").read_text("utf-8").splitlines()
+
+
+def read_conllu(
+    lines: Iterable[str],
+    name: str = "sample.conllu",
+    on_fault: Callable[[str, str], None] = lambda place, reason: None,
+) -> Iterator[Tree]:
+    """The sentences of a file, one at a time; a broken one is reported and skipped.
+
+    Args:
+        lines: of the file, with or without their line ends; never more than a sentence is held.
+        name: of the file, for `place`.
+        on_fault: called with the place of a broken sentence and what is wrong with it.
+
+    >>> first = next(read_conllu(sample_lines()))
+    >>> first.text, first.place, [word.form for word in first.sentence.words][:3]
+    ('The old gardener opened the gate because she had heard a noise.', 'sample.conllu:1',
+     ['The', 'old', 'gardener'])
+    """
+    for number, rows, fault in _blocks(lines):
+        place = f"{name}:{number}"
+        try:
+            if fault:
+                raise TextError(fault)
+            sentence = _sentence(rows)
+        except TextError as error:
+            on_fault(place, str(error))
+        else:
+            yield Tree(sentence.text, place, sentence)
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
+    """Runs of lines between blank ones: the first one's number, the lines, and what is wrong."""
+    rows: list[str] = []
+    first, fault = 0, ""
+    for number, line in enumerate(chain(lines, [""]), start=1):
+        row = line.rstrip("\r\n")
+        if not row.strip():
+            if fault or any(not row.startswith("#") for row in rows):
+                yield first, rows, fault
+            rows, first, fault = [], 0, ""
+            continue
+        first = first or number
+        if len(row) > MAX_LINE:
+            fault = f"Line {number} is longer than {MAX_LINE:,} characters."
+        elif len(rows) < MAX_ROWS:
+            rows.append(row)
+        else:
+            fault = f"A sentence may have {MAX_ROWS:,} lines; this one has more."
+
+
+def _sentence(rows: list[str]) -> Sentence:
+    try:
+        parsed = parse_token_and_metadata("\n".join(rows), field_parsers=dict(_READ))
+    except (ParseException, ValueError) as error:  # the latter: a number of thousands of digits
+        raise TextError(f"This is not CoNLL-U: {error}") from error
+    found = [row for row in parsed if isinstance(row.get("id"), int)]
+    if [row["id"] for row in found] != list(range(1, len(found) + 1)) or not found:
+        raise TextError("The words of a sentence must be numbered 1, 2, 3 and so on.")
+    if any(row.get("deprel") is None for row in found):
+        raise TextError("A word has eight columns or more, the relation to its head among them.")
+    written = _written(parsed)
+    text = clean_text(parsed.metadata.get("text") or _spelled(written))
+    places = _places(text, written)
+    words = tuple(_word(row, *places[i]) for i, row in enumerate(found))
+    _check_tree(words)
+    heads = [word.head for word in words]
+    return Sentence(text, words, read_mentions([row.get("misc") or {} for row in found], heads))
+
+
+def _word(row: dict[str, Any], start: int, end: int) -> Word:
+    upos, head = row["upos"], row["head"]
+    if head is None:
+        raise TextError(f"The word {row['form']!r} has no head; a tree needs one of each word.")
+    return Word(row["form"], row["lemma"], upos, head - 1, row["deprel"].lower(), start, end)
+
+
+def _written(parsed: Iterable[dict[str, Any]]) -> list[tuple[str, list[str], bool]]:
+    """What is written, in order: a form, the words that it is made of, and whether a space follows.
+
+    Empty nodes are not written.
+    """
+    written: list[tuple[str, list[str], bool]] = []
+    inside = 0  # the last word of the multi-word token that we are in
+    for row in parsed:
+        number = row.get("id")
+        if isinstance(number, tuple) and number[1] == "-":
+            inside = number[2]
+            written.append((row["form"], [], _has_space(row)))
+        elif isinstance(number, int) and number <= inside:
+            written[-1][1].append(row["form"])
+        elif isinstance(number, int):
+            written.append((row["form"], [row["form"]], _has_space(row)))
+    return written
+
+
+def _has_space(row: dict[str, Any]) -> bool:
+    return (row.get("misc") or {}).get("SpaceAfter") != "No"
+
+
+def _spelled(written: list[tuple[str, list[str], bool]]) -> str:
+    return "".join(form + " " * space for form, _, space in written).rstrip()
+
+
+def _places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple[int, int]]:
+    """Where each word stands in the text.
+
+    Raises:
+        TextError: the text is not what the words spell.
+    """
+    places: list[tuple[int, int]] = []
+    at = 0
+    for form, parts, _ in written:
+        while at < len(text) and text[at].isspace():
+            at += 1
+        if not text.startswith(form, at):
+            raise TextError(f"The text of this sentence does not have {form!r} where it should.")
+        start, at = at, at + len(form)
+        if "".join(parts).casefold() != form.casefold():
+            places += [(start, at)] * len(parts)
+            continue
+        for part in parts:
+            places.append((start, start + len(part)))
+            start += len(part)
+    if text[at:].strip():
+        raise TextError(f"The text of this sentence goes on after its last word: {text[at:]!r}.")
+    return places
+
+
+def _check_tree(words: tuple[Word, ...]) -> None:
+    """Refuse what is no tree.
+
+    Raises:
+        TextError: no root or several, a head that does not exist, or a circle.
+    """
+    if sum(word.head == ROOT for word in words) != 1:
+        raise TextError("A tree has exactly one root, a word whose head is 0.")
+    reached = {ROOT}
+    for number, word in enumerate(words):
+        path = []
+        at = number
+        while at not in reached:
+            if at in path or not 0 <= at < len(words):
+                raise TextError(f"The heads above {word.form!r} lead to no root.")
+            path.append(at)
+            at = words[at].head
+        reached.update(path)

@@ -1,0 +1,112 @@
+"""The commands about studies."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import call
+
+LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts") / "texts.txt"
+    path.write_text(LINES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def study(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("study") / "mine"
+    done = call("study", str(texts), "--model", "tiny-bert", "--out", str(out))
+    assert "tiny-bert over 3 texts" in done.stdout
+    return out
+
+
+def test_the_same_command_again_opens_it(texts: Path, study: Path) -> None:
+    done = call("study", "--out", str(study), str(texts))
+    assert "3 texts" in done.stdout
+
+
+def test_show_labels_or_a_metric(study: Path) -> None:
+    done = call("study", "show", str(study))
+    assert "previous_token" in done.stdout and "L0 H3" in done.stdout
+    rows = json.loads(call("study", "show", str(study), "--by", "entropy", "-f", "json").stdout)
+    means = [row["mean"] for row in rows["rows"]]
+    assert len(means) == 32 and means == sorted(means, reverse=True)
+    failed = call("study", "show", str(study), "--by", "charm", code=2)
+    assert "no metric 'charm'" in failed.stderr
+
+
+def test_search_finds_a_word(study: Path, tmp_path: Path) -> None:
+    done = call("study", "search", str(study), "--query", "because", "--limit", "5")
+    assert "because (" in done.stdout and "5 found" in done.stdout
+    out = tmp_path / "found.csv"
+    call("study", "search", str(study), "--key", "rain", "--min-weight", "0", "--out", str(out))
+    assert "Rain fell all night." in out.read_text()
+
+
+def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
+    out = str(tmp_path / "trees")
+    call("study", "sample", "--sample", "40", "--out", out)
+    done = call("study", "show", out)
+    assert "previous_token" in done.stdout
+    assert "chosen on half" in done.stdout and "offset_baseline" in done.stdout
+    rows = json.loads(call("study", "show", out, "--by", "relations", "-f", "json").stdout)["rows"]
+    accuracies = [row["accuracy"] for row in rows]
+    assert len(rows) % 32 == 0 and accuracies == sorted(accuracies, reverse=True)
+    found = call("study", "search", out, "--relation", "obj", "--direction", "to_dependent")
+    assert "to_dependent" in found.stdout and "20 found" in found.stdout
+    failed = call("study", "search", out, "--relation", "obj", "--direction", "up", code=2)
+    assert "direction must be to_head or to_dependent" in failed.stderr
+
+
+def test_compare_two_studies(study: Path, texts: Path, tmp_path: Path) -> None:
+    call("study", str(texts), "--sample", "2", "--out", str(tmp_path / "b"))
+    done = call("study", "compare", str(study), str(tmp_path / "b"), "-f", "json")
+    rows = json.loads(done.stdout)["rows"]
+    assert len(rows) == 20 and "standard_errors" in rows[0]
+
+
+def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"text": "It slept."}\n{"text": \n{"text": "Gone."}\n')
+    source, out = str(tmp_path / "texts.jsonl"), str(tmp_path / "out")
+    done = call("study", source, "--out", out)
+    assert "2 texts" in done.stdout
+    assert "1 could not be read" in done.stderr and "texts.jsonl:2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.txt", "--out", "x"], "nowhere.txt"),
+        (["show", "nowhere"], "is no study"),
+        (["search", "nowhere"], "is no study"),
+        (["compare", "nowhere", "folder"], "is no study"),
+        (["texts.txt", "--out", "folder"], "other things"),
+        (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
+        (["empty.txt", "--out", "x"], "no text"),
+        (["table.csv", "--out", "x", "--column", "body"], "body"),
+        (["texts.txt", "--out", "x", "--cluster", "auto"], "this machine"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    texts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    told: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(texts, tmp_path / "texts.txt")
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "table.csv").write_text("text,n\nIt slept.,1\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/mine").write_text("mine")
+    done = call("study", *arguments, code=2)
+    assert told in done.stderr and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ")
+    assert not (tmp_path / "x").exists() and (tmp_path / "folder/mine").read_text() == "mine"

@@ -1,0 +1,45 @@
+"""A small study written from shards of the plain reference, once for all tests that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.identity import model_identity
+from mha_viz.corpus.storage import begin, claim, write_manifest, write_shard
+from mha_viz.corpus.study import Study
+from mha_viz.corpus.summary import summarise
+from mha_viz.engine.model import AttentionModel
+from tests.corpus.plain_shard import measure_shard, plain_items
+
+TEXTS = [
+    "The cat sat on the mat because the cat was tired.",
+    "She said that he had gone home.",
+    "the  cat sat on the mat because the cat was tired.",
+    "Why did the dog bark, and why did the dog stop?",
+    "Rain fell all night because the wind had turned.",
+    "A hundred_percent 100% sure thing.",
+    "He saw her and she saw him.",
+]
+
+
+def plain_study(
+    model: AttentionModel, folder: Path, texts: Sequence[str] = TEXTS, per_shard: int = 3
+) -> Study:
+    claim(folder)
+    source: dict[str, Any] = {"texts": list(texts)}
+    about = {"model": model_identity(model), "source": source, "settings": {}}
+    manifest = begin(folder, about)
+    items, random = plain_items(texts), untrained_copy(model)
+    shards = [items[i : i + per_shard] for i in range(0, len(items), per_shard)]
+    measured = [measure_shard(model, part, untrained=random) for part in shards]
+    for number, shard in enumerate(measured):
+        write_shard(folder, number, shard)  # type: ignore[arg-type]
+    files = summarise(folder, model.n_layers, model.n_heads)
+    counts = {"n_shards": len(shards), "n_texts": len(texts), "n_skipped": 0}
+    counts["n_tokens"] = counts["n_padded"] = sum(shard.n_tokens for shard in measured)
+    done = {"finished": True, "counts": counts, "skipped": [], "files": files}
+    write_manifest(folder, {**manifest, **done})
+    return Study.load(folder)

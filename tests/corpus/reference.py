@@ -1,0 +1,64 @@
+"""What the study of a corpus must give: each text by itself, through the report of its record."""
+
+import numpy as np
+import torch
+
+import mha_viz as mv
+from mha_viz.core.measure import measure, text_baselines
+from mha_viz.corpus.batches import batches
+from mha_viz.corpus.measuring import CHANCE, WAYS
+from mha_viz.corpus.scores import SCORES
+from mha_viz.corpus.source import Item
+from tests.engine.test_families import PAIRED, SINGLE, build
+
+TEXTS = (
+    "the cat sat on the mat because the dog ran",
+    "cat",
+    "the cat",
+    "mat mat mat mat mat mat mat",
+    "the dog did not cross the street because it was too tired and the cat ran",
+    "[SEP] the cat [SEP] sat",
+    "it ran unknown words too",
+)
+
+
+def items(texts=TEXTS) -> list[Item]:
+    return [Item(number, text, f"here:{number + 1}") for number, text in enumerate(texts)]
+
+
+def small(name: str) -> mv.AttentionModel:
+    """In float64, so that a text runs alike by itself and in a batch; records are float32."""
+    model = build({**SINGLE, **PAIRED}[name], name)
+    if name != "gpt_oss":  # whose experts torch multiplies in float32 at most
+        model.network.double()
+    return model
+
+
+def traced(model: mv.AttentionModel, text: str) -> mv.AttentionRecord:
+    keep = ("pattern", "z", "value") if model.backend == "mha_viz" else ("pattern",)
+    return model.trace(text, keep=keep)
+
+
+def one_batch(model: mv.AttentionModel, texts=TEXTS):
+    """All texts in one batch, whatever their lengths: much of it is padding."""
+    (batch,), _ = batches(model.reader, items(texts), 10**6)
+    return batch
+
+
+def scores_alone(record: mv.AttentionRecord) -> np.ndarray:
+    """(layer, head, score)."""
+    found = measure(record)
+    nothing = torch.full_like(found["entropy"], torch.nan)
+    return torch.stack([found.get(key, nothing) for key in SCORES], -1).numpy()
+
+
+def chance_alone(record: mv.AttentionRecord) -> np.ndarray:
+    """(layer, way, score)."""
+    found = text_baselines(record)
+    table = np.full((record.n_layers, len(WAYS), len(CHANCE)), np.nan)
+    for at, key in enumerate(CHANCE):
+        for layer in range(record.n_layers):
+            for row, way in enumerate(WAYS):
+                value = getattr(found[key].at(layer), way) if key in found else None
+                table[layer, row, at] = np.nan if value is None else value
+    return table

@@ -1,0 +1,127 @@
+"""Batches: every text once, within the budget, with little padding, the same each time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus.batches import PASS_TOKENS, Batch, _cuts, batches, prepared
+from mha_viz.corpus.source import Item, open_source, shards
+from mha_viz.errors import ArgumentError, SourceError
+from mha_viz.text.encoding import Reader, encode_texts
+
+
+@pytest.fixture(scope="module")
+def reader() -> Reader:
+    return mv.load("tiny-bert").reader
+
+
+def items(lengths: list[int]) -> list[Item]:
+    return [Item(i, "cat " * n, f"a.txt:{i + 1}") for i, n in enumerate(lengths)]
+
+
+def prose(n: int) -> list[int]:
+    """Lengths as paragraphs of prose have them: many short, few long."""
+    return [int(x) for x in np.random.default_rng(0).lognormal(3.4, 0.7, n).clip(2, 110)]
+
+
+def test_every_text_is_in_one_batch_within_the_budget(reader: Reader) -> None:
+    given = items(prose(256))
+    packed, skipped = batches(reader, given, 1024)
+    assert not skipped
+    assert sorted(chain.from_iterable(b.items for b in packed), key=lambda i: i.number) == given
+    for batch in packed:
+        lengths = [len(encoded.input_ids) for encoded in batch.encoded]
+        assert lengths == sorted(lengths)
+        assert batch.n_real == sum(lengths)
+        assert batch.n_padded == len(lengths) * lengths[-1] <= 1024
+        expected = [encode_texts(reader, item.text)[0] for item in batch.items]
+        assert list(batch.encoded) == expected
+
+
+def test_a_text_beyond_the_budget_goes_alone(reader: Reader) -> None:
+    packed, _ = batches(reader, items([3, 50, 60]), 10)
+    assert [[item.number for item in batch.items] for batch in packed] == [[0], [1], [2]]
+
+
+def test_batches_depend_on_the_texts_alone(reader: Reader) -> None:
+    given = items(prose(60))
+    assert batches(reader, given, 512) == batches(reader, given[::-1], 512)
+    assert batches(reader, [], 512) == ([], [])
+
+
+def test_little_of_prose_is_padding(reader: Reader) -> None:
+    packed, _ = batches(reader, items(prose(256)), 8192)
+    padded = sum(batch.n_padded for batch in packed)
+    assert padded / sum(batch.n_real for batch in packed) < 1.05
+    assert len(packed) < 30
+
+
+def test_no_other_cut_costs_less() -> None:
+    lengths = sorted([3, 3, 4, 9, 10, 30, 31, 33, 70])
+
+    def cost(ends: list[int]) -> float:
+        begins = [0, *ends][:-1]
+        sizes = [(end - begin) * lengths[end - 1] for begin, end in zip(begins, ends, strict=True)]
+        tight = all(size <= 100 or size in lengths for size in sizes)
+        return sum(sizes) + PASS_TOKENS * len(ends) if tight else np.inf
+
+    n = len(lengths)
+    every = [[i for i in range(1, n) if chosen >> i & 1] + [n] for chosen in range(0, 2**n, 2)]
+    assert cost(_cuts(lengths, 100)) == min(map(cost, every)) < np.inf
+
+
+def test_a_text_that_the_model_cannot_read_is_told_with_its_place(reader: Reader) -> None:
+    small = replace(reader, d_vocab=encode_texts(reader, "the")[0].input_ids[1] + 1)
+    given = [Item(0, "the", "a:1"), Item(1, "zebra", "a:2")]
+    packed, skipped = batches(small, given, 100)
+    assert [batch.items for batch in packed] == [(given[0],)]
+    assert [place for place, _ in skipped] == ["a:2"]
+    with pytest.raises(ArgumentError, match="batch_tokens=0"):
+        batches(reader, given, 0)
+
+
+# --- prepared beforehand ------------------------------------------------------------------------
+
+
+def test_shards_are_prepared_in_their_order(reader: Reader) -> None:
+    source = open_source([f"Text {i}." for i in range(600)])
+    found = list(prepared(shards(source), reader, 512))
+    assert [shard.number for shard in found] == [0, 1, 2]
+    expected = [batches(reader, part, 512) for _, part in shards(source)]
+    assert [(shard.batches, shard.skipped) for shard in found] == expected
+
+
+def test_the_next_shard_is_read_while_one_is_measured(reader: Reader) -> None:
+    taken = [threading.Event() for _ in range(4)]
+
+    def watched() -> Iterator[tuple[int, list[Item]]]:
+        for number, event in enumerate(taken):
+            event.set()
+            yield number, items([2])
+
+    coming = prepared(watched(), reader, 512)
+    for number in range(3):
+        assert next(coming).number == number
+        assert taken[number + 1].wait(60)  # though nobody has asked for it
+        assert number > 1 or not taken[number + 2].is_set()  # and no more than one is held
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("texts")]
+    coming.close()
+    assert ours and not any(thread.is_alive() for thread in ours)
+
+
+def test_what_goes_wrong_in_the_thread_is_raised_here(reader: Reader) -> None:
+    def failing() -> Iterator[tuple[int, list[Item]]]:
+        yield 0, items([2])
+        raise SourceError("a.txt cannot be read.")
+
+    coming = prepared(failing(), reader, 512)
+    assert isinstance(next(coming).batches[0], Batch)
+    with pytest.raises(SourceError, match="cannot be read"):
+        next(coming)

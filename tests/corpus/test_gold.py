@@ -1,0 +1,166 @@
+"""The tables of many sentences, against direct counts on the shipped treebank."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.corpus.gold import SCHEMAS, TreeCounts, tree_tables
+from mha_viz.corpus.relations import ALL, TO_HEAD, relation_scores
+from mha_viz.corpus.trees import ROOT
+from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens
+
+SENTENCES = sample()
+SOME = SENTENCES[:60:2]
+
+
+@pytest.fixture(scope="module", params=["tiny-bert", "tiny-gpt2"])
+def model(request):
+    return mv.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def texts(model):
+    records = [model.trace(sentence.text, keep=("pattern",)) for sentence in SOME]
+    return [
+        (i, record.pattern, record.tokens, sentence)
+        for i, (record, sentence) in enumerate(zip(records, SOME, strict=True))
+    ]
+
+
+@pytest.fixture(scope="module")
+def tables(model, texts):
+    return tree_tables(texts, causal=model.causal)
+
+
+def test_relations_are_what_a_plain_loop_counts(model, texts, tables):
+    layer, head = 1, 3
+    of_head = [(pattern[layer, head].numpy(), *rest) for _, pattern, *rest in texts]
+    n, hits = plain_relations(of_head, causal=model.causal)
+    rows = tables["relations"].to_pandas()
+    rows = rows[(rows.layer == layer) & (rows["head"] == head) & (rows.relation != ALL)]
+    found = rows.set_index(["half", "relation", "direction"])
+    assert found.n.to_dict() == n and found.hits.to_dict() == hits
+
+
+def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):
+    layer, head = 2, 5
+    expected = Counter()
+    for _, pattern, tokens, sentence in texts:
+        words = plain_words(pattern[layer, head].numpy(), tokens, sentence)
+        for i, query in enumerate(sentence.words):
+            for j, key in enumerate(sentence.words):
+                expected[query.upos, key.upos] += words[i, j]
+    rows = tables["parts_of_speech"].to_pandas()
+    rows = rows[(rows.layer == layer) & (rows["head"] == head)]
+    found = rows.set_index(["from_upos", "to_upos"])
+    for pair, weight in expected.items():
+        assert found.weight[pair] == pytest.approx(weight, rel=1e-5, abs=1e-6)
+    parts = Counter(word.upos for sentence in SOME for word in sentence.words)
+    assert found["rows"].groupby("from_upos").first().to_dict() == dict(parts)
+    sums = rows.groupby("from_upos")[["weight", "expected"]].sum()
+    assert sums.weight.tolist() == pytest.approx(sums.expected.tolist())
+
+
+def test_arcs_are_between_the_tokens_of_a_word_and_of_its_head(texts, tables):
+    rows = tables["arcs"].to_pandas()
+    assert rows.text_id.is_monotonic_increasing and set(rows.text_id) == {i for i, *_ in texts}
+    for i, _, tokens, sentence in texts:
+        inside = [
+            {
+                t
+                for t, token in enumerate(tokens)
+                if not token.is_special and token.start < word.end and word.start < token.end
+            }
+            for word in sentence.words
+        ]
+        expected = {
+            (mine, theirs, word.deprel, word.upos, sentence.words[word.head].upos)
+            for number, word in enumerate(sentence.words)
+            if word.head != ROOT
+            for mine in inside[number]
+            for theirs in inside[word.head] - {mine}
+        }
+        found = rows[rows.text_id == i].drop(columns="text_id").itertuples(index=False, name=None)
+        assert set(found) == expected
+
+
+def test_tables_are_as_their_schemas_say_and_sorted(tables):
+    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
+    for name in ("relations", "relation_offsets", "parts_of_speech", "coreference"):
+        keys = (
+            tables[name]
+            .to_pandas()
+            .drop(
+                columns=[
+                    "n",
+                    "hits",
+                    "weight",
+                    "expected",
+                    "rows",
+                    "nearest_hits",
+                    "same_word_hits",
+                ],
+                errors="ignore",
+            )
+        )
+        assert keys.apply(tuple, axis=1).is_monotonic_increasing
+        assert not keys.duplicated().any()
+
+
+def test_every_head_stands_in_every_table(model, tables):
+    for table in tables.values():
+        rows = table.to_pandas()
+        if "layer" in rows:
+            places = set(zip(rows.layer, rows["head"], strict=True))
+            assert len(places) == model.n_layers * model.n_heads
+
+
+def test_no_text_gives_empty_tables():
+    tables = TreeCounts(causal=False).tables()
+    assert {name: table.schema for name, table in tables.items()} == SCHEMAS
+    assert sum(table.num_rows for table in tables.values()) == 0
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """One layer, two heads: the first follows the trees up, the second looks at the word before."""
+    texts = []
+    for i, sentence in enumerate(SENTENCES):
+        n = len(sentence.words)
+        heads = [word.head for word in sentence.words]
+        both = [looking_at(keys, n) for keys in (heads, [k - 1 for k in range(n)])]
+        texts.append((i, torch.stack(both)[None], word_tokens(sentence), sentence))
+    return tree_tables(texts, causal=False)
+
+
+def test_a_planted_head_scores_one_and_is_chosen(planted):
+    counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
+    found = relation_scores(counts, offsets)
+    up = found[(found["head"] == 0) & (found.direction == TO_HEAD)]
+    assert (up.accuracy == 1).all() and (up.chosen_on == 1).all() and up.chosen.all()
+    [everything] = up[up.relation == ALL].to_dict("records")
+    assert everything["n"] > 500 and everything["low"] > 0.99
+    assert everything["offset"] == 1 and 0.3 < everything["offset_baseline"] < 0.6
+
+
+def test_the_head_that_looks_back_is_the_offset_baseline(planted):
+    counts, offsets = (planted[n].to_pandas() for n in ("relations", "relation_offsets"))
+    found = counts[counts["head"] == 1].set_index(["half", "relation", "direction"])
+    steps = offsets[offsets.offset == -1].set_index(["half", "relation", "direction"])
+    assert found.hits.to_dict() == steps.hits.to_dict()
+    assert found.n.to_dict() == steps.n.to_dict()
+
+
+def test_a_planted_tree_has_all_arcs(planted):
+    rows = planted["parses"].to_pandas()
+    first = rows[rows["head"] == 0]
+    assert (first.hits == first.n_arcs).all() and len(first) == len(SENTENCES)
+    assert 0 < rows.branching_hits.sum() / rows.n_arcs.sum() < 0.7
+
+
+def test_coreference_counts_every_reference_once(planted):
+    rows = planted["coreference"].to_pandas()
+    assert rows.groupby("head").n.sum().nunique() == 1
+    assert (rows.hits <= rows.n).all() and (rows.nearest_hits <= rows.n).all()

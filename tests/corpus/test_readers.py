@@ -1,0 +1,345 @@
+"""Files of every kind: what is read of them, what is skipped, and how much at a time."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from types import ModuleType, SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from mha_viz.corpus.readers import ending_of, is_wrapped, passages
+from mha_viz.corpus.reading import MAX_LINE, Passage, Skip
+from mha_viz.errors import SourceError
+
+TEXTS = ["The cat sat, still.", "Er sagte: „Überall Öl“; ja.", "猫は座った。", 'She "quoted"\nhim.']
+
+
+def read_passages(
+    content: bytes, name: str, column: str | None = None
+) -> tuple[list[Passage], list[tuple[str, str]]]:
+    """What can be read, and what was skipped."""
+    skipped: list[tuple[str, str]] = []
+    found = passages(
+        io.BytesIO(content), name, ending_of(name), column, lambda *skip: skipped.append(skip)
+    )
+    return list(found), skipped
+
+
+def read(
+    content: bytes, name: str, column: str | None = None
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Place and text of what can be read, and what was skipped."""
+    found, skipped = read_passages(content, name, column)
+    return [(passage.place, passage.text) for passage in found], skipped
+
+
+def as_text(texts: list[str]) -> bytes:
+    return "".join(" ".join(text.split()) + "\n" for text in texts).encode()
+
+
+def as_json_lines(texts: list[str]) -> bytes:
+    return "".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in enumerate(texts)).encode()
+
+
+def as_csv(texts: list[str]) -> bytes:
+    rows = ['{},"{}"\r\n'.format(i, text.replace('"', '""')) for i, text in enumerate(texts)]
+    return ("id,Text\r\n" + "".join(rows)).encode()
+
+
+def as_tsv(texts: list[str]) -> bytes:
+    rows = [f"{i}\t{' '.join(text.split())}\n" for i, text in enumerate(texts)]
+    return ("id\ttext\n" + "".join(rows)).encode()
+
+
+def as_parquet(texts: list[str], **options: object) -> bytes:
+    file = io.BytesIO()
+    parquet.write_table(pa.table({"id": range(len(texts)), "text": texts}), file, **options)
+    return file.getvalue()
+
+
+KINDS: dict[str, Callable[[list[str]], bytes]] = {
+    "a.txt": as_text,
+    "a.jsonl": as_json_lines,
+    "a.ndjson": as_json_lines,
+    "a.csv": as_csv,
+    "a.tsv": as_tsv,
+    "a.parquet": as_parquet,
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_gives_its_texts_in_order_packed_or_not(name: str, packed: bool) -> None:
+    content = KINDS[name](TEXTS)
+    name += ".gz" * packed
+    found, skipped = read(gzip.compress(content) if packed else content, name)
+    on_lines = ending_of(name) in (".txt", ".tsv")  # which cannot hold a line end
+    assert [text for _, text in found] == [" ".join(t.split()) if on_lines else t for t in TEXTS]
+    assert not skipped
+
+
+@pytest.mark.parametrize(
+    ("content", "column"),
+    [
+        (as_text(TEXTS), None),
+        (as_json_lines(TEXTS), None),
+        (as_parquet(TEXTS), None),
+        (as_csv(TEXTS), "Text"),  # a column was named, so it must be a table
+    ],
+)
+def test_what_has_no_name_that_tells_is_told_by_its_content(
+    content: bytes, column: str | None
+) -> None:
+    found, _ = read(content, "standard input", column)
+    assert [text.split() for _, text in found] == [text.split() for text in TEXTS]
+
+
+# --- plain text ---------------------------------------------------------------------------------
+
+WRAPPED = """\
+It is a truth universally acknowledged, that a single man
+in possession of a good fortune, must be in want of a wife.
+
+However little known the feelings or views of such a man may
+be on his first entering a neighbourhood, this truth is so well
+fixed in the minds of the surrounding families,
+that he is considered as the rightful property of some one or
+other of their daughters.
+
+
+"My dear Mr. Bennet," said his lady to him one day, "have you
+heard that Netherfield Park is let at last?"
+"""
+
+
+def test_paragraphs_of_a_text_that_was_wrapped_to_a_page() -> None:
+    found, _ = read(WRAPPED.encode(), "emma.txt")
+    assert [place for place, _ in found] == ["emma.txt:1", "emma.txt:4", "emma.txt:11"]
+    assert found[0][1].endswith(
+        "single man in possession of a good fortune, must be in want of a wife."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A sentence on a line of its own, as long as it likes to be.\nAnother.\nA third one here.\n"
+        "\nA new document begins after the blank line, and goes on for a while.\nShort.\nEnd.\n",
+        "one\ntwo\n\nthree\nfour\n",  # a list of words
+        WRAPPED.replace("\n\n", "\n").replace("\n\n", "\n"),  # nothing parts paragraphs
+        "\n\n".join(line for line in WRAPPED.splitlines() if line),  # each line stands alone
+        "",
+    ],
+)
+def test_all_else_is_one_text_a_line(text: str) -> None:
+    assert not is_wrapped(text.splitlines())
+    found, _ = read(text.encode(), "a.txt")
+    numbered = [(f"a.txt:{n}", line) for n, line in enumerate(text.splitlines(), 1) if line]
+    assert found == numbered
+
+
+def test_a_mark_before_utf8_and_windows_line_ends_belong_to_no_text() -> None:
+    assert read("\ufeffOne.\r\nTwo.".encode(), "a.txt")[0] == [
+        ("a.txt:1", "One."),
+        ("a.txt:2", "Two."),
+    ]
+
+
+# --- what cannot be read ------------------------------------------------------------------------
+
+
+def test_a_line_too_long_is_skipped_with_its_place() -> None:
+    longest = b"x" * MAX_LINE
+    found, skipped = read(b"One.\n" + longest + b"y\n" + longest + b"\nFour.", "a.txt")
+    assert [place for place, _ in found] == ["a.txt:1", "a.txt:3", "a.txt:4"]
+    assert [place for place, _ in skipped] == ["a.txt:2"]
+
+
+def test_a_paragraph_too_long_is_skipped_with_its_place() -> None:
+    endless = (WRAPPED.splitlines()[0] + "\n") * (MAX_LINE // 50)
+    found, skipped = read((WRAPPED + "\n" + endless + "\nThe end.").encode(), "a.txt")
+    assert len(found) == 4 and found[-1][1] == "The end."
+    assert skipped == [("a.txt:14", f"The paragraph is longer than {MAX_LINE:,} characters.")]
+
+
+def test_broken_json_lines_are_skipped_with_their_places() -> None:
+    content = (
+        b'{"text": "One."}\n{"text": \n\n{"title": "x"}\n{"text": 7}\n[1]\n"Six."\n' + b"[" * 10**5
+    )
+    found, skipped = read(content, "a.jsonl")
+    assert found == [("a.jsonl:1", "One."), ("a.jsonl:7", "Six.")]
+    assert [place for place, _ in skipped] == [f"a.jsonl:{n}" for n in (2, 4, 5, 6, 8)]
+    assert "is no JSON" in skipped[0][1] and "no field “text”" in skipped[1][1]
+
+
+def test_broken_rows_are_skipped_with_their_places() -> None:
+    content = (
+        b'id;text\n1;One.\n2;Two;more\n3\n\n4;"Four\nlines."\n5;"' + b"x\n" * 70_000 + b"6;Six.\n"
+    )
+    found, skipped = read(content, "a.csv")
+    assert found[:2] == [("a.csv:2", "One."), ("a.csv:6", "Four\nlines.")]
+    assert found[-1][1] == "Six."
+    places = [place for place, _ in skipped]
+    assert places[:3] == ["a.csv:3", "a.csv:4", "a.csv:8"]  # the last: a quote that nothing closes
+    assert "3 fields, and the header has 2" in skipped[0][1] and "limit" in skipped[2][1]
+
+
+def test_rows_without_a_text_are_skipped_with_their_places() -> None:
+    file = io.BytesIO()
+    bad = pa.array([b"One.", None, b"\xff", b"Four."]).cast(pa.binary()).view(pa.string())
+    parquet.write_table(pa.table({"words": bad.dictionary_encode()}), file)
+    found, skipped = read(file.getvalue(), "a.parquet")
+    assert found == [("a.parquet:1", "One."), ("a.parquet:4", "Four.")]
+    assert [place for place, _ in skipped] == ["a.parquet:2", "a.parquet:3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "column", "said"),
+    [
+        (as_text(TEXTS), "a.txt", "text", "is plain text and has no column “text”"),
+        (as_csv(TEXTS), "a.csv", "words", "no column “words”; it has “id”, “Text”."),
+        (b"a,b\n1,2\n", "a.csv", None, "that holds the texts; it has “a”, “b”."),
+        (as_json_lines(TEXTS), "a.jsonl", "words", "no column “words”; it has “id”, “text”."),
+        (as_json_lines(TEXTS), "a.jsonl", "id", "“id” of a.jsonl holds no text"),
+        (b'[\n{"text": "One."}\n]', "a.jsonl", None, "one JSON array"),
+        (as_parquet(TEXTS), "a.parquet", "id", "“id” of a.parquet holds no text"),
+        (as_parquet(TEXTS)[:-9], "a.parquet", None, "cannot be read as Parquet"),
+        (b"One.\n", "a.parquet", None, "cannot be read as Parquet"),
+        (gzip.compress(b"One.\n" * 10**4)[:-20], "a.txt.gz", None, "cannot be read to its end"),
+        (gzip.compress(b"One.\n" * 10**4)[:-20] + b"x" * 20, "a.txt.gz", None, "cannot be read"),
+        ("One.\n".encode("utf-16"), "a.txt", None, "UTF-16"),
+        (b"\x89PNG\r\n\0\0\0", "standard input", None, "is no text"),
+    ],
+)  # fmt: skip
+def test_a_useless_file_is_told_in_one_sentence(
+    content: bytes, name: str, column: str | None, said: str
+) -> None:
+    with pytest.raises(SourceError) as error:
+        read(content, name, column)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(name=st.sampled_from([*KINDS]), at=st.integers(0, 400), damage=st.binary(max_size=9))
+def test_whatever_a_file_holds_there_are_texts_or_one_sentence(
+    name: str, at: int, damage: bytes
+) -> None:
+    content = KINDS[name](TEXTS)
+    content = content[:at] + damage + content[at + len(damage) :]
+    for held in (content, content[:at], gzip.compress(content)[:at]):
+        try:
+            found, skipped = read(held, name)
+            said = [place for place, _ in found + skipped]
+        except SourceError as error:
+            said = [str(error)]
+        assert all(name in place and "\n" not in place for place in said)
+
+
+# --- how much is read ---------------------------------------------------------------------------
+
+
+class Counted(io.RawIOBase):
+    """A file without end, which counts what was asked of it."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self.lines, self.n_read, self.begin = lines, 0, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while len(self.begin) < len(buffer):
+            self.begin += next(self.lines)
+        taken, self.begin = self.begin[: len(buffer)], self.begin[len(buffer) :]
+        buffer[:] = taken
+        self.n_read += len(taken)
+        return len(taken)
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return offset  # every part of it is like every other
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("a.txt", b"One.\n"), ("a.jsonl", b'{"text": "One."}\n'), ("a.csv", b'"text"\n')],
+)
+def test_of_an_endless_file_no_more_than_its_beginning_is_read(name: str, line: bytes) -> None:
+    file = Counted(cycle([line]))
+    found = passages(io.BufferedReader(file), name, ending_of(name), None, pytest.fail)
+    assert len(list(islice(found, 1000))) == 1000
+    assert file.n_read < 300_000
+
+
+def test_of_a_line_without_end_no_more_than_a_part_is_held() -> None:
+    file = Counted(iter([b"x" * 2**16] * 200 + [b"\n"] + [b"One.\n"] * 2**16))
+    skipped: list[tuple[str, str]] = []
+    found = passages(io.BufferedReader(file), "a", "", None, lambda *skip: skipped.append(skip))
+    assert next(found).text == "One."
+    assert [place for place, _ in skipped] == ["a:1"]
+
+
+def test_of_a_parquet_file_no_more_than_a_row_group_is_read() -> None:
+    class Asked(io.BytesIO):
+        n_read = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            got = super().read(size)
+            self.n_read += len(got)
+            return got
+
+    texts = [f"{i:08} " * 50 for i in range(20_000)]
+    file = Asked(as_parquet(texts, row_group_size=500, compression="none", use_dictionary=False))
+    found = passages(file, "a.parquet", ".parquet", None, pytest.fail)
+    assert len(list(islice(found, 100))) == 100
+    assert file.n_read < len(file.getvalue()) / 5
+
+
+# --- tables -------------------------------------------------------------------------------------
+
+
+def test_an_empty_table_has_no_texts() -> None:
+    for content in (b"", b"\n\n", b"text\n"):
+        assert read(content, "a.csv") == ([], [])
+
+
+def test_fields_of_a_tsv_keep_their_quotes() -> None:
+    found, skipped = read(b'id\tsentence\n1\t"No, he said.\n2\tYes."\n', "a.tsv")
+    assert found == [("a.tsv:2", '"No, he said.'), ("a.tsv:3", 'Yes."')]
+    assert not skipped
+
+
+# --- treebanks ----------------------------------------------------------------------------------
+
+
+def test_a_treebank_brings_its_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_conllu(lines: Iterator[str], name: str, skip: Skip) -> Iterator[SimpleNamespace]:
+        for number, line in enumerate(lines, 1):
+            if line.startswith("# text = "):
+                text = line.removeprefix("# text = ").strip()
+                yield SimpleNamespace(text=text, place=f"{name}:{number}", sentence=len(text))
+            elif line.startswith("1\tbroken"):
+                skip(f"{name}:{number}", "Broken.")
+
+    trees = ModuleType("mha_viz.corpus.trees")
+    trees.read_conllu = read_conllu  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mha_viz.corpus.trees", trees)
+    long = b"# text_en = " + b"x" * MAX_LINE
+    content = b"# sent_id = 1\r\n" + long + b"\r\n# text = Cats sat.\r\n\r\n1\tbroken\r\n"
+    for name in ("a.conllu", "standard input"):
+        found, skipped = read_passages(content, name)
+        assert found == [Passage(f"{name}:3", "Cats sat.", 9)]
+        assert [place for place, _ in skipped] == [f"{name}:2", f"{name}:5"]
+    with pytest.raises(SourceError, match="is a treebank and has no column “text”"):
+        read(content, "a.conllu", "text")

@@ -1,0 +1,161 @@
+"""Who finds which relation: hand-made patterns, counts by hand, and heads chosen fairly."""
+
+from itertools import product
+
+import pandas as pd
+import pytest
+import torch
+
+from mha_viz.corpus.relations import (
+    ALL,
+    OFFSETS,
+    TO_DEPENDENT,
+    TO_HEAD,
+    Question,
+    answers,
+    followed_arcs,
+    questions,
+    relation_scores,
+    step_answers,
+)
+from tests.making.trees import sample, tree
+
+CAT = tree("The/DET/3/det old/ADJ/3/amod cat/NOUN/4/nsubj slept/VERB/0/root ././4/punct")
+COVERED = torch.ones(5, dtype=torch.bool)
+
+
+def asked(sentence, covered=None, *, causal=False):
+    covered = torch.ones(len(sentence.words), dtype=torch.bool) if covered is None else covered
+    return questions(sentence, covered, causal=causal)
+
+
+def following(keys):
+    """(layer, head, word, word) that look at these words, and somewhat at themselves."""
+    n = len(keys)
+    words = 0.3 * torch.eye(n)
+    for query, key in enumerate(keys):
+        words[query, key] += 0.6
+    return words[None, None]
+
+
+def test_questions_go_both_ways():
+    assert asked(CAT) == [
+        Question("det", TO_HEAD, 0, (2,)),
+        Question("det", TO_DEPENDENT, 2, (0,)),
+        Question(ALL, TO_HEAD, 0, (2,)),
+        Question(ALL, TO_DEPENDENT, 2, (0, 1)),
+        Question("amod", TO_HEAD, 1, (2,)),
+        Question("amod", TO_DEPENDENT, 2, (1,)),
+        Question(ALL, TO_HEAD, 1, (2,)),
+        Question("nsubj", TO_HEAD, 2, (3,)),
+        Question("nsubj", TO_DEPENDENT, 3, (2,)),
+        Question(ALL, TO_HEAD, 2, (3,)),
+        Question(ALL, TO_DEPENDENT, 3, (2,)),
+        Question("punct", TO_HEAD, 4, (3,)),
+        Question("punct", TO_DEPENDENT, 3, (4,)),
+    ]
+
+
+def test_a_causal_model_is_asked_for_what_it_can_see_among_others():
+    found = asked(CAT, causal=True)
+    assert ("nsubj", TO_DEPENDENT, 3, (2,)) in found
+    assert ("amod", TO_DEPENDENT, 2, (1,)) in found
+    assert all(min(one.keys) < one.query > 1 for one in found)
+    assert not [one for one in found if one.relation in ("det", "amod") and one[1] == TO_HEAD]
+
+
+def test_words_that_were_not_read_ask_nothing():
+    there = torch.tensor([True, True, False, True, True])
+    assert {one.relation for one in asked(CAT, there)} == {"punct"}
+    assert asked(CAT, torch.tensor([False, False, True, True, False])) == []  # nothing to choose
+
+
+@pytest.mark.parametrize("sentence", sample()[::20])
+def test_a_head_that_follows_the_tree_is_always_right(sentence):
+    """To its head from every word; the root looks at itself, and is not asked."""
+    heads = [i if word.head < 0 else word.head for i, word in enumerate(sentence.words)]
+    up = [one for one in asked(sentence) if one.direction == TO_HEAD]
+    assert answers(up, following(heads)).all()
+    wrong = [(head + 1) % len(heads) for head in heads]
+    assert not answers(up, following(wrong)).any()
+
+
+def test_any_of_several_dependents_is_right():
+    twice = Question("amod", TO_DEPENDENT, 2, (0, 1))
+    assert answers([twice], following([2, 2, 1])).all()
+    assert answers([twice], following([2, 2, 0])).all()
+
+
+def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
+    question = [Question("x", TO_HEAD, 0, (2,))]
+    words = torch.zeros(3, 1, 3, 3)
+    words[0, 0, 0] = torch.tensor([0.8, 0.0, 0.1])
+    words[1, 0, 0] = torch.tensor([0.0, 0.1, 0.1])  # the third looks nowhere
+    assert answers(question, words)[:, 0, 0].tolist() == [True, False, False]
+
+
+def test_answers_against_a_plain_loop():
+    torch.manual_seed(0)
+    sentence = sample()[3]
+    n = len(sentence.words)
+    words = torch.rand(2, 3, n, n)
+    found = answers(asked(sentence), words)
+    for layer, head, (i, one) in product(range(2), range(3), enumerate(asked(sentence))):
+        others = [key for key in range(n) if key != one.query]
+        looked = max(others, key=lambda key: words[layer, head, one.query, key])
+        assert bool(found[layer, head, i]) == (looked in one.keys)
+
+
+def test_steps():
+    row = step_answers([Question("amod", TO_DEPENDENT, 2, (0, 1))])[0]
+    assert [step for step, right in zip(OFFSETS, row, strict=True) if right] == [-2, -1]
+
+
+def test_followed_arcs():
+    arcs = followed_arcs(CAT, following([2, 2, 3, 2, 3])[0, 0])
+    assert [(arc.dependent, arc.relation) for arc in arcs if arc.to_head] == [
+        *[(0, "det"), (1, "amod"), (2, "nsubj"), (4, "punct")]
+    ]
+    assert [arc.relation for arc in arcs if arc.to_dependent] == ["nsubj"]
+
+
+def counted(half, head, hits, n=10):
+    ask = dict(half=half, relation="nsubj", direction=TO_HEAD)
+    return ask | dict(layer=0, head=head, n=n, hits=hits)
+
+
+def test_the_head_is_chosen_on_one_half_and_reported_on_the_other():
+    """Head 0 is best where it is reported, head 1 where one is chosen: head 1 it is."""
+    counts = pd.DataFrame(
+        [
+            *[counted("choose", 0, 5), counted("choose", 1, 9), counted("choose", 1, 9)],
+            *[counted("report", 0, 10), counted("report", 1, 4)],
+        ]
+    )
+    twin = pd.DataFrame(
+        [counted(half, head, head + 1) for half in ("choose", "report") for head in (0, 1)]
+    )
+    steps = [
+        dict(half=half, relation="nsubj", direction=TO_HEAD, offset=offset, n=10, hits=hits)
+        for half, offset, hits in [
+            *[("choose", 1, 7), ("choose", 2, 1), ("report", 1, 3), ("report", 2, 9)]
+        ]
+    ]
+    found = relation_scores(counts, pd.DataFrame(steps), twin)
+    [best] = found[found.chosen].to_dict("records")
+    assert (best["head"], best["n"], best["accuracy"], best["chosen_on"]) == (1, 10, 0.4, 0.9)
+    assert (best["offset"], best["offset_baseline"], best["random_baseline"]) == (1, 0.3, 0.2)
+    assert best["low"] < 0.4 < best["high"]
+    assert list(found["accuracy"]) == [1.0, 0.4]
+
+
+def test_without_an_untrained_model_there_is_no_random_baseline():
+    counts = pd.DataFrame([counted("choose", 0, 5), counted("report", 0, 5)])
+    steps = counts.rename(columns={"layer": "offset"}).drop(columns="head")
+    assert relation_scores(counts, steps)["random_baseline"].isna().all()
+
+
+def test_a_relation_of_one_half_alone_is_not_reported():
+    counts = pd.DataFrame([counted("choose", 0, 5)])
+    steps = counts.rename(columns={"layer": "offset"}).drop(columns="head")
+    assert relation_scores(counts, steps).empty

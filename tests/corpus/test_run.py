@@ -1,0 +1,338 @@
+"""Studies made, stopped at any moment and gone on with: the same to the last bit."""
+
+import errno
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.lock import LOCK, locked
+from mha_viz.corpus.run import Progress
+from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
+from tests.corpus.plain_study import TEXTS
+
+LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4
+
+
+class Stopped(Exception):
+    """What a test raises in the middle."""
+
+
+@pytest.fixture(autouse=True)
+def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "SHARD_TEXTS", 4)
+
+
+@pytest.fixture(scope="module")
+def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """A study that nothing interrupted, with one text that a cleaner refuses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 4)
+        out = tmp_path_factory.mktemp("whole") / "study"
+        return mv.study(bert, LINES, out)
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Every file of a folder and the hash of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_study_counts_its_texts(whole: mv.Study) -> None:
+    assert whole.n_texts == len(LINES)
+    assert len(whole.sql("select distinct text_id from texts")) == len(LINES)
+    assert set(whole.heads["n_texts"]) >= {len(LINES)}
+    assert sorted(path.name for path in (whole.folder / "shards").iterdir()) == [
+        f"{number:05d}" for number in range(6)
+    ]
+    assert not (whole.folder / LOCK).exists()
+
+
+def test_its_means_are_those_of_single_reports(whole: mv.Study, bert: Any) -> None:
+    tables = [mv.head_report(bert.trace(text, keep=("pattern", "z", "value"))) for text in LINES]
+    heads = whole.heads
+    for metric in ("entropy", "distance", "previous_token", "output_norm"):
+        expected = sum(table[metric].to_numpy(float) for table in tables) / len(tables)
+        ours = heads[heads.metric == metric]["mean"].to_numpy()
+        assert ours == pytest.approx(expected, rel=2e-6, abs=1e-6)
+
+
+def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> None:
+    before = files_of(whole.folder)
+    called: list[Progress] = []
+    again = mv.study(bert, LINES, whole.folder, on_progress=called.append)
+    assert again.n_texts == whole.n_texts and not called
+    assert files_of(whole.folder) == before
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 6, 9])
+def test_stopped_anywhere_and_gone_on_with(
+    whole: mv.Study, bert: Any, tmp_path: Path, after: int
+) -> None:
+    calls = 0
+
+    def stop(_: Progress) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == after:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        mv.study(bert, LINES, tmp_path / "study", on_progress=stop)
+    with pytest.raises(StudyError, match="not finished"):
+        mv.Study.load(tmp_path / "study")
+    mv.study(bert, iter(LINES), tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_stopped_between_any_two_writes(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Ctrl-C comes while files are written and renamed, the summaries among them."""
+    left, sync, replace = random.Random(seed).randrange(1, 80), os.fsync, Path.replace
+
+    def counted() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise KeyboardInterrupt
+
+    def syncing(number: int) -> None:
+        counted()
+        sync(number)
+
+    def replacing(path: Path, target: Path) -> Path:
+        counted()
+        return replace(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", syncing)
+        patch.setattr(Path, "replace", replacing)
+        with pytest.raises(KeyboardInterrupt):
+            mv.study(bert, LINES, tmp_path / "study")
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_what_a_killed_process_left_is_cleared_away(
+    whole: mv.Study, bert: Any, tmp_path: Path
+) -> None:
+    shards = tmp_path / "study/shards"
+    (shards / "00001.part").mkdir(parents=True)
+    (shards / "00001.part/texts.parquet").write_bytes(b"half")
+    (tmp_path / "study" / LOCK).write_text("1")
+    (tmp_path / "study/.sorting.part").mkdir()
+    (tmp_path / "study/.heads.part").write_bytes(b"half")
+    with pytest.raises(StudyError, match="other things"):
+        mv.study(bert, LINES, tmp_path / "study")  # shards without a study.json are nobody's
+    shards.rename(tmp_path / "shards")
+    with pytest.raises(Stopped):
+        mv.study(bert, LINES, tmp_path / "study", on_progress=_stop)
+    shards.mkdir(exist_ok=True)
+    (tmp_path / "shards/00001.part").rename(shards / "00001.part")
+    (tmp_path / "study/.labels.part").write_bytes(b"half")
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def _stop(_: Progress) -> None:
+    raise Stopped
+
+
+SCRIPT = """
+import sys, time
+import mha_viz as mv
+from mha_viz.corpus import source
+source.SHARD_TEXTS = 4
+lines = open(sys.argv[1]).read().splitlines()
+def tell(now):
+    print(now.n_texts, flush=True)
+    time.sleep(0.2)
+mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_killed_and_gone_on_with(
+    whole: mv.Study, bert: Any, tmp_path: Path, number: signal.Signals
+) -> None:
+    (tmp_path / "lines.txt").write_text("\n".join(LINES))
+    arguments = [str(tmp_path / "lines.txt"), str(tmp_path / "study")]
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    ) as child:
+        assert child.stdout is not None
+        while int(child.stdout.readline() or "99") < 8:
+            pass
+        child.send_signal(number)
+    assert child.returncode != 0
+    assert 1 <= len(list((tmp_path / "study/shards").glob("*[0-9]"))) < 6
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_lost_part_is_made_anew(whole: mv.Study, bert: Any, tmp_path: Path) -> None:
+    mv.study(bert, LINES, tmp_path / "study")
+    for path in (tmp_path / "study/shards/00002").iterdir():
+        path.unlink()
+    (tmp_path / "study/shards/00002").rmdir()
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_full_disk_leaves_what_is_complete(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, calls = pq.write_table, 0
+
+    def full(table: Any, file: Any, **options: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 12:  # in the second shard
+            file.write(b"PAR1 half of it")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(table, file, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pq, "write_table", full)
+        with pytest.raises(WriteError, match=r"the disk is full.*the same command goes on"):
+            mv.study(bert, LINES, tmp_path / "study")
+    assert [path.name for path in (tmp_path / "study/shards").iterdir()] == ["00000"]
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_full_disk_at_the_summaries(
+    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mha_viz.corpus.summary.write_table", full)
+        with pytest.raises(WriteError, match="the disk is full"):
+            mv.study(bert, LINES, tmp_path / "study")
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+# -- what is refused, and left as it is ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model": "tiny-gpt2"}, "another model"),
+        ({"source": LINES[1:]}, "another source"),
+        ({"seed": 5}, "another source"),
+        ({"batch_tokens": 100}, "other settings"),
+    ],
+)
+def test_another_study_in_that_folder(
+    whole: mv.Study, bert: Any, changed: dict[str, Any], told: str
+) -> None:
+    before = files_of(whole.folder)
+    given: dict[str, Any] = {"source": LINES, "out": whole.folder, **changed}
+    model = mv.load(given.pop("model")) if "model" in given else bert
+    with pytest.raises(StudyError, match=told):
+        mv.study(model, **given)
+    assert files_of(whole.folder) == before
+
+
+def test_a_folder_of_other_things(bert: Any, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(StudyError, match=r"other things \(thesis\.tex\)"):
+        mv.study(bert, LINES, tmp_path)
+    assert files_of(tmp_path).keys() == {"thesis.tex"}
+    with pytest.raises(StudyError, match="is a file"):
+        mv.study(bert, LINES, tmp_path / "thesis.tex")
+    with pytest.raises(StudyError, match=r"none of \* \? \["):
+        mv.study(bert, LINES, tmp_path / "a*b")
+
+
+def test_an_empty_corpus_makes_no_folder(bert: Any, tmp_path: Path) -> None:
+    with pytest.raises(MhaVizError, match="no text"):
+        mv.study(bert, ["", "  "], tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_what_was_skipped_is_told(bert: Any, tmp_path: Path) -> None:
+    found = mv.study(bert, [*TEXTS[:2], " ", "It slept."], tmp_path / "study")
+    assert found.n_texts == 3 and found.manifest["counts"]["n_skipped"] == 1
+    assert len(found.manifest["skipped"]) == 1
+
+
+def test_arguments(bert: Any, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="batch_tokens"):
+        mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
+    with pytest.raises(StudyError, match="this machine"):
+        mv.study(bert, LINES, tmp_path / "study", cluster="auto")
+    assert not (tmp_path / "study").exists()
+
+
+def test_one_process_at_a_time(bert: Any, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    with (
+        locked(tmp_path / "study"),
+        pytest.raises(StudyError, match=rf"number {os.getpid()}\) is writing"),
+    ):
+        mv.study(bert, LINES[:2], tmp_path / "study")
+
+
+def test_a_lock_that_was_left_over_locks_nothing(bert: Any, tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / LOCK).write_text("1")
+    assert mv.study(bert, LINES[:2], tmp_path / "study").n_texts == 2
+
+
+def test_progress_counts_up_to_all_texts(bert: Any, tmp_path: Path) -> None:
+    told: list[Progress] = []
+    mv.study(bert, LINES, tmp_path / "study", on_progress=told.append)
+    done = [now.n_texts for now in told]
+    assert done == sorted(done) and done[-1] == len(LINES)
+    assert {now.n_total for now in told} == {len(LINES)}
+    assert told[-1].seconds_left == 0 and told[-1].texts_per_second > 0
+
+
+def test_its_description_says_what_it_is_of(whole: mv.Study) -> None:
+    manifest = json.loads((whole.folder / "study.json").read_text())
+    assert manifest["finished"] and manifest["model"]["name"] == "tiny-bert"
+    assert len(manifest["model"]["weights_sha256"]) == 64
+    assert manifest["settings"]["batch_tokens"] == 8192
+    assert {"torch", "duckdb", "mha_viz"} <= manifest["versions"].keys()
+    assert manifest["counts"]["n_padded"] >= manifest["counts"]["n_tokens"] > 0
+
+
+@pytest.mark.slow
+def test_the_package_does_not_wait_for_what_only_studies_need() -> None:
+    code = (
+        "import sys, mha_viz, mha_viz.cli.main; "
+        "print([m for m in ('duckdb', 'pyarrow.parquet', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,112 @@
+"""The scores of a padded batch against the report of each text by itself."""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core.metrics.focus import keys_for_mass, row_keys_for_mass
+from mha_viz.corpus.measuring import CHANCE, BatchMeasure, Wanted
+from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight, is_punctuation
+from mha_viz.corpus.scores import SCORES
+from tests.corpus.reference import (
+    TEXTS,
+    chance_alone,
+    one_batch,
+    scores_alone,
+    small,
+    traced,
+)
+from tests.engine.test_families import PAIRED, SINGLE
+
+model = functools.cache(small)
+WORDY = (
+    "The cat sat on the mat, and the dog, too, sat on the mat.",
+    "Hi",
+    "no no no no no no no",
+    'Who said that? "I did," said the 2 men; [SEP] they\'re here!',
+    "👍 it's 3.50€ … well",
+)
+
+
+def differing(found: np.ndarray, expected: np.ndarray, names) -> dict[str, float]:
+    """By how much more than rounding the last axis's columns differ."""
+    apart = np.abs(found - expected) / (1 + np.abs(expected))
+    apart = np.where(np.isnan(found) & np.isnan(expected), 0.0, apart)
+    worst = apart.reshape(-1, len(names)).max(0)
+    return {n: float(w) for n, w in zip(names, worst, strict=True) if not w <= 1e-6}
+
+
+def check(subject: mv.AttentionModel, texts) -> None:
+    batch = one_batch(subject, texts)
+    measured = BatchMeasure(subject, batch.encoded, Wanted(chance=True))
+    scores, chance = measured.scores(), measured.chance()
+    for row, item in enumerate(batch.items):
+        record = traced(subject, item.text)
+        assert not differing(scores[row], scores_alone(record), SCORES), item.text
+        assert not differing(chance[row], chance_alone(record), CHANCE), item.text
+
+
+@pytest.mark.parametrize("name", sorted(SINGLE))
+def test_a_batch_scores_as_each_text_does_by_itself(name: str) -> None:
+    check(model(name), TEXTS)
+
+
+@pytest.mark.parametrize("name", sorted(PAIRED))
+def test_of_an_encoder_decoder_the_encoder_is_measured(name: str) -> None:
+    check(model(name), TEXTS[:5])
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_trained_models_in_their_own_precision(name: str) -> None:
+    """On weights of the same padded run, since two runs in float32 differ by their rounding."""
+    subject = mv.load(name)
+    batch = one_batch(subject, WORDY)
+    scores = BatchMeasure(subject, batch.encoded, Wanted()).scores()
+    records = subject.trace_batch([item.text for item in batch.items])
+    for row, record in enumerate(records):
+        assert not differing(scores[row], scores_alone(record), SCORES), record.text
+
+
+def test_scores_are_the_columns_of_head_report(masked: mv.AttentionModel) -> None:
+    batch = one_batch(masked, WORDY)
+    scores = BatchMeasure(masked, batch.encoded, Wanted()).scores()
+    for row, item in enumerate(batch.items):
+        report = mv.head_report(traced(masked, item.text))
+        for at, key in enumerate(SCORES):
+            found = scores[row, :, :, at].ravel()
+            expected = report.get(key, np.full_like(found, np.nan))
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=key)
+
+
+def test_a_layer_that_sees_less_has_chance_of_its_own() -> None:
+    subject = model("mistral")
+    chance = BatchMeasure(subject, one_batch(subject).encoded, Wanted(chance=True)).chance()
+    entropy = chance[..., 0, CHANCE.index("entropy")]
+    mixed = model("gemma2")
+    of_layers = BatchMeasure(mixed, one_batch(mixed).encoded, Wanted(chance=True)).chance()
+    assert np.allclose(entropy, entropy[:, :1])  # one window in all layers
+    longest = of_layers[-1, :, 0, CHANCE.index("entropy")]
+    assert longest[1] > longest[0] + 0.1
+
+
+def test_kinds_share_out_every_key_once() -> None:
+    subject = model("bert")
+    texts = PaddedTexts.of(one_batch(subject).encoded, causal=False)
+    sight = Sight.of(texts, None)
+    assert tuple(sight.kinds) == KINDS
+    assert torch.equal(torch.stack(list(sight.kinds.values())).sum(0) == 1, sight.seen)
+
+
+def test_punctuation_is_known_by_the_characters_of_the_text(masked: mv.AttentionModel) -> None:
+    encoded = one_batch(masked, ["Well, it's 3€!"]).encoded[0]
+    found = {t.text for t in encoded.tokens if is_punctuation(t, encoded.text)}
+    assert {",", "'", "!"} <= found
+    assert not {"well", "it", "s", "3", "[CLS]"} & {text.lower() for text in found}
+
+
+def test_rows_of_keys_for_mass_average_to_it() -> None:
+    pattern = torch.rand(2, 3, 5, 7).softmax(-1)
+    assert torch.equal(row_keys_for_mass(pattern).mean(-1), keys_for_mass(pattern))

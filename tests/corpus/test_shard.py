@@ -1,0 +1,231 @@
+"""The tables of a shard against direct counts over each text's own record."""
+
+import collections
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.visible import visible_keys
+from mha_viz.corpus import likeness
+from mha_viz.corpus.histograms import N_BINS, edges
+from mha_viz.corpus.measuring import CHANCE, WAYS
+from mha_viz.corpus.padded import KINDS, is_punctuation
+from mha_viz.corpus.profiles import FAR, LATE
+from mha_viz.corpus.scores import SCORES
+from mha_viz.corpus.shard import Settings, Shard, measure_shard
+from mha_viz.errors import ArgumentError, MhaVizError
+from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
+
+HEAD = ["layer", "head"]
+LONG = " ".join(f"the cat sat on the mat because it was tired {i}" for i in range(4))
+SETTINGS = Settings(batch_tokens=40)  # several batches, and out of order
+
+
+@pytest.fixture(scope="module", params=["bert", "gemma2", "deberta-v2"])
+def subject(request) -> mv.AttentionModel:
+    return small(request.param)
+
+
+@pytest.fixture(scope="module")
+def shard(subject: mv.AttentionModel) -> Shard:
+    twin = untrained_copy(subject) if subject.backend == "mha_viz" else None
+    return measure_shard(subject, items((*TEXTS, LONG)), SETTINGS, untrained=twin)
+
+
+@pytest.fixture(scope="module")
+def records(subject: mv.AttentionModel) -> list[mv.AttentionRecord]:
+    return [traced(subject, text) for text in (*TEXTS, LONG)]
+
+
+def frame(shard: Shard, name: str) -> pd.DataFrame:
+    return shard.tables[name].to_pandas()
+
+
+def test_texts_are_rows_of_text_layer_and_head(shard: Shard, records) -> None:
+    table = frame(shard, "texts")
+    assert list(table.columns) == ["text_id", "n_tokens", *HEAD, *SCORES]
+    assert table[["text_id", *HEAD]].apply(tuple, axis=1).is_monotonic_increasing
+    expected = np.concatenate([scores_alone(r).reshape(-1, len(SCORES)) for r in records])
+    np.testing.assert_allclose(table[list(SCORES)], expected, rtol=1e-6, atol=1e-6)
+    lengths = [len(records[i].tokens) for i in table.text_id]
+    assert (table.n_tokens == lengths).all()
+    kinds = {"text_id": "int64", "n_tokens": "int32", "layer": "int16", "head": "int16"}
+    kinds |= dict.fromkeys(SCORES, "float")
+    assert {f.name: str(f.type) for f in shard.tables["texts"].schema} == kinds
+
+
+def test_counts_of_texts_and_tokens(shard: Shard, records) -> None:
+    assert shard.n_texts == len(records)
+    assert shard.n_tokens == sum(len(r.tokens) for r in records)
+    assert shard.n_padded >= shard.n_tokens and not shard.skipped
+
+
+def test_chance_is_each_text_s_own(shard: Shard, records) -> None:
+    table = frame(shard, "chance")
+    columns = [f"{key}_{way}" for way in WAYS for key in CHANCE]
+    expected = np.concatenate([chance_alone(r).reshape(r.n_layers, -1) for r in records])
+    np.testing.assert_allclose(table[columns], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_the_untrained_copy_is_measured_likewise(subject, shard: Shard) -> None:
+    if subject.backend == "eager":
+        assert "untrained" not in shard.tables
+        return
+    twin = untrained_copy(subject)
+    table = frame(shard, "untrained")
+    of_fifth = table[table.text_id == 4].drop(columns=["text_id", *HEAD])
+    expected = scores_alone(traced(twin, TEXTS[4])).reshape(-1, len(SCORES))
+    np.testing.assert_allclose(of_fifth, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_sentences_hold_what_was_read(shard: Shard, records) -> None:
+    table = frame(shard, "sentences")
+    assert table.place.tolist() == [f"here:{i + 1}" for i in range(len(records))]
+    for row, record in enumerate(records):
+        assert table.text[row] == record.text
+        assert tuple(table.tokens[row]) == record.labels
+        assert list(table.is_special[row]) == [t.is_special for t in record.tokens]
+        starts = shard.tables["sentences"]["starts"][row].as_py()
+        assert starts == [t.start for t in record.tokens]
+
+
+def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:
+    table = frame(shard, "edges")
+    found = collections.defaultdict(dict)
+    for e in table.itertuples():
+        assert e.query_token == records[e.text_id].labels[e.query]
+        assert e.key_token == records[e.text_id].labels[e.key]
+        found[e.text_id, e.layer, e.head, e.query][e.key] = (e.weight, e.strongest)
+    expected_rows = 0
+    for number, record in enumerate(records):
+        for place in np.ndindex(record.pattern.shape[:3]):
+            row = record.pattern[place]
+            if record.tokens[place[2]].is_special:
+                assert (number, *place) not in found
+                continue
+            expected_rows += 1
+            got = found[(number, *place)]
+            best = [key for key, (_, strongest) in got.items() if strongest]
+            assert len(best) == 1 and row[best[0]] == pytest.approx(float(row.max()), abs=1e-6)
+            heavy = set((row >= SETTINGS.min_weight).nonzero().flatten().tolist())
+            assert set(got) == heavy | set(best)
+            for key, (weight, _) in got.items():
+                assert weight == pytest.approx(float(row[key]), abs=1e-6)
+    assert len(found) == expected_rows
+    order = ["query_token", *HEAD, "text_id", "query"]
+    keys = table[order].astype({"query_token": str}).apply(tuple, axis=1)
+    assert keys.is_monotonic_increasing
+
+
+def _bins(axis: str, record: mv.AttentionRecord, q: int, k: int) -> str:
+    if axis == "offset":
+        return f"<-{FAR}" if k - q < -FAR else f">{FAR}" if k - q > FAR else str(k - q)
+    if axis == "position":
+        return f">={LATE}" if k >= LATE else str(k)
+    query, key = record.tokens[q], record.tokens[k]
+    fits = [q == k, query.id == key.id, key.is_special, is_punctuation(key, record.text), k == 0]
+    return KINDS[fits.index(True)] if any(fits) else "other"
+
+
+@pytest.mark.parametrize("axis", ["offset", "position", "kind"])
+def test_profiles_add_up_the_weight_of_every_bin(shard: Shard, records, axis: str) -> None:
+    table = frame(shard, "profile")
+    table = table[table.axis == axis].set_index([*HEAD, "at"])
+    weight: collections.Counter = collections.Counter()
+    rows: collections.Counter = collections.Counter()
+    for record in records:
+        for layer in range(record.n_layers):
+            seen = visible_keys(record, layer)
+            for q in range(len(record.tokens)):
+                bins = [_bins(axis, record, q, k) for k in range(len(record.tokens))]
+                for at in {b for b, visible in zip(bins, seen[q], strict=True) if visible}:
+                    rows[layer, at] += 1
+                for k, at in enumerate(bins):
+                    for head in range(record.n_heads):
+                        weight[layer, head, at] += float(record.pattern[layer, head, q, k])
+    for place, row in table.iterrows():
+        assert row.weight == pytest.approx(weight[place], abs=1e-5, rel=1e-6), place
+        assert row.rows == rows[place[0], place[2]], place
+    assert table.weight.sum() > 0
+
+
+def test_pairs_are_sums_over_texts(subject, shard: Shard, records) -> None:
+    table = frame(shard, "pairs")
+    own = subject.backend == "eager"
+    assert set(table.measure) == ({"hellinger"} if own else set(likeness.MEASURES))
+    for measure, rows in table.groupby("measure"):
+        found = np.stack([mv.head_similarity(r, measure).double().numpy() for r in records])
+        values = found[:, rows.i, rows.j]
+        assert (rows.i < rows.j).all() and len(rows) == len(found[0]) * (len(found[0]) - 1) / 2
+        assert (rows.n == np.isfinite(values).sum(0)).all()
+        np.testing.assert_allclose(rows["sum"], np.nansum(values, 0), atol=2e-5)
+        np.testing.assert_allclose(rows.sum_sq, np.nansum(values**2, 0), atol=2e-5)
+
+
+def test_histograms_count_the_texts(shard: Shard) -> None:
+    table, texts = frame(shard, "histogram"), frame(shard, "texts")
+    for metric in ("confidence", "duplicate_token", "distance", "entropy"):
+        limits = edges(metric)
+        assert len(limits) == N_BINS + 1 and (np.diff(limits) > 0).all()
+        values = texts[(texts.layer == 1) & (texts["head"] == 2)][metric].dropna()
+        expected = np.histogram(values.astype(float), limits)[0]
+        rows = table[(table.metric == metric) & (table.layer == 1) & (table["head"] == 2)]
+        found = np.zeros(N_BINS, int)
+        found[rows.bin] = rows.n
+        assert found.tolist() == expected.tolist()
+
+
+def test_nothing_is_measured_that_is_not_wanted() -> None:
+    settings = Settings(pairs=False, edges=False, baselines=False)
+    subject = small("bert")
+    shard = measure_shard(subject, items(), settings, untrained=untrained_copy(subject))
+    assert set(shard.tables) == {"texts", "sentences", "profile", "histogram"}
+
+
+def test_the_same_texts_give_the_same_bytes_however_they_are_cut_for_pairs(monkeypatch) -> None:
+    subject = small("gpt2")
+    first, second = (measure_shard(subject, items(), SETTINGS) for _ in range(2))
+    assert first.tables.keys() == second.tables.keys()
+    for name in first.tables:
+        assert frame(first, name).equals(frame(second, name)), name
+    monkeypatch.setattr(likeness, "MOST_KEPT", 1)
+    alone = measure_shard(subject, items(), SETTINGS)
+    for name in ("texts", "pairs"):
+        a, b = (one.tables[name].to_pandas().select_dtypes("number") for one in (first, alone))
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:
+    shard = measure_shard(small("gpt2"), items(("the cat", "   ", "the dog ran")), SETTINGS)
+    assert [place for place, _ in shard.skipped] == ["here:2"]
+    assert shard.tables["sentences"]["text_id"].to_pylist() == [0, 2]
+    nothing = measure_shard(small("gpt2"), items((" ",)), SETTINGS)
+    assert nothing.n_texts == 0 and nothing.tables == {}
+
+
+@pytest.mark.parametrize("wrong", [{"batch_tokens": 0}, {"min_weight": 1.5}])
+def test_settings_that_mean_nothing_are_refused(wrong: dict) -> None:
+    with pytest.raises(ArgumentError, match=next(iter(wrong))):
+        Settings(**wrong)
+
+
+def test_progress_is_told_and_can_end_the_shard() -> None:
+    told = []
+
+    def on_batch(texts: int, tokens: int) -> None:
+        told.append((texts, tokens))
+        if len(told) == 2:
+            raise MhaVizError("enough")
+
+    with pytest.raises(MhaVizError, match="enough"):
+        measure_shard(small("bert"), items(), SETTINGS, on_batch=on_batch)
+    assert len(told) == 2 and told[0] < told[1]
+
+
+def test_tokens_of_edges_are_a_dictionary(shard: Shard) -> None:
+    kind = shard.tables["edges"].schema.field("query_token").type
+    assert kind == pa.dictionary(pa.int32(), pa.string())

@@ -1,0 +1,210 @@
+"""Questions to a study, and what it refuses."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mha_viz.corpus.compare import compare
+from mha_viz.corpus.storage import FORMAT
+from mha_viz.corpus.study import Study
+from mha_viz.errors import ArgumentError, StudyError
+from tests.corpus.plain_study import TEXTS, plain_study
+
+
+@pytest.fixture
+def copy(made: Study, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made.folder, tmp_path / "copy"))
+
+
+# -- examples and search ---------------------------------------------------------------------------
+
+
+def test_examples_come_by_their_value_and_once(made: Study) -> None:
+    found = made.examples(0, 3, by="previous_token", k=20)
+    assert found["value"].is_monotonic_decreasing
+    assert len(found) == len(TEXTS) - 1  # two differ in capitals and spaces alone
+    nearest = made.examples(0, 3, by="local")
+    assert nearest["value"].is_monotonic_increasing
+    best = made.texts.filter("layer = 0 and head = 3").df()["previous_token"].max()
+    assert found["value"][0] == best
+
+
+def test_examples_of_what_is_not_there(made: Study) -> None:
+    with pytest.raises(ArgumentError, match="no metric 'x\" from texts --'"):
+        made.examples(0, 0, by='x" from texts --')
+    with pytest.raises(ArgumentError, match="layer must be from 0 to 3"):
+        made.examples(4, 0)
+    with pytest.raises(ArgumentError, match="k must be at least 1"):
+        made.examples(0, 0, k=0)
+
+
+def test_a_search_finds_all_edges_of_a_word(made: Study) -> None:
+    found = made.search("Because", min_weight=0.0, limit=10_000)
+    direct = made.sql("select * from edges where query_token = 'because'")
+    assert len(found) == len(direct) > 0
+    assert found["weight"].is_monotonic_decreasing
+    assert set(found["text"]) == {text for text in TEXTS if "because" in text}
+
+
+def test_a_search_by_key_head_and_weight(made: Study) -> None:
+    found = made.search(key="cat", layer=0, head=3, min_weight=0.5)
+    assert len(found) and (found["key_token"] == "cat").all() and (found["weight"] >= 0.5).all()
+    assert set(zip(found["layer"], found["head"], strict=True)) == {(0, 3)}
+    assert len(made.search(limit=7)) == 7
+
+
+def test_signs_of_sql_are_letters_in_a_search(made: Study) -> None:
+    assert made.search("_").empty or set(made.search("_")["query_token"]) == {"_"}
+    assert set(made.search("*%*", min_weight=0)["query_token"]) == {"%"}
+    assert set(made.search("be*", min_weight=0)["query_token"]) == {"because"}
+    assert made.search("' OR 1=1 --").empty
+    with pytest.raises(ArgumentError, match="must not be empty"):
+        made.search(" ")
+
+
+def test_a_search_by_relation_needs_trees(made: Study) -> None:
+    with pytest.raises(StudyError, match="CoNLL-U"):
+        made.search(relation="nsubj")
+
+
+def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
+    """Of "The cat sat ...": cat (2) depends on sat (3); of the second text, nothing."""
+    arcs = {"text_id": [0, 0], "dependent_token": [2, 1], "head_token": [3, 2]}
+    table = pa.table({**arcs, "relation": ["nsubj:pass", "det"]})
+    for number in range(3):
+        path = copy / f"shards/{number:05d}/arcs.parquet"
+        pq.write_table(table if number == 0 else table.slice(0, 0), path)
+    study = Study.load(copy)
+    found = study.search(relation="nsubj", min_weight=0)
+    assert set(found["text_id"]) == {0}
+    assert set(zip(found["query"], found["key"], strict=True)) == {(2, 3), (3, 2)}
+    direct = "select * from edges where text_id = 0 and (query, key) in ((2, 3), (3, 2))"
+    assert len(found) == len(study.sql(direct))
+    assert study.search(relation="obj", min_weight=0).empty
+
+
+# -- SQL -------------------------------------------------------------------------------------------
+
+
+def test_sql_sees_every_table(made: Study) -> None:
+    n = made.sql("select count(distinct text_id) as n from texts join sentences using (text_id)")
+    assert n["n"][0] == len(TEXTS)
+    names = set(made.sql("select view_name as n from duckdb_views() where not internal")["n"])
+    assert {"texts", "untrained", "chance", "sentences", "edges", "heads", "labels"} <= names
+    assert {"text_id", "entropy_uniform"} <= set(made.sql("select * from chance limit 1"))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "copy texts to 'out.parquet'",
+        "drop view texts",
+        "create table x as select 1",
+        "attach 'other.db'",
+        "set enable_external_access = true",
+        "select 1; select 2",
+        "",
+        "selec",
+        "select * from read_text('/etc/passwd')",
+        "select * from read_csv('/etc/passwd')",
+        "select * from nothing",
+        "select * from Study",
+    ],
+)
+def test_sql_reads_the_study_and_nothing_else(made: Study, query: str) -> None:
+    before = sorted(made.folder.rglob("*"))
+    with pytest.raises(ArgumentError):
+        made.sql(query)
+    assert sorted(made.folder.rglob("*")) == before
+
+
+# -- two studies -----------------------------------------------------------------------------------
+
+
+def test_a_study_does_not_differ_from_itself(made: Study) -> None:
+    found = compare(made, made)
+    assert (found["difference"] == 0).all() and (found["n_texts"] > 0).all()
+
+
+def test_other_texts_differ_by_their_standard_errors(made: Study, bert, tmp_path: Path) -> None:
+    other = plain_study(bert, tmp_path / "other", TEXTS[3:])
+    found = compare(made, other).set_index(["layer", "head", "metric"])
+    a, b = (s.heads.set_index(["layer", "head", "metric"]) for s in (made, other))
+    place = (1, 2, "entropy")
+    error = np.hypot(
+        a["std"][place] / np.sqrt(len(TEXTS)), b["std"][place] / np.sqrt(len(TEXTS) - 3)
+    )
+    assert found["standard_error"][place] == pytest.approx(error)
+    expected = (b["mean"][place] - a["mean"][place]) / error
+    assert found["standard_errors"][place] == pytest.approx(expected)
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def test_what_is_no_study(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"is no study: expected a folder with study\.json"):
+        Study.load(tmp_path)
+    with pytest.raises(StudyError, match="is no study"):
+        Study.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "1"}', '{"format": 1}', "\0"])
+def test_a_manifest_that_was_edited(copy: Path, content: str) -> None:
+    (copy / "study.json").write_text(content)
+    with pytest.raises(StudyError, match=r"damaged: study\.json"):
+        Study.load(copy)
+
+
+@pytest.mark.parametrize("lost", ["counts", "files", "model"])
+def test_a_manifest_that_lacks_a_part(copy: Path, lost: str) -> None:
+    manifest = json.loads((copy / "study.json").read_text())
+    del manifest[lost]
+    (copy / "study.json").write_text(json.dumps(manifest))
+    with pytest.raises(StudyError, match="damaged"):
+        Study.load(copy)
+
+
+def test_a_newer_version(copy: Path) -> None:
+    manifest = json.loads((copy / "study.json").read_text())
+    (copy / "study.json").write_text(json.dumps(manifest | {"format": FORMAT + 1}))
+    with pytest.raises(StudyError, match="newer mha-viz"):
+        Study.load(copy)
+
+
+def test_a_study_that_is_not_finished(copy: Path) -> None:
+    manifest = json.loads((copy / "study.json").read_text())
+    (copy / "study.json").write_text(json.dumps(manifest | {"finished": False}))
+    with pytest.raises(StudyError, match="not finished"):
+        Study.load(copy)
+
+
+def test_a_missing_part(copy: Path) -> None:
+    shutil.rmtree(copy / "shards/00001")
+    with pytest.raises(StudyError, match="lacks its part 00001"):
+        Study.load(copy)
+
+
+@pytest.mark.parametrize("name", ["shards/00001/texts.parquet", "heads.parquet"])
+@pytest.mark.parametrize("how", ["cut", "gone", "other"])
+def test_a_damaged_file(copy: Path, name: str, how: str) -> None:
+    path = copy / name
+    content = path.read_bytes()
+    path.unlink()
+    if how != "gone":
+        path.write_bytes(content[:-9] if how == "cut" else b"x" * len(content))
+    with pytest.raises(StudyError, match=name):
+        Study.load(copy)
+
+
+def test_a_file_that_is_damaged_inside(copy: Path) -> None:
+    path = copy / "heads.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + b"\0" * (len(content) - 8) + content[-4:])
+    with pytest.raises(StudyError, match="cannot be read"):
+        assert Study.load(copy).heads is None

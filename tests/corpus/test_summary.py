@@ -1,0 +1,94 @@
+"""Means, pairs, profile and labels of a study against the same from the single texts."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.metrics import LABELS
+from mha_viz.corpus.study import Study
+from mha_viz.reports.report import KEEP, report
+from tests.corpus.plain_study import TEXTS
+
+METRICS = ("entropy", "distance", "previous_token", "duplicate_token", "output_norm", "variance")
+
+
+@pytest.fixture(scope="module")
+def reports(bert):
+    """The report of each text by itself, as people get it without a study."""
+    records = [bert.trace(text, keep=KEEP) for text in TEXTS]
+    return [(record, mv.head_report(record)) for record in records]
+
+
+def test_every_mean_is_that_of_the_single_reports(made: Study, reports) -> None:
+    heads = made.heads
+    for metric in METRICS:
+        single = [table[metric].to_numpy() for _, table in reports if metric in table]
+        ours = heads[heads.metric == metric]
+        assert ours["mean"].to_numpy() == pytest.approx(np.mean(single, axis=0), rel=1e-6, abs=1e-6)
+        assert ours["std"].to_numpy() == pytest.approx(
+            np.std(single, axis=0, ddof=1), rel=1e-5, abs=1e-6
+        )
+        assert (ours["n_texts"] == len(single)).all()
+        assert ours["q50"].to_numpy() == pytest.approx(
+            np.median(single, axis=0), rel=1e-6, abs=1e-6
+        )
+        assert ((ours["low"] <= ours["mean"]) & (ours["mean"] <= ours["high"])).all()
+
+
+def test_a_metric_counts_the_texts_that_have_it(made: Study) -> None:
+    n = made.heads.set_index("metric")["n_texts"]
+    assert set(n["entropy"]) == {len(TEXTS)}
+    assert 0 < n["duplicate_token"].iloc[0] < len(TEXTS)  # some have no token twice
+    assert "sink" not in n.index  # this model has none
+
+
+def test_pairs_are_means_over_texts(made: Study, reports) -> None:
+    for measure in ("hellinger", "redundancy", "cka", "correlation"):
+        single = [mv.head_similarity(record, measure).numpy() for record, _ in reports]
+        off = ~np.eye(32, dtype=bool)
+        assert made.pairs(measure)[off] == pytest.approx(np.mean(single, 0)[off], abs=1e-6)
+        spread = np.std(single, axis=0, ddof=1)
+        assert made.pairs(measure, "std")[off] == pytest.approx(spread[off], abs=1e-5)
+        assert (np.diag(made.pairs(measure)) == float(measure != "hellinger")).all()
+
+
+def test_the_profile_at_one_back_is_the_previous_token(made: Study, reports) -> None:
+    """Not the mean over texts but over all queries: each text counts by its length."""
+    profile = made.profile
+    ours = profile[profile.offset == "-1"]["weight"].to_numpy()
+    rows = np.array([len(record.tokens) - 1 for record, _ in reports])
+    single = np.array([table["previous_token"] for _, table in reports])
+    assert ours == pytest.approx((single * rows[:, None]).sum(0) / rows.sum(), abs=1e-6)
+    first = [int(at) for at in profile[(profile.layer == 0) & (profile["head"] == 0)].offset]
+    assert first == sorted(first)
+
+
+def test_labels_clear_their_thresholds_and_baselines(made: Study) -> None:
+    labels = made.labels
+    assert {"previous_token", "next_token", "first_token"} <= set(labels.label)
+    for row in labels.itertuples():
+        if LABELS[row.label].at_least:
+            assert row.low >= row.threshold and row.low > row.baseline
+        else:
+            assert row.high <= row.threshold and row.high < row.baseline
+        assert row.low <= row.mean <= row.high
+
+
+def test_a_head_just_below_its_threshold_has_no_label(made: Study) -> None:
+    every = made.sql("select * from labels where label = 'previous_token' and not earned")
+    assert ((every["low"] < every["threshold"]) | (every["low"] <= every["baseline"])).all()
+    assert len(every)
+
+
+def test_the_share_of_texts_is_that_of_single_reports(made: Study, bert) -> None:
+    given = np.zeros((len(LABELS), 4, 8))
+    keys = list(LABELS)
+    for text in TEXTS:
+        found = report(bert.trace(text, keep=KEEP), bert).labels
+        for layer, head in np.ndindex(4, 8):
+            for earned in found[layer][head]:
+                given[keys.index(earned.label.key), layer, head] += 1
+    table = made.sql("select * from labels")
+    for key in set(table.label) - {"duplicate"}:
+        ours = table[table.label == key]["share_of_texts"].to_numpy()
+        assert ours == pytest.approx(given[keys.index(key)].ravel() / len(TEXTS)), key

@@ -1,0 +1,185 @@
+"""Studies of a treebank: what they say of the gold trees, against plain loops; cut in any way."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.relations import ALL, TO_DEPENDENT
+from mha_viz.corpus.run import Progress
+from mha_viz.corpus.source import open_source
+from mha_viz.corpus.trees import REPORT, Sentence, read_conllu, sample_lines
+from mha_viz.errors import ArgumentError, StudyError
+from tests.making.trees import plain_relations, sample
+
+EVERY = 8  # of the shipped treebank's sentences
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some sentences of the shipped treebank, and among them a line of a plain text's folder."""
+    blocks = "\n".join(sample_lines()).strip().split("\n\n")
+    folder = tmp_path_factory.mktemp("trees") / "source"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A plain text has no tree.\nNor does this one have any.\n")
+    (folder / "b.conllu").write_text("\n\n".join(blocks[::EVERY]) + "\n\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sentences(treebank: Path) -> list[Sentence]:
+    lines = (treebank / "b.conllu").read_text("utf-8").splitlines()
+    return [found.sentence for found in read_conllu(lines)]
+
+
+@pytest.fixture(scope="module")
+def whole(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """All in one shard."""
+    return mv.study(bert, treebank, tmp_path_factory.mktemp("whole") / "study")
+
+
+@pytest.fixture(scope="module")
+def parts(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """In shards of two texts, the first of them without a tree."""
+    return small_shards(bert, treebank, tmp_path_factory.mktemp("parts") / "study")
+
+
+def small_shards(bert: Any, treebank: Path, out: Path, **more: Any) -> mv.Study:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 2)
+        return mv.study(bert, treebank, out, **more)
+
+
+def counted(study: mv.Study, table: str, layer: int, head: int) -> pd.DataFrame:
+    rows = study.sql(f"select * from {table} where layer = {layer} and head = {head}")
+    return rows[rows.relation != ALL].set_index(["half", "relation", "direction"])
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 3), (1, 0), (2, 6), (3, 5)])
+@pytest.mark.parametrize("table", ["relations", "untrained_relations"])
+def test_relations_are_what_a_plain_loop_counts(
+    whole: mv.Study, bert: Any, sentences: list[Sentence], table: str, layer: int, head: int
+) -> None:
+    model = bert if table == "relations" else untrained_copy(bert)
+    records = [model.trace(sentence.text, keep=("pattern",)) for sentence in sentences]
+    n, hits = plain_relations(
+        [
+            (record.pattern[layer, head].numpy(), record.tokens, sentence)
+            for record, sentence in zip(records, sentences, strict=True)
+        ],
+        causal=False,
+    )
+    found = counted(whole, table, layer, head)
+    assert found.n.to_dict() == n and found.hits.to_dict() == hits
+    rows = whole.relations.set_index(["layer", "head", "relation", "direction"])
+    rows = rows.sort_index().loc[layer, head]
+    column = "accuracy" if table == "relations" else "random_baseline"
+    for (relation, direction), row in rows[rows.index.get_level_values(0) != ALL].iterrows():
+        place = (REPORT, relation, direction)
+        assert row[column] == pytest.approx(hits[place] / n[place])
+
+
+def test_the_table_of_relations_has_the_promised_columns(whole: mv.Study) -> None:
+    found = whole.relations
+    assert list(found)[:11] == [
+        *["layer", "head", "relation", "direction", "n", "accuracy", "low", "high"],
+        *["offset_baseline", "random_baseline", "chosen_on"],
+    ]
+    assert (found.groupby(["relation", "direction"])["chosen"].sum() == 1).all()
+    assert found["random_baseline"].notna().all()
+    assert (found["low"] <= found["accuracy"]).all() and (found["accuracy"] <= found["high"]).all()
+
+
+TABLES = ["relations", "parts_of_speech", "trees", "coreference"]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_many_shards_say_what_one_says(whole: mv.Study, parts: mv.Study, name: str) -> None:
+    pd.testing.assert_frame_equal(getattr(parts, name), getattr(whole, name), rtol=1e-5, atol=1e-6)
+
+
+def test_a_treebank_that_was_stopped_and_gone_on_with_has_the_same_bytes(
+    parts: mv.Study, bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    def stop(now: Progress) -> None:
+        if now.n_texts >= 7:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        small_shards(bert, treebank, tmp_path / "study", on_progress=stop)
+    small_shards(bert, treebank, tmp_path / "study")
+    ours, theirs = (
+        {
+            path.relative_to(folder): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in (tmp_path / "study", parts.folder)
+    )
+    assert ours == theirs and Path("relations.parquet") in ours
+
+
+def test_weight_by_part_of_speech_is_shared_out(whole: mv.Study) -> None:
+    """What words get of a word's weight, they get whatever they are: the difference is none."""
+    found = whole.parts_of_speech
+    assert (found["weight"] >= 0).all() and (found["n_words"] > 0).all()
+    sums = found.groupby(["layer", "head", "from_upos"])[["weight", "expected"]].sum()
+    assert np.allclose(sums["weight"], sums["expected"]) and (sums["weight"] <= 1 + 1e-6).all()
+    assert np.allclose(found["difference"], found["weight"] - found["expected"])
+
+
+def test_trees_stand_beside_branching_and_random_ones(
+    whole: mv.Study, sentences: list[Sentence]
+) -> None:
+    found = whole.trees
+    arcs = sum(
+        sum(word.deprel != "punct" for word in sentence.words) - 1
+        for sentence in sentences
+        if sentence.half == REPORT
+    )
+    assert set(found["n_arcs"]) == {arcs} and found["chosen"].sum() == 1
+    assert found["branching_baseline"].nunique() == 1 and found["random_baseline"].nunique() > 1
+    assert found["chosen_on"].idxmax() == found["chosen"].idxmax()
+
+
+def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
+    """Each result is an arc, told by its words; all of them are found, and nothing else."""
+    found = whole.search(relation="obj", direction=TO_DEPENDENT, min_weight=0, limit=10**6)
+    assert len(found) and set(found["relation"]) == {"obj"}
+    assert found["weight"].is_monotonic_decreasing
+    edges = whole.sql("select text_id, layer, head, query, key from edges")
+    arcs = whole.sql("select text_id, head_token, dependent_token from arcs where relation = 'obj'")
+    pairs = set(arcs.itertuples(index=False, name=None))
+    expected = [row for row in edges.itertuples(index=False) if (row[0], *row[3:]) in pairs]
+    assert len(found) == len(expected)
+    both = whole.search(relation="obj", min_weight=0, limit=10**6)
+    assert len(both) > len(found) and set(both["direction"]) == {"to_head", "to_dependent"}
+    subjects = whole.search(relation="nsubj", min_weight=0, limit=10**6)["relation"]
+    assert set(subjects) == {"nsubj", "nsubj:pass"}
+    with pytest.raises(ArgumentError, match="direction must be"):
+        whole.search(direction="to_head")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_study_without_trees_says_so(made: mv.Study, name: str) -> None:
+    with pytest.raises(StudyError, match="no gold trees: make one of a CoNLL-U file"):
+        getattr(made, name)
+
+
+def test_the_word_sample_is_the_shipped_treebank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = list(open_source("sample"))
+    assert [item.sentence for item in found] == sample()
+    assert [item.text for item in found] == [item.sentence.text for item in found]
+    (tmp_path / "sample").write_text("A file of that name wins.\n")
+    assert [item.text for item in open_source("sample")] == ["A file of that name wins."]

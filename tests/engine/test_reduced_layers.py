@@ -1,0 +1,64 @@
+"""A run that hands on each layer as soon as it is computed, and holds none of them."""
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.engine.attention_function import LayerTensors
+from mha_viz.engine.recording import reduce_texts, run_texts
+from mha_viz.text.encoding import encode_texts
+from tests.engine.test_families import FALLBACK, LONG, PAIRED, SHORT, SINGLE, build
+
+NAMES = ["bert", "albert", "gpt2", "llama", "gemma2", "gpt_oss", "modernbert", "deberta-v2", "t5"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_layer_is_what_a_run_keeps_of_it(name: str) -> None:
+    model = build({**SINGLE, **PAIRED}[name], name)
+    pairs = [encode_texts(model.reader, text) for text in (LONG, SHORT)]
+    sources = [source for source, _ in pairs]
+    targets = [target for _, target in pairs] if len(model.parts) > 1 else None
+    own = name in FALLBACK
+    kept = run_texts(model, sources, targets, ("pattern",) if own else ("pattern", "z", "value"))
+    expected = kept[model.parts[0]]
+    handed: list[LayerTensors] = []
+
+    def copy(one: LayerTensors) -> None:
+        z, value = (None if t is None else t.clone() for t in (one.z, one.value))
+        fresh = LayerTensors(one.layer, one.pattern.clone(), z, value, one.allowed, one.has_sinks)
+        handed.append(fresh)
+        one.pattern.fill_(7.0)  # as the description allows
+
+    left = reduce_texts(model, sources, copy)
+    assert [one.layer for one in handed] == list(range(model.n_layers))
+    assert own or left.kept == {}
+    for layer, one in enumerate(handed):
+        assert torch.equal(one.pattern, expected.pattern[layer])
+        assert one.has_sinks == expected.has_sinks
+        if own:
+            assert one.z is None and one.value is None
+            continue
+        assert torch.equal(one.z, expected.kept["z"][layer])
+        assert torch.equal(one.value, expected.kept["value"][layer])
+        seen = expected.allowed[layer]
+        assert (one.allowed is None) == (seen is None)
+        assert seen is None or torch.equal(one.allowed, seen)
+
+
+def test_one_memory_serves_all_layers(masked: mv.AttentionModel) -> None:
+    places = set()
+    sources = [encode_texts(masked.reader, SHORT)[0]]
+    reduce_texts(masked, sources, lambda one: places.add(one.pattern.data_ptr()))
+    assert len(places) == 1
+
+
+def test_an_error_of_the_reduction_ends_the_run(masked: mv.AttentionModel) -> None:
+    done = []
+
+    def stop(one: LayerTensors) -> None:
+        done.append(one.layer)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reduce_texts(masked, [encode_texts(masked.reader, SHORT)[0]], stop)
+    assert done == [0]
