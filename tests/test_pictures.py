@@ -9,7 +9,9 @@ from docs import film, make_pictures
 from docs.picture_compare import SEEN, changed_lines, differences, lasting
 from mha_viz.core.output_file import write_file
 
-PAGE = '- button "Undo"\n- text: KL divergence 3.149\n- text: 4 layers, computed in 72 ms'
+PAGE = """- button "Undo"
+- text: KL divergence 3.149
+- text: 4 layers, computed in 72 ms. Takes about 40 seconds on this machine."""
 
 
 def picture(seen: str = PAGE, size: tuple[int, int] = (800, 600), shift: int = 0) -> Image.Image:
@@ -28,7 +30,12 @@ def test_the_same_page_is_the_same() -> None:
 
 
 def test_other_fonts_last_digits_and_times_are_the_same_page() -> None:
-    other = PAGE.replace("3.149", "3.151").replace("72 ms", "1.4 s").replace("8501", "40123")
+    other = (
+        PAGE.replace("3.149", "3.151")
+        .replace("72 ms", "1.4 s")
+        .replace("about 40", "a few")
+        .replace("8501", "40123")
+    )
     assert not differences(picture(other, shift=2), picture())
 
 

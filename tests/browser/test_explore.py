@@ -155,6 +155,7 @@ def test_the_words_of_the_card_are_seen_whole_and_its_numbers_taken_away(
     open_page, wait_idle, tmp_path, width
 ):
     page = open_page(f"/?text={TEXT}&layer=1&head=2", viewport={"width": width, "height": 844})
+    expect(page.locator(".heat[data-painted]")).to_be_visible()  # after that nothing below it moves
     page.get_by_text("All about this head").click()
     wait_idle(page)
     page.get_by_role("button", name="Export").nth(1).click()  # the first is the grid's

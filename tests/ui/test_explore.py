@@ -229,6 +229,20 @@ def test_nothing_is_said_to_be_left_out_where_nothing_is(link):
     assert "largest weight is" in said(app) and LONE not in said(app)
 
 
+def test_what_to_look_for_is_said_on_the_model_that_shows_it_only():
+    example = EXAMPLES[0]
+    hints = [
+        [
+            one.value
+            for one in run(model=model, text=example.text).caption
+            if "lightbulb" in one.value
+        ]
+        for model in ("tiny-bert", "tiny-gpt2")
+    ]
+    assert example.model == "tiny-bert"
+    assert [len(said) for said in hints] == [1, 0] and example.look in hints[0][0]
+
+
 def test_examples_bring_their_model():
     app = run()
     app.selectbox(key="ask_example").select("A phrase said twice").run()

@@ -2,27 +2,28 @@
 
 import pytest
 import torch
-from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.state.session_state_proxy import SessionStateProxy
+from streamlit.testing.v1 import AppTest
 
 from mha_viz.core.metrics.pairs import hellinger
-from mha_viz.ui.session import memory, reporting
+from mha_viz.ui.session import memory, reporting, wanted
 from mha_viz.ui.session.scene import Scene
 
 SCENE = Scene("a model", "cpu", "float32", "encoder", "a text", None)
 
 
 class Overtaken(BaseException):
-    """As what Streamlit raises where it draws in a run that was overtaken."""
+    """As what Streamlit raises where a run that was overtaken reads its state."""
 
 
 def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) -> None:
-    running, ended, empty = [], [], DeltaGenerator.empty
+    running, ended, contains = [], [], SessionStateProxy.__contains__
 
-    def draw(self):
+    def read(self, key):
         if running:
             running.clear()
             raise Overtaken
-        return empty(self)
+        return contains(self, key)
 
     def make():
         running.append(1)
@@ -30,11 +31,35 @@ def test_an_overtaken_run_ends_with_its_block_and_leaves_nothing(monkeypatch) ->
         ended.append(1)
         return found
 
-    monkeypatch.setattr(DeltaGenerator, "empty", draw)
-    monkeypatch.setattr(reporting, "PATIENCE", -1.0)
+    monkeypatch.setattr(SessionStateProxy, "__contains__", read)
+    monkeypatch.setattr(wanted, "PATIENCE", -1.0)
     with pytest.raises(Overtaken):
         reporting.remembered(SCENE, "a measure", make=make)
     assert not ended and memory.cache().find((SCENE.key, "a measure")) is None
-    monkeypatch.setattr(DeltaGenerator, "empty", empty)
+    monkeypatch.setattr(SessionStateProxy, "__contains__", contains)
     found = reporting.remembered(SCENE, "a measure", make=make)
     assert ended and reporting.remembered(SCENE, "a measure", make=make) is found
+
+
+def _page() -> None:
+    """Runs as an app, so it imports what it needs."""
+    import streamlit as st
+
+    from mha_viz.core.asking import ask
+    from mha_viz.ui.session import reporting, wanted
+    from tests.ui.test_reporting import SCENE
+
+    wanted.PATIENCE, before = -1.0, wanted.PATIENCE
+    with st.expander("above"):
+        reporting.remembered(SCENE, "a page's measure", make=ask)
+    st.text("below")
+    wanted.PATIENCE = before
+
+
+def test_what_is_measured_takes_no_place_on_the_page() -> None:
+    """What stands below stays the same to the browser, open expanders and all."""
+    app = AppTest.from_function(_page).run()
+    first = list(app.main.children), list(app.expander[0].children)
+    app.run()
+    assert not app.exception
+    assert (list(app.main.children), list(app.expander[0].children)) == first

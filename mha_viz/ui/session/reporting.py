@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_viz.core.asking import asking
 from mha_viz.core.measure import head_similarity
 from mha_viz.errors import AttentionUnavailableError, NotKeptError
 from mha_viz.reports.parameters import parameter_similarity
@@ -19,8 +17,9 @@ from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.session import memory
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.scene import PATIENCE, Scene
+from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
+from mha_viz.ui.session.wanted import while_wanted
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -104,24 +103,8 @@ def remembered(scene: Scene, *what: Hashable, make: Callable[[], T], size: int =
     """
     key = (scene.key, *what)
     known = memory.cache().find(key) is not None
-    with nullcontext() if known else _while_wanted():
+    with nullcontext() if known else st.spinner("Comparing heads …"), while_wanted():
         return memory.cache().get(key, make, lambda made: size)
-
-
-@contextmanager
-def _while_wanted() -> Iterator[None]:
-    """Work of which nothing is kept once the page is gone, or shows something else."""
-    sign, drawn = st.empty(), time.perf_counter()
-
-    def look() -> None:
-        # When it draws, Streamlit ends a run that was overtaken or whose page was left.
-        nonlocal drawn
-        if time.perf_counter() - drawn > PATIENCE:
-            sign.empty()
-            drawn = time.perf_counter()
-
-    with st.spinner("Comparing heads …"), asking(look):
-        yield
 
 
 def likeness(scene: Scene, measure: str) -> NDArray[np.float32]:

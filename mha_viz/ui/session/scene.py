@@ -20,13 +20,13 @@ from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import View
+from mha_viz.ui.session.wanted import PATIENCE, while_wanted
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
     from mha_viz.reports.stored_run import StoredRun
 
 Facts = dict[str, NDArray[np.float32]]
-PATIENCE = 0.4  # seconds before a bar appears; faster runs need none
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,8 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     seconds = time.perf_counter() - start
     bar.empty()
     button.empty()
-    return Run(record, measured(record), seconds)
+    with while_wanted():
+        return Run(record, measured(record), seconds)
 
 
 def measured(record: AttentionRecord) -> Facts:

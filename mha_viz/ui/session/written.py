@@ -13,8 +13,9 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.generated_token import GeneratedToken
 from mha_viz.prediction.writing import Writing
 from mha_viz.ui.session import memory
-from mha_viz.ui.session.scene import PATIENCE, Run, Scene, measured
+from mha_viz.ui.session.scene import Run, Scene, measured
 from mha_viz.ui.session.views import View
+from mha_viz.ui.session.wanted import PATIENCE
 
 Branches = tuple[tuple[int, int], ...]
 

@@ -214,9 +214,10 @@ def _examples() -> None:
 
 
 def look_for() -> str:
-    """What to look for in the text, where it is one of the examples; or ""."""
-    text = state.current().text
-    return next((example.look for example in EXAMPLES if example.text == text), "")
+    """What to look for in the text, where it is an example of the chosen model; or ""."""
+    view = state.current()
+    shown = (one.look for one in EXAMPLES if (one.model, one.text) == (view.model, view.text))
+    return next(shown, "")
 
 
 def head_menus(n_layers: int, n_heads: int, hint: str = "") -> None:

@@ -16,6 +16,7 @@ from jaxtyping import Num
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.session.faults import guarded
@@ -101,6 +102,7 @@ def head_switches(
         "payload": None if payload is None else unpack(payload)[0]["id"],
         "scale": theme.check_scale(scale),
         "labels": None if labels is None else [list(held) for held in labels],
+        "badges": {label.title: label.badge for label in LABELS.values()},
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }
     with st.container(gap=None):

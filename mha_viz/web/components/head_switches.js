@@ -78,7 +78,7 @@ class HeadSwitches {
   draw() {
     const width = this.root.clientWidth;
     if (!this.settings || width < 40) return; // a hidden tab: drawn when shown
-    const { layers, heads, value, labels, payload } = this.settings;
+    const { layers, heads, value, labels, badges, payload } = this.settings;
     this.theme = themeOf(this.root);
     this.root.dataset.theme = this.theme;
     this.root.style.setProperty("--accent", PALETTE.accent[this.theme]);
@@ -97,7 +97,7 @@ class HeadSwitches {
       tile.classList.toggle("missing", value !== null && number === null);
       if (value) tile.style.setProperty("--tile", tileColour(value, this.theme, number));
       else tile.style.removeProperty("--tile");
-      tile.firstChild.textContent = badgeText(labels?.[index] ?? []);
+      tile.firstChild.textContent = badgeText(labels?.[index] ?? [], badges);
     });
     this.paint();
     this.legend.replaceChildren(...switchLegend(value, this.settings.name, this.theme));

@@ -75,9 +75,15 @@ export function switchTable(layers, heads) {
   return { rows: [top, ...body], tiles, columnNames, layerNames };
 }
 
-/** What stands in a tile of a head's labels: the first, and how many more there are. */
-export function badgeText([first = "", ...more]) {
-  return more.length ? `${first} +${more.length}` : first;
+/**
+ * What stands in a tile of a head's labels: the first, in few letters where it has such a form, and
+ * how many more there are.
+ * @param {string[]} labels
+ * @param {Record<string, string>} [badges] label -> few letters
+ */
+export function badgeText([first = "", ...more], badges = {}) {
+  const short = badges[first] ?? first;
+  return more.length ? `${short} +${more.length}` : short;
 }
 
 /**

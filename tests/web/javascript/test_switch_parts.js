@@ -37,6 +37,7 @@ test("a badge has the first label, and says that there are more", () => {
   assert.equal(badgeText([]), "");
   assert.equal(badgeText(["Induction"]), "Induction");
   assert.equal(badgeText(["Previous token", "Local"]), "Previous token +1");
+  assert.equal(badgeText(["Previous token", "Local"], { "Previous token": "prev" }), "prev +1");
 });
 
 test("a tile's colour is mixed of its two neighbours on the scale", () => {
