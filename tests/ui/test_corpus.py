@@ -49,6 +49,18 @@ def test_the_labels_are_the_study_s_with_share_and_baseline(page, study):
         np.testing.assert_array_equal(shown[column], study.labels[name])
 
 
+def test_a_head_s_profiles_are_the_study_s_in_the_order_in_which_kinds_are_told():
+    app = corpus("corpus-offset-table", "corpus-kind-table", layer="1", head="2")
+    study = making(app).study
+    for axis in ("offset", "kind"):
+        expected = study.profile_by(axis).query("layer == 1 and head == 2")
+        shown = table(app, axis, "weight")
+        assert shown[axis].tolist() == expected[axis].tolist()
+        np.testing.assert_array_equal(shown["weight"], expected["weight"])
+    kinds = ["itself", "same token", "special", "punctuation", "first", "other"]
+    assert shown["kind"].tolist() == [kind for kind in kinds if kind in set(shown["kind"])]
+
+
 def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(page, study):
     found = study.examples(1, 2, by="entropy", k=5)
     lines = [part.value for part in page.markdown if "&layer=1&head=2)" in part.value]

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.core.showing import count
 from mha_viz.corpus.run import Progress
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
@@ -59,7 +60,8 @@ def _progress(making: Making) -> None:
     progress = making.progress
     share = progress.n_texts / progress.n_total if progress and progress.n_total else 0.0
     st.progress(min(share, 1.0), in_words(progress))
-    st.button("Stop", key="study-stop", icon=":material/stop:", on_click=guarded(making.stop))
+    if state.current().corpus:  # the sample is everybody's
+        st.button("Stop", key="study-stop", icon=":material/stop:", on_click=guarded(making.stop))
 
 
 def in_words(progress: Progress | None) -> str:
@@ -74,8 +76,9 @@ def in_words(progress: Progress | None) -> str:
     words = f"{progress.n_texts:,}{of} texts"
     if progress.texts_per_second:
         words += f", {progress.texts_per_second:,.0f} a second"
-    if progress.seconds_left and progress.n_texts:
-        words += f", about {progress.seconds_left:,.0f} seconds left"
+    seconds = round(progress.seconds_left or 0)
+    if seconds and progress.n_texts:
+        words += f", about {count(seconds, 'second')} left"
     return words
 
 

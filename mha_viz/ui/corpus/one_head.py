@@ -16,8 +16,12 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 _EXAMPLES = 5
+_NEAR = [str(offset) for offset in range(-10, 11)]  # drawn: few texts are long enough for more
 _PROFILES = {
-    "offset": ("Weight by offset", "How far the key is from the query, in tokens; < 0 is before."),
+    "offset": (
+        "Weight by offset",
+        "How far the key is from the query, in tokens; below 0 is before it. The table goes on.",
+    ),
     "kind": ("Weight by kind of key", "A key is of the first kind that fits, from the left."),
 }
 
@@ -53,8 +57,9 @@ def _profile(study: Study, axis: str) -> None:
     rows = _of_head(study.profile_by(axis))
     title, how_to_read = _PROFILES[axis]
     name = head_name(*state.current().chosen)
-    places = list(rows[axis])
-    figure = token_bars({name: rows["weight"].to_numpy()}, places, "weight", dark=look.dark())
+    drawn = rows[rows[axis].isin(_NEAR)] if axis == "offset" else rows
+    weights = {name: drawn["weight"].to_numpy()}
+    figure = token_bars(weights, list(drawn[axis]), "weight", dark=look.dark())
     figures.show(
         figure,
         key=f"corpus-{axis}",
