@@ -16,6 +16,7 @@ from mha_viz.corpus import search as searching
 from mha_viz.corpus import tree_answers
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
+from mha_viz.corpus.padded import KINDS
 from mha_viz.corpus.storage import check_files, read_manifest, read_shard
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -142,9 +143,8 @@ class Study:
             WHERE axis = ? AND rows > 0""",
             (axis,),
         )
-        order = [found["layer"], found["head"]]
-        if axis != "kind":
-            order.append(found[axis].map(_place))
+        place = KINDS.index if axis == "kind" else _place
+        order = [found["layer"], found["head"], found[axis].map(place)]
         ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
         return found.iloc[ranked].reset_index(drop=True)
 

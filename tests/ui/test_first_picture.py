@@ -21,7 +21,7 @@ from mha_viz.ui.session import memory
 from tests.ui.compare_app import said
 
 go_on, memory.go_on = memory.go_on, lambda: None
-heavy = {"transformers", "tokenizers", "scipy", "matplotlib"}
+heavy = {"transformers", "tokenizers", "scipy", "matplotlib", "duckdb", "pyarrow.parquet"}
 
 def shown(**link):
     app = AppTest.from_file("app.py", default_timeout=300)

@@ -61,6 +61,12 @@ VIEW = View(
     next_top_k=40,
     next_seed=7,
     branches=((5, 1234), (9, 50256)),
+    corpus="own_0123456789abcdef",
+    kind="previous_token",
+    from_word="because",
+    to_word="it",
+    min_weight=0.5,
+    any_head=True,
 )
 
 
@@ -89,6 +95,7 @@ def test_a_default_view_is_a_short_link():
         ("off", "1"), ("how", "explode"), ("factor", "inf"), ("place", "-3"), ("method", "magic"),
         ("key", "1" * 5000), ("written", "201"), ("next_temperature", "nan"),
         ("next_top_k", "-1"), ("next_seed", "1e9"), ("branches", "5"), ("branches", "5.-1"),
+        ("corpus", "../../etc"), ("kind", "a b"), ("min_weight", "2"), ("any_head", "yes"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

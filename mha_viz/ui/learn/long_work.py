@@ -5,17 +5,15 @@ Not for a fragment: there neither Stop nor another choice would end the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal, TypeVar
 
 import streamlit as st
-import torch
 
 from mha_viz.ui.learn.choices import Choices
+from mha_viz.ui.session.one_thread import one_thread
 from mha_viz.ui.widgets.progress import progress
 
-_THREADS = torch.get_num_threads()
 T = TypeVar("T")
 Progress = Callable[[int], None]
 
@@ -48,7 +46,7 @@ def trained(
     kind: Literal["primary", "secondary"] = "secondary" if again else "primary"
     button = f"{label} again" if again else label
     if place.button(button, icon=":material/play_arrow:", key=choices.key(name), type=kind):
-        with progress(choices.key(f"{name}-stop"), "Starting …", place) as tell, _one_thread():
+        with progress(choices.key(f"{name}-stop"), "Starting …", place) as tell, one_thread():
             results[settings] = train(
                 lambda done: tell(done / max(total, 1), f"Step {done:,} of {total:,}")
             )
@@ -56,16 +54,3 @@ def trained(
             results.pop(next(iter(results)))
         st.rerun()
     return results.get(settings)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Matrices this small gain nothing from threads, which wait for each other on a busy machine.
-
-    Always back to the same number: another session may be in here as well.
-    """
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(_THREADS)

@@ -183,6 +183,10 @@ class View:
         written: how many tokens the model has written behind the text; by next_temperature,
             next_top_k (0 is all) and next_seed, and by `branches`: (position, token) of those that
             somebody chose.
+        corpus: the texts that are studied; "" is the sample that comes with the app. kind: the key
+            of the label by which the Corpus page colours heads; "" is by the metric.
+        from_word, to_word: what is searched in a study, "" is any word; with `min_weight` at least,
+            and in the chosen head or, with `any_head`, in all of them.
     """
 
     model: str = _choice("tiny-bert", _model)
@@ -231,6 +235,12 @@ class View:
     next_top_k: int = _choice(0, whole(0, 9_999))
     next_seed: int = _choice(0, whole(0, 999_999_999))
     branches: tuple[tuple[int, int], ...] = _choice((), _branches)
+    corpus: str = _choice("", _key)
+    kind: str = _choice("", _key)
+    from_word: str = _choice("", _token)
+    to_word: str = _choice("", _token)
+    min_weight: float = _choice(0.3, real(0.0, 1.0))
+    any_head: bool = _choice(False, _switch)
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:

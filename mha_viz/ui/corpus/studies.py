@@ -1,0 +1,194 @@
+"""The studies of this server: made one at a time behind the pages, and shared by all visitors."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from functools import cache
+from pathlib import Path
+
+import mha_viz.corpus
+from mha_viz.corpus.run import Progress, study
+from mha_viz.corpus.study import Study
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+from mha_viz.ui.session.one_thread import one_thread
+from mha_viz.ui.session.views import View
+
+KEPT = 6  # studies, and texts of visitors: the least recently wanted go first
+MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
+MAX_MEGABYTES = 2  # of a visitor's texts
+SUFFIXES = (".txt", ".jsonl", ".csv", ".parquet", ".conllu")
+SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
+
+
+class _Stopped(Exception):
+    """A visitor has asked to stop."""
+
+
+class Making:
+    """A study that is there, is being made, was stopped, or failed.
+
+    Args:
+        folder: where it lies.
+        texts: the source.
+        column: of a table that holds the texts; None where it is found by itself.
+        sample: how many texts at most; None is all.
+        turn: held while a study is made, so that the others wait.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        texts: Path,
+        column: str | None,
+        sample: int | None,
+        turn: threading.Lock,
+    ) -> None:
+        self.folder = folder
+        self.progress: Progress | None = None
+        self.study: Study | None = None
+        self.error: BaseException | None = None
+        self.texts, self._column, self._sample, self._turn = texts, column, sample, turn
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is being made, or waits for its turn."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nobody has begun it."""
+        return self._thread is None
+
+    def begin(self, model: AttentionModel) -> None:
+        """Make it, or go on after the last complete part; returns at once."""
+        if self.runs or self.study is not None:
+            return
+        self._stop.clear()
+        self.error = None
+        # A daemon: Ctrl-C ends the server at once, and what is begun lies in a temporary folder.
+        self._thread = threading.Thread(target=self._make, args=(model,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop soon; what is complete stays."""
+        self._stop.set()
+
+    def wait(self) -> None:
+        """Until it is made, stopped, or has failed."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _make(self, model: AttentionModel) -> None:
+        try:
+            with self._turn, one_thread():
+                self._tell(None)
+                self.study = study(
+                    model,
+                    self.texts,
+                    self.folder,
+                    column=self._column,
+                    sample=self._sample,
+                    on_progress=self._tell,
+                )
+        except _Stopped:
+            return
+        except BaseException as error:  # said on the page of whoever waits for it
+            self.error = error
+
+    def _tell(self, progress: Progress | None) -> None:
+        self.progress = progress
+        if self._stop.is_set():
+            raise _Stopped
+
+
+class Studies:
+    """The studies of a process, by model and texts, in a folder that goes when the process ends."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="mha-viz-studies-")
+        self._folder = Path(self._temporary.name)
+        self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._made: OrderedDict[str, Making] = OrderedDict()
+        self._own: OrderedDict[str, tuple[Path, str | None]] = OrderedDict()
+
+    def give(self, content: bytes, suffix: str, column: str | None = None) -> str:
+        """Keep a visitor's texts, to be studied; returns the key that stands for them.
+
+        Args:
+            content: of the file.
+            suffix: what its name ends in, one of `SUFFIXES`, perhaps with ".gz".
+            column: of a table that holds the texts; None to find it.
+
+        Raises:
+            ArgumentError: too large, empty, or a file of another kind.
+        """
+        if suffix.removesuffix(".gz") not in SUFFIXES:
+            raise ArgumentError(
+                f"A file of texts must end in {', '.join(SUFFIXES)}, each also with .gz behind it."
+            )
+        if not content.strip():
+            raise ArgumentError("There is no text yet: paste texts, one a line, or choose a file.")
+        if len(content) > MAX_MEGABYTES * 10**6:
+            raise ArgumentError(
+                f"The texts must have at most {MAX_MEGABYTES} MB, got {len(content) / 1e6:.1f} MB: "
+                "give a part of them, or use `mha-viz study`, which has no limit."
+            )
+        key = "own_" + hashlib.sha256(f"{suffix} {column} ".encode() + content).hexdigest()[:32]
+        path = self._folder / key / f"texts{suffix}"
+        with self._lock:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+            self._own[key] = path, column
+            self._own.move_to_end(key)
+            self._trim()
+        return key
+
+    def find(self, view: View) -> Making | None:
+        """The study of a view's model over its texts, begun or not; None if the texts are gone."""
+        with self._lock:
+            if view.corpus and view.corpus not in self._own:
+                return None
+            texts, column = self._own.get(view.corpus, (SAMPLE, None))
+            name = hashlib.sha256(repr((view.corpus, view.checkpoint)).encode()).hexdigest()[:32]
+            if name not in self._made:
+                sample = MAX_TEXTS if view.corpus else None
+                folder = self._folder / name
+                self._made[name] = Making(folder, texts, column, sample, self._turn)
+            self._made.move_to_end(name)
+            self._trim()
+            return self._made[name]
+
+    def begin(self, view: View, model: AttentionModel) -> None:
+        """Begin the study of a view, or go on with it; of two visitors at once, one does."""
+        making = self.find(view)
+        if making is not None:
+            with self._lock:
+                making.begin(model)
+
+    def _trim(self) -> None:
+        """Let go of the oldest, but of none that is being made."""
+        idle = [name for name, one in self._made.items() if not one.runs]
+        for name in idle[: max(0, len(self._made) - KEPT)]:
+            _delete(self._made.pop(name).folder)
+        read = {one.texts for one in self._made.values() if one.runs}
+        unread = [key for key, (path, _) in self._own.items() if path not in read]
+        for key in unread[: max(0, len(self._own) - KEPT)]:
+            _delete(self._own.pop(key)[0].parent)
+
+
+def _delete(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+@cache
+def studies() -> Studies:
+    """Those of this process."""
+    return Studies()

@@ -1,0 +1,37 @@
+"""The Corpus page as an app of its own."""
+
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.ui.corpus.studies import Making, studies
+from mha_viz.ui.session.views import View
+
+
+def _page() -> None:
+    """Runs as an app, so it imports what it needs."""
+    from mha_viz.ui.pages import corpus
+
+    corpus.page()
+
+
+def corpus(*open_parts: str, **params: str) -> AppTest:
+    """The page under a link, once its study is there; tables and expanders by their keys."""
+    app = AppTest.from_function(_page, default_timeout=300)
+    for name, value in params.items():
+        app.query_params[name] = value
+    for key in open_parts:
+        app.session_state[key] = True
+    return made(app.run())
+
+
+def made(app: AppTest) -> AppTest:
+    """The page once the study that it waits for is there, was stopped, or has failed."""
+    making(app).wait()
+    return app.run()
+
+
+def making(app: AppTest) -> Making:
+    view = app.session_state.view
+    assert isinstance(view, View)
+    found = studies().find(view)
+    assert found is not None
+    return found
