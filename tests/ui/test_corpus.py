@@ -104,6 +104,15 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     assert "sentences of the sample" in said(again.button(key="own-back").click().run())
 
 
+def test_an_uploaded_table_is_studied():
+    app = corpus("own-texts")
+    table_of_texts = b"name,text\na,The cat sat on the mat.\nb,Birds sing.\n"
+    app.file_uploader(key="own-file").set_value(("Mine.CSV", table_of_texts, "text/csv"))
+    app = made(app.button(key="own-study").click().run())
+    check(app)
+    assert "2 texts of your own" in said(app)
+
+
 def test_what_cannot_be_studied_is_a_sentence():
     app = corpus("own-texts")
     app = app.button(key="own-study").click().run()
@@ -116,6 +125,7 @@ def test_what_cannot_be_studied_is_a_sentence():
     for content, suffix, words in (
         (b"x" * 3_000_000, ".txt", "at most 2 MB"),
         (b"x", ".exe", "must end in"),
+        (b"x", ".gz", "must end in"),
     ):
         with pytest.raises(ArgumentError, match=words):
             keep(content, suffix)

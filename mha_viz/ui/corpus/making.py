@@ -18,7 +18,6 @@ from mha_viz.ui.widgets import folded
 from mha_viz.ui.widgets.messages import plain
 
 _EVERY = 1.0  # seconds between two looks at how far a study is
-_TYPES = (*(suffix.lstrip(".") for suffix in SUFFIXES), "gz")
 
 
 def made(model: AttentionModel) -> Study | None:
@@ -116,8 +115,8 @@ def _form() -> None:
     with st.form("own-texts-form", border=False):
         st.text_area("Texts, one a line", key="own-typed", height=140)
         st.file_uploader(
-            f"Or a file: {', '.join(SUFFIXES)}, each also with .gz behind it",
-            type=_TYPES,
+            f"Or a file: {', '.join(SUFFIXES)}",
+            type=SUFFIXES,
             key="own-file",
             max_upload_size=MAX_MEGABYTES,
         )
@@ -141,10 +140,7 @@ def _take() -> None:
     chosen: Any = st.session_state.get("own-file")
     column = (st.session_state.get("own-column") or "").strip() or None
     if chosen is not None:
-        suffix = "".join(PurePath(chosen.name.lower()).suffixes[-2:])
-        if not suffix.endswith(".gz"):
-            suffix = PurePath(chosen.name.lower()).suffix
-        content = chosen.getvalue()
+        content, suffix = chosen.getvalue(), PurePath(chosen.name.lower()).suffix
     else:
         content, suffix = (st.session_state.get("own-typed") or "").encode(), ".txt"
     state.change(corpus=studies().give(content, suffix, column))

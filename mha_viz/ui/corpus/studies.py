@@ -21,7 +21,8 @@ from mha_viz.ui.session.views import View
 KEPT = 6  # studies, and texts of visitors: the least recently wanted go first
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
-SUFFIXES = (".txt", ".jsonl", ".csv", ".parquet", ".conllu")
+# None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
+SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 
 
@@ -123,16 +124,14 @@ class Studies:
 
         Args:
             content: of the file.
-            suffix: what its name ends in, one of `SUFFIXES`, perhaps with ".gz".
+            suffix: what its name ends in, one of `SUFFIXES`.
             column: of a table that holds the texts; None to find it.
 
         Raises:
             ArgumentError: too large, empty, or a file of another kind.
         """
-        if suffix.removesuffix(".gz") not in SUFFIXES:
-            raise ArgumentError(
-                f"A file of texts must end in {', '.join(SUFFIXES)}, each also with .gz behind it."
-            )
+        if suffix not in SUFFIXES:
+            raise ArgumentError(f"A file of texts must end in {', '.join(SUFFIXES)}.")
         if not content.strip():
             raise ArgumentError("There is no text yet: paste texts, one a line, or choose a file.")
         if len(content) > MAX_MEGABYTES * 10**6:
