@@ -1,8 +1,12 @@
-"""From part of speech to part of speech: where does a head's weight go?"""
+"""From part of speech to part of speech: where does a head's weight go?
+
+The products are torch's: numpy's library wakes all its threads for matrices as small as these.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -40,7 +44,8 @@ def weight_by_kind(
         words: weights between the words of a sentence.
         kind: their parts of speech.
     """
-    return kind.T @ words.astype(np.float64) @ kind
+    marked = torch.from_numpy(kind)
+    return (marked.mT @ torch.from_numpy(words).double() @ marked).numpy()
 
 
 def expected_by_kind(
@@ -59,9 +64,9 @@ def expected_by_kind(
         kind: their parts of speech.
         causal: a word sees only itself and what stands before it.
     """
-    there = kind.sum(-1)
-    seen = np.broadcast_to(there, (len(there), len(there)))
-    seen = np.tril(seen) if causal else seen
-    even = seen / np.maximum(seen.sum(-1, keepdims=True), 1)
-    mass = words.astype(np.float64).sum(-1)
-    return kind.T @ (mass[..., None] * (even @ kind))
+    marked = torch.from_numpy(kind)
+    seen = marked.sum(-1).repeat(len(kind), 1)
+    seen = seen.tril() if causal else seen
+    even = seen / seen.sum(-1, keepdim=True).clamp_min(1)
+    mass = torch.from_numpy(words).double().sum(-1)
+    return (marked.mT @ (mass[..., None] * (even @ marked))).numpy()
