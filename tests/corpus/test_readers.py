@@ -202,6 +202,9 @@ def test_rows_without_a_text_are_skipped_with_their_places() -> None:
     assert [place for place, _ in skipped] == ["a.parquet:2", "a.parquet:3"]
 
 
+PACKED = gzip.compress(b"One.\n" * 10**4, mtime=0)  # every worker must name its tests alike
+
+
 @pytest.mark.parametrize(
     ("content", "name", "column", "said"),
     [
@@ -214,8 +217,8 @@ def test_rows_without_a_text_are_skipped_with_their_places() -> None:
         (as_parquet(TEXTS), "a.parquet", "id", "“id” of a.parquet holds no text"),
         (as_parquet(TEXTS)[:-9], "a.parquet", None, "cannot be read as Parquet"),
         (b"One.\n", "a.parquet", None, "cannot be read as Parquet"),
-        (gzip.compress(b"One.\n" * 10**4, mtime=0)[:-20], "a.txt.gz", None, "cannot be read to its end"),
-        (gzip.compress(b"One.\n" * 10**4, mtime=0)[:-20] + b"x" * 20, "a.txt.gz", None, "cannot be read"),
+        (PACKED[:-20], "a.txt.gz", None, "cannot be read to its end"),
+        (PACKED[:-20] + b"x" * 20, "a.txt.gz", None, "cannot be read"),
         ("One.\n".encode("utf-16"), "a.txt", None, "UTF-16"),
         (b"\x89PNG\r\n\0\0\0", "standard input", None, "is no text"),
     ],
