@@ -5,10 +5,11 @@ import torch
 
 import mha_viz as mv
 from mha_viz.core.measure import measure, text_baselines
-from mha_viz.corpus.batches import batches
+from mha_viz.corpus.batches import Batch
 from mha_viz.corpus.measuring import CHANCE, WAYS
 from mha_viz.corpus.scores import SCORES
 from mha_viz.corpus.source import Item
+from mha_viz.text.encoding import encode_texts
 from tests.engine.test_families import PAIRED, SINGLE, build
 
 TEXTS = (
@@ -39,10 +40,12 @@ def traced(model: mv.AttentionModel, text: str) -> mv.AttentionRecord:
     return model.trace(text, keep=keep)
 
 
-def one_batch(model: mv.AttentionModel, texts=TEXTS):
+def one_batch(model: mv.AttentionModel, texts=TEXTS) -> Batch:
     """All texts in one batch, whatever their lengths: much of it is padding."""
-    (batch,), _ = batches(model.reader, items(texts), 10**6)
-    return batch
+    encoded = [encode_texts(model.reader, text)[0] for text in texts]
+    order = sorted(range(len(texts)), key=lambda at: len(encoded[at].input_ids))
+    whole = items(texts)
+    return Batch(tuple(whole[at] for at in order), tuple(encoded[at] for at in order))
 
 
 def scores_alone(record: mv.AttentionRecord) -> np.ndarray:
