@@ -24,6 +24,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     wait_idle(page)
     expect(page.get_by_test_id("stPlotlyChart")).to_have_count(1)
     page.get_by_text("10. If one head fails").click()
+    wait_idle(page)  # it unfolds, and the button in it moves
     page.get_by_role("button", name="Switch heads off").click()
     expect(page.get_by_text("the worst loss of one head costs")).to_be_visible(timeout=400_000)
     go_back(page)
@@ -36,6 +37,7 @@ def test_stop_ends_the_work(open_page, wait_idle):
     text = "+".join(["The+old+dog+slept+while+the+young+cat+watched."] * 9)
     page = open_page(f"/lab-statements?text={text}")
     page.get_by_text("10. If one head fails").click()
+    wait_idle(page)  # it unfolds, and the button in it moves
     page.get_by_role("button", name="Switch heads off").click()
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     wait_idle(page)
