@@ -8,8 +8,8 @@ from torch import Tensor
 
 
 def strongest_other(
-    weights: Float[Tensor, "*layers head query key"],
-) -> Int[Tensor, "*layers head query"]:
+    weights: Float[Tensor, "*batch head query key"],
+) -> Int[Tensor, "*batch head query"]:
     """For each word the other one with the most weight; -1 where two share it, or none has any.
 
     Args:
