@@ -1,5 +1,6 @@
 """Every page, in light and in dark, has nothing that axe-core finds fault with."""
 
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -36,9 +37,8 @@ def faults(page: Page, *rules: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_page_in_light_and_in_dark(open_page, wait_idle, path):
-    page = open_page(path, color_scheme="light")
+def nothing_in_light_and_dark(page: Page, wait_idle: Callable[[Page], None]) -> None:
+    """axe finds nothing of ours on a page that is open in light, nor in its colours in dark."""
     page.evaluate(AXE)
     assert not (found := faults(page)), "\n".join(found)
     page.emulate_media(color_scheme="dark")
@@ -47,6 +47,12 @@ def test_a_page_in_light_and_in_dark(open_page, wait_idle, path):
     )
     wait_idle(page)
     assert not (found := faults(page, "color-contrast")), "\n".join(found)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_in_light_and_in_dark(open_page, wait_idle, path):
+    page = open_page(path, color_scheme="light")
+    nothing_in_light_and_dark(page, wait_idle)
 
 
 def test_axe_finds_what_is_wrong(open_page):

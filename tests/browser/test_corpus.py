@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.test_accessibility import AXE, faults
+from tests.browser.test_accessibility import nothing_in_light_and_dark
 
 MADE = 120_000  # milliseconds: the study of the sample, on a busy machine
 
@@ -34,11 +34,4 @@ def test_from_the_menu_to_a_head_and_an_example_of_it_in_explore(open_page, wait
 def test_nothing_for_axe_to_find_in_light_and_in_dark(open_page, wait_idle):
     link = "/corpus?from_word=because&any_head=1"
     page = opened(open_page, wait_idle, link, color_scheme="light")
-    page.evaluate(AXE)
-    assert not (found := faults(page)), "\n".join(found)
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function(
-        "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
-    )
-    wait_idle(page)
-    assert not (found := faults(page, "color-contrast")), "\n".join(found)
+    nothing_in_light_and_dark(page, wait_idle)
