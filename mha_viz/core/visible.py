@@ -59,14 +59,17 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    weighed = record.pattern[layer].amax(0) > 0
+    pattern = record.pattern[layer]
+    known = allowed_keys(record)
+    allowed = torch.ones_like(pattern[0], dtype=torch.bool) if known is None else known[layer]
+    if known is None and record.causal and not record.is_cross:
+        allowed = allowed.tril()
+    if allowed.all() and (pattern[0].amax(-1) > 0).all():  # mostly so: the other heads add nothing
+        return allowed
+    weighed = pattern.amax(0) > 0
     seeing = weighed.any(-1)
     if record.removed is not None:
         seeing |= (record.removed[layer] > 0).any(0)
-    known = allowed_keys(record)
-    allowed = torch.ones_like(weighed) if known is None else known[layer]
-    if known is None and record.causal and not record.is_cross:
-        allowed = allowed.tril()
     return weighed | (allowed & seeing[:, None])
 
 
