@@ -16,7 +16,7 @@ export default [
     languageOptions: {
       ecmaVersion: 2022,
       sourceType: "module",
-      globals: Object.fromEntries([...browser, "PALETTE"].map((name) => [name, "readonly"])),
+      globals: Object.fromEntries([...browser, "PALETTE", "COMPONENT", "DRAW"].map((name) => [name, "readonly"])),
     },
     rules: {
       "eqeqeq": "error",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -34,6 +35,7 @@ _SCRIPTS = {
     ),
     "written_text": ("shared", "play_button", "written_parts", "written_text"),
 }
+_CARRIER, _LATE = (("script_store", part) for part in ("script_carrier", "script_late"))
 _DRAWN = ("head_grid", "head_switches", "number_table", "player")
 _STYLES = {
     "block_map": ("block_map",),
@@ -49,8 +51,31 @@ _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 @cache
 def script(name: str) -> str:
     """The ES module of a component; its default export takes what a Streamlit component takes."""
-    parts = [_EXPORT.sub("", _IMPORT.sub("", _read(f"{part}.js"))) for part in _SCRIPTS[name]]
-    return "\n".join([f"const PALETTE = {json.dumps(palette())};", *parts])
+    return f"const PALETTE = {json.dumps(palette())};\n{_parts(_SCRIPTS[name])}"
+
+
+@cache
+def carrier_script(name: str) -> str:
+    """The ES module that brings a component's script into the page, for `late_script`."""
+    inside = re.sub(r"export default function (\w+)", r"function \1", script(name))
+    drawing = re.findall(r"^export default function (\w+)", script(name), re.MULTILINE)[0]
+    return "\n".join(
+        [
+            f"const COMPONENT = {json.dumps(name)};",
+            inside,
+            f"const DRAW = {drawing};",
+            _parts(_CARRIER),
+        ]
+    )
+
+
+@cache
+def late_script(name: str) -> str:
+    """The ES module of a component whose script comes in an element of its own.
+
+    Streamlit sends a component's script with each of its data. This one is short.
+    """
+    return f"const COMPONENT = {json.dumps(name)};\n{_parts(_LATE)}"
 
 
 @cache
@@ -64,6 +89,11 @@ def notebook_script() -> str:
 def style(name: str) -> str:
     """The style sheet of a component."""
     return "\n".join(_read(f"{part}.css") for part in _STYLES[name])
+
+
+def _parts(names: Iterable[str]) -> str:
+    """Modules joined, without their imports and exports."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read(f"{name}.js"))) for name in names)
 
 
 def _read(name: str) -> str:

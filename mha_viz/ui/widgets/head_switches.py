@@ -20,19 +20,17 @@ from mha_viz.core.metrics import LABELS
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.plots.frame import as_numbers, check_head
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets.late_component import LateComponent
 from mha_viz.ui.widgets.payload_carrier import carry
 from mha_viz.ui.widgets.sent import place_sent
 from mha_viz.web import theme
-from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 
 Head = tuple[int, int]  # layer, head
 _NAME_LETTERS = 60
 
 
-_switches = st.components.v2.component(
-    "mha_viz.head_switches", css=style("head_switches"), js=script("head_switches")
-)
+_switches = LateComponent("head_switches")
 
 
 def head_switches(
@@ -106,6 +104,7 @@ def head_switches(
         "selected": None if selected is None else list(check_head(selected, n_layers, n_heads)),
     }
     with st.container(gap=None):
+        _switches.bring(f"{key}-script")
         result = _switches(key=key, data=settings, on_switch_change=guarded(partial(_hear, key)))
         if payload is not None:
             carry(payload, key=f"{key}-payload")

@@ -14,13 +14,11 @@ import streamlit as st
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import Choice, sent_choices
+from mha_viz.ui.widgets.late_component import LateComponent
 from mha_viz.ui.widgets.payload_carrier import carry
-from mha_viz.web.browser import script, style
 from mha_viz.web.payload import unpack
 
-_bench = st.components.v2.component(
-    "mha_viz.workbench", css=style("workbench"), js=script("workbench")
-)
+_bench = LateComponent("workbench")
 
 
 def workbench(
@@ -34,7 +32,7 @@ def workbench(
     """Draw one part of the workbench; the parts of one page share what is chosen.
 
     Args:
-        part: "grid", all heads, brings the payload with it; "head" is the chosen one.
+        part: "grid", all heads, brings the payload and the script; "head" is the chosen one.
         payload: what `mha_viz.web.payload.grid_payload` made; it travels to the browser once.
         settings: the view, and the titles of what its menus offer.
         key: unique in the app; `{key}-heard` in the session's state belongs to it.
@@ -60,4 +58,5 @@ def workbench(
     with st.container(gap=None):
         _bench(key=f"{key}-{part}", data=data, on_view_change=hear)
         if part == "grid":
+            _bench.bring(f"{key}-script")
             carry(payload, key=f"{key}-payload")
