@@ -23,6 +23,7 @@ from mha_viz.core.metrics.outputs import (
 )
 from mha_viz.core.metrics.pairs import products
 from mha_viz.core.metrics.spread import mutual_information
+from mha_viz.core.threads import in_threads
 
 Layers = Float[Tensor, "layer"]
 
@@ -95,8 +96,12 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
     tensor([0.5000])
     """
     z, W_O, wide = check_outputs(z, W_O)
-    layers = zip(z, W_O, strict=True)
-    together = torch.stack([rank_of_gram(_gram_of_stack(*layer)) for layer in layers]).to(wide)
+
+    def rank(layer: tuple[Tensor, Tensor]) -> Tensor:
+        return rank_of_gram(_gram_of_stack(*layer))
+
+    layers = list(zip(z, W_O, strict=True))
+    together = torch.stack(list(in_threads(rank, layers))).to(wide)
     apart = effective_rank(z, W_O).sum(-1)
     return Coverage(together, apart, together / apart)
 

@@ -7,14 +7,13 @@ d_head numbers, z L has the same norms, means of the same norm, and the same sin
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.asking import ask
 from mha_viz.core.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
+from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
 
 Compact = Given[Float[Array, "layer head query d_head"]]  # what `compact_outputs` gives
@@ -162,14 +161,14 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
     """
     z, W_O, wide = check_outputs(z, W_O)
     tall = z.shape[-2] > z.shape[-1]
-    ranks = []
-    # in float64, since rounding would raise ranks; hence a layer at a time
-    for layer, root in zip(z, output_root(W_O).to(z.device), strict=True):
-        ask()
-        outputs = layer.double() @ root
-        gram = outputs.mT @ outputs if tall else outputs @ outputs.mT  # the smaller one
-        ranks.append(rank_of_gram(gram))
-    return torch.stack(ranks).to(wide)
+
+    def ranks(layer: tuple[Tensor, Tensor]) -> Tensor:
+        # in float64, since rounding would raise ranks; hence a layer at a time
+        outputs = layer[0].double() @ layer[1]
+        return rank_of_gram(outputs.mT @ outputs if tall else outputs @ outputs.mT)  # the smaller
+
+    layers = list(zip(z, output_root(W_O).to(z.device), strict=True))
+    return torch.stack(list(in_threads(ranks, layers))).to(wide)
 
 
 def compact_outputs(
@@ -245,8 +244,7 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
     """
     known = gram.isfinite().flatten(-2).all(-1)
     solvable = gram.detach().where(known[..., None, None], 0.0).cpu()  # NaN is refused
-    # numpy's LAPACK takes half as long for a large matrix as torch's does on AMD's processors
-    squares = torch.from_numpy(np.linalg.eigvalsh(solvable.numpy(), "U")).to(gram.device)
+    squares = torch.linalg.eigvalsh(solvable, UPLO="U").to(gram.device)
     # an eigenvalue that rounding alone would make: its root, 1e-8, must not count as a direction
     noise = squares.shape[-1] * torch.finfo(squares.dtype).eps * squares[..., -1:]
     singular = torch.where(squares > noise, squares, 0.0).sqrt()

@@ -7,7 +7,6 @@ zeros are alike, a row of zeros and a full one have nothing in common.
 """
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor
 from mha_viz.core.asking import ask
 from mha_viz.core.metrics.checks import Pattern, check_pattern
 from mha_viz.core.metrics.spread import LEAST
+from mha_viz.core.threads import in_threads
 
 BLOCK = 2**12  # weights of each head at a time: in the cache, and no second pattern is held
 STRIP = 48  # heads whose products with those before them are left out, being known
@@ -78,17 +78,9 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     """
     pattern, wide = check_pattern(pattern)
     mixed = _mixed if pattern.device.type == "cpu" else _mixed_on_device
-    # numpy works in one thread: here as many work as torch would use, a block each. They must end
-    # with the work: a thread that has used torch and stays makes all of torch's steps slower.
     sums = mixed(_nowhere(pattern))
-    with ThreadPoolExecutor(torch.get_num_threads() if mixed is _mixed else 1) as pool:
-        parts = [pool.submit(lambda at: mixed(_block(pattern, at)), at) for at in _spans(pattern)]
-        try:
-            for part in parts:
-                ask()
-                sums += part.result()
-        finally:
-            pool.shutdown(cancel_futures=True)  # of work that is abandoned, the rest
+    for part in in_threads(lambda at: mixed(_block(pattern, at)), _spans(pattern)):
+        sums += part
     sums = sums.triu() + sums.triu(1).mT
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -18,6 +20,7 @@ from mha_viz.ui.intervene.going_on import told_apart
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.one_thread import threads_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -25,6 +28,9 @@ from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.theme import format_number
 
 TOP_K = 10
+# Seconds in which a browser paints the numbers. It does not while it draws a figure, which takes it
+# two or three times as long.
+_PAINTED = 0.05
 _NOTHING = Intervention([(0, 0)], "scale", factor=1.0)  # for when no head is changed
 
 
@@ -46,8 +52,9 @@ def draw(scene: Scene) -> None:
 
 def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
-    with right:  # numbers are there before a figure is
+    with right:
         _numbers(found)
+    time.sleep(_PAINTED)
     with left:
         _bars(scene, found)
     if found.before.objective == "causal":
@@ -70,9 +77,14 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
     view = state.current()
     place = None if view.place < 0 else view.place
     pair = view.pair if view.pair.strip() else None
+
+    def make() -> Prediction:
+        with threads_for(model, view.text + (pair or "")):
+            return predict(model, view.text, None, change, TOP_K, place, text_pair=pair)
+
     return memory.cache().get(
         (scene.key, "prediction", place, change and told_apart(change)),
-        lambda: predict(model, view.text, None, change, TOP_K, place, text_pair=pair),
+        make,
         lambda made: (1 + len(made.others)) * made.log_probs.nbytes,
     )
 

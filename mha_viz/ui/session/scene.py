@@ -19,6 +19,7 @@ from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.one_thread import threads_for
 from mha_viz.ui.session.views import View
 from mha_viz.ui.session.wanted import PATIENCE, while_wanted
 
@@ -206,7 +207,8 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
             offered = True
 
     keep = ("pattern", "z", "query", "key", "value") if model.backend == "mha_viz" else ("pattern",)
-    record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
+    with threads_for(model, text + (pair or "")):
+        record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
     seconds = time.perf_counter() - start
     bar.empty()
     button.empty()
