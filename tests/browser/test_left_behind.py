@@ -1,0 +1,86 @@
+"""Work that nobody waits for any more gives its processor back."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.idle import WATCH, wait_idle
+from tests.browser.tabs import PATIENCE
+from tests.ui.serving import served
+
+# In the server's process: pruning that never ends, and tells how far it is as the true one does.
+ENDLESS = """
+import time
+from mha_viz.ui.intervene import pruning
+def endless(model, chosen, measured, tell):
+    while True:
+        tell(0.5, "Pruning …")
+        time.sleep(0.02)
+pruning._work, answer = endless, ""
+"""
+AT_WORK = """
+import sys
+def names(frame):
+    while frame:
+        yield frame.f_code.co_name
+        frame = frame.f_back
+answer = sum("endless" in names(frame) for frame in sys._current_frames().values())
+"""
+
+
+def close(page: Page) -> None:
+    page.close()
+
+
+def go_elsewhere(page: Page) -> None:
+    page.get_by_role("link", name="Explore", exact=True).click()
+    expect(page.locator("[data-painted]").first).to_be_visible()
+
+
+def type_another_text(page: Page) -> None:
+    page.get_by_label("Sentence", exact=True).fill("A newer text.")
+    page.get_by_label("Sentence", exact=True).press("Enter")
+    expect(page.get_by_role("button", name="Prune")).to_be_enabled()
+    wait_idle(page)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    with served(tmp_path_factory.mktemp("server")) as (port, ask):
+        yield f"http://127.0.0.1:{port}", ask
+
+
+def tab(browser: Browser, address: str) -> Page:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(WATCH)
+    page.goto(address)
+    expect(page.get_by_role("button", name="Prune")).to_be_enabled(timeout=PATIENCE)
+    wait_idle(page)
+    return page
+
+
+@pytest.mark.parametrize("leave", [close, go_elsewhere, type_another_text])
+def test_work_ends_with_who_waits_for_it(
+    browser: Browser, server: tuple[str, Callable[[str], str]], leave: Callable[[Page], None]
+) -> None:
+    address, ask = server[0] + "/intervene?model=tiny-gpt2&text=The old dog slept.", server[1]
+    left, kept = tab(browser, address), tab(browser, address)
+    ask(ENDLESS)
+    for page in (left, kept):
+        page.get_by_role("button", name="Prune").click()
+        expect(page.get_by_role("progressbar")).to_be_visible(timeout=PATIENCE)
+    assert ask(AT_WORK) == "2"
+    leave(left)
+    end = time.monotonic() + PATIENCE / 1000
+    while ask(AT_WORK) != "1" and time.monotonic() < end:
+        time.sleep(0.1)
+    assert ask(AT_WORK) == "1"
+    expect(kept.get_by_role("progressbar")).to_be_visible()  # nobody else's work ended
+    for page in (left, kept):
+        page.context.close()
+    while ask(AT_WORK) != "0" and time.monotonic() < end:
+        time.sleep(0.1)
+    assert ask(AT_WORK) == "0"
