@@ -16,7 +16,7 @@ from typing import Any
 
 import mha_viz as mv
 from benchmarks.browser import VIEWPORT, chromium, until_painted
-from benchmarks.measure import Result, spread
+from benchmarks.measure import Result, at_most, spread
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 9
@@ -86,7 +86,7 @@ def _sentence(i: int) -> str:
 def _row(name: str, seconds: list[float], aim: float) -> Result:
     middle = sorted(seconds)[len(seconds) // 2]
     shown = spread(seconds, 1e3, " ms")
-    return Result(name, shown, aim=f"{aim * 1e3:,.0f} ms", met=middle <= aim)
+    return Result(name, shown, aim=f"{aim * 1e3:,.0f} ms", met=at_most(middle, aim))
 
 
 def _click(page: Any, head: int, layer: int) -> float:

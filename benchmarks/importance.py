@@ -14,7 +14,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
-from benchmarks.measure import Result, Skipped, interleaved, ratio, spread
+from benchmarks.measure import Result, Skipped, at_least, at_most, interleaved, ratio, spread
 from benchmarks.peer import transformer_bridge
 from benchmarks.trace import WORDS, text, traced_model
 from mha_viz.engine.attention_function import IMPLEMENTATION, HeadEdits, Probe
@@ -148,7 +148,7 @@ def _results(kind: str, model: AttentionModel, seconds: dict[str, list[float]]) 
             beside=f"separate passes {spread(separate, 1, ' s', 1)} (scaled up)",
             ratio=f"{faster:.2f} times faster",
             aim=f"at least {AIMS['ablation']:.1f}",
-            met=faster >= AIMS["ablation"],
+            met=at_least(faster, AIMS["ablation"]),
         ),
         Result(
             measure=f"gradient, {name}",
@@ -156,7 +156,7 @@ def _results(kind: str, model: AttentionModel, seconds: dict[str, list[float]]) 
             beside=f"one forward pass {spread(seconds['bare'], 1e3, ' ms', 0)}",
             ratio=f"{over:.2f}",
             aim=f"at most {AIMS['gradient']:.0f}",
-            met=over <= AIMS["gradient"],
+            met=at_most(over, AIMS["gradient"]),
         ),
     ]
 

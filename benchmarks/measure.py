@@ -16,6 +16,8 @@ import torch
 
 SIDE = 2048  # of the matrices whose product says how fast this machine is
 
+NOISE = 0.05  # of an aim: a median that misses it by no more has met it
+
 
 @dataclass(frozen=True)
 class Result:
@@ -31,6 +33,16 @@ class Result:
     @property
     def verdict(self) -> str:
         return "" if self.met is None else "met" if self.met else "**missed**"
+
+
+def at_most(median: float, aim: float) -> bool:
+    """Whether a median is as small as aimed at, but for what differs from run to run."""
+    return median <= aim * (1 + NOISE)
+
+
+def at_least(median: float, aim: float) -> bool:
+    """Whether a median is as large as aimed at, but for what differs from run to run."""
+    return median >= aim / (1 + NOISE)
 
 
 class Skipped(Exception):

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from transformers.utils import logging
 
-from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.measure import Result, at_most, interleaved, ratio, spread
 from benchmarks.memory import MIB, forget_peak, status
 from benchmarks.trace import network, text, traced_model
 from mha_viz.core.measure import measure as every_number
@@ -107,7 +107,7 @@ def _times(record: AttentionRecord, seconds: dict[str, list[float]], n: int) -> 
                 beside=f"bare {bare}",
                 ratio=f"{over:.3f}",
                 aim="" if aim is None else f"at most {aim:.2f}",
-                met=None if aim is None else over <= aim,
+                met=None if aim is None else at_most(over, aim),
             )
         )
     loops = {"four matrices": _four, "jensen_shannon": _clark}

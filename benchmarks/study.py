@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 import mha_viz as mv
-from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.measure import Result, at_least, interleaved, ratio, spread
 from benchmarks.trace import WORDS, network, traced_model
 from mha_viz.corpus.batches import Batch, batches
 from mha_viz.corpus.shard import Settings, measure_shard
@@ -123,5 +123,5 @@ def _result(name: str, seconds: dict[str, list[float]], aim: float | None, n_tex
         f"{n_texts / statistics.median(seconds['bare']):.1f} texts/s bare",
         f"{throughput:.2f}",
         "" if aim is None else f"at least {aim}",
-        None if aim is None else throughput >= aim,
+        None if aim is None else at_least(throughput, aim),
     )

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 from transformers.utils import logging
 
-from benchmarks.measure import Result, interleaved, ratio, spread
+from benchmarks.measure import Result, at_most, interleaved, ratio, spread
 from mha_viz.engine.attention_function import IMPLEMENTATION, Probe, register
 from mha_viz.engine.model import AttentionModel
 
@@ -53,7 +53,7 @@ def measure(
                     beside=f"bare {bare}",
                     ratio=f"{over:.2f}",
                     aim=f"at most {aim:.2f}" if aimed else "",
-                    met=over <= aim if aimed and aim is not None else None,
+                    met=at_most(over, aim) if aimed and aim is not None else None,
                 )
             )
     return results
