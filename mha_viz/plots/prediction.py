@@ -147,6 +147,7 @@ def _in_bars(
             nticks=5,
             zeroline=False,
             fixedrange=True,
+            ticklabeloverflow="allow",  # looking for labels that stick out takes a fifth of the time
             title=dict(text="probability", font=dict(size=12), standoff=4),
         ),
         yaxis=dict(
@@ -157,6 +158,7 @@ def _in_bars(
             zeroline=False,
             showline=False,
             fixedrange=True,
+            ticklabeloverflow="allow",
             ticks="outside",
             ticklen=5,
             tickcolor="rgba(0,0,0,0)",
