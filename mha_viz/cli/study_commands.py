@@ -64,6 +64,12 @@ def make(
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     batch_tokens: Annotated[int, typer.Option(help="How many tokens run at once.")] = 8192,
+    keep_texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts/--no-texts", help="Keep each text's own numbers; without, sums alone."
+        ),
+    ] = True,
     cluster: Annotated[str | None, typer.Option(help="auto or an address.", hidden=True)] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
@@ -79,6 +85,7 @@ def make(
             seed=seed,
             batch_tokens=batch_tokens,
             on_progress=_progress(),
+            keep_texts=keep_texts,
             cluster=cluster,
         )
     _tell_about(found)
@@ -96,6 +103,7 @@ def show(
     """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
     title = _title(found)
+    _tell_what_is_missing(found)
     if by is None:
         table = found.labels
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
@@ -191,14 +199,20 @@ def _with_heads(table: DataFrame) -> DataFrame:
 
 
 def _tell_about(found: Study) -> None:
-    """What there is now, and what was not read."""
-    counts = found.manifest["counts"]
+    """What there is now, and what was not read of it."""
     typer.echo(f"{found.folder}: {_title(found)}, {found.n_tokens:,} tokens")
-    if counts["n_skipped"]:
-        skipped = found.manifest["skipped"]
-        typer.echo(f"note: {counts['n_skipped']:,} could not be read", err=True)
-        for place, reason in skipped[:5]:
+    _tell_what_is_missing(found)
+
+
+def _tell_what_is_missing(found: Study) -> None:
+    """Texts that were not read, or not to their end; beside what is asked, so that a file of it
+    holds nothing else."""
+    if n_skipped := found.manifest["counts"]["n_skipped"]:
+        typer.echo(f"note: {n_skipped:,} could not be read", err=True)
+        for place, reason in found.manifest["skipped"][:5]:
             typer.echo(f"note:   {place}: {reason}", err=True)
+    if found.cut:
+        typer.echo(f"note: {found.cut}", err=True)
 
 
 def _progress() -> Callable[[Progress], None] | None:

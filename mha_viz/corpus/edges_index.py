@@ -6,7 +6,6 @@ from pathlib import Path
 
 import duckdb
 
-from mha_viz.corpus.blocks import first_of
 from mha_viz.corpus.storage import SHARDS
 from mha_viz.errors import WriteError
 
@@ -26,7 +25,7 @@ def sort_edges(folder: Path) -> None:
     Raises:
         WriteError: a full disk.
     """
-    if not first_of(folder, "edges").exists():
+    if not any((folder / SHARDS).glob("*/edges.parquet")):
         return
     try:
         _sort(folder)

@@ -91,6 +91,7 @@ class BatchMeasure:
         self._scores: list[Tensor] = []
         self._chance: list[Tensor] = []
         self._chance_outputs: list[Tensor] = []
+        self._repeating: list[Tensor] = []
         weights = model.output_weights(model.parts[0]) if model.backend == "mha_viz" else ()
         self._roots = output_root(weights, torch.float32) if weights else None
         self.left: Run = reduce_texts(model, encoded, self._reduce, wanted.keep)
@@ -112,6 +113,10 @@ class BatchMeasure:
             found[..., places] = means[:, None].expand(-1, found.shape[1], -1, -1)
         return found.cpu().numpy()
 
+    def repeating_tokens(self) -> np.ndarray:
+        """float32 (text, layer): how many different tokens a score of repeated ones stands on."""
+        return torch.stack(self._repeating, 1).cpu().numpy()
+
     def _reduce(self, one: LayerTensors) -> None:
         shared = self._same_mask(one.allowed)
         sums = PatternSums(self.texts.cleared(one.pattern), self.texts, shared.sight)
@@ -128,6 +133,7 @@ class BatchMeasure:
             self.trees.add(one.layer, sums.pattern)
         if shared.chance is not None and shared.chance_scores is not None:
             self._chance.append(shared.chance_scores)
+            self._repeating.append(shared.sight.repeating_tokens)
             if root is not None and one.value is not None:
                 found = chance_outputs(shared.chance, one.value, root, self.texts)
                 self._chance_outputs.append(found)

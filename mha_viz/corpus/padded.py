@@ -144,6 +144,13 @@ class Sight:
         return self.repeats.any(-1).sum(-1).float()
 
     @cached_property
+    def repeating_tokens(self) -> Tensor:
+        """How many different tokens those queries hold, (batch,)."""
+        asking = self.repeats.any(-1)
+        held_before = (self.texts.same & asking[:, None]).tril(-1).any(-1)
+        return (asking & ~held_before).sum(-1).float()
+
+    @cached_property
     def kinds(self) -> dict[str, Tensor]:
         """Which keys that a query sees are of each of `KINDS`: bool (batch, query, key)."""
         texts = self.texts

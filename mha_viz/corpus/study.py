@@ -17,7 +17,7 @@ from mha_viz.corpus import tree_answers
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.padded import KINDS
-from mha_viz.corpus.storage import check_files, read_manifest, read_shard
+from mha_viz.corpus.storage import check_files, lost_shard, read_manifest
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
@@ -72,12 +72,11 @@ class Study:
             )
         try:
             check_files(folder, folder, manifest["files"])
-            for number in range(manifest["counts"]["n_shards"]):
-                if read_shard(folder, number) is None:
-                    raise StudyError(
-                        f"The study {folder} lacks its part {number:05d}: restore it, or give the "
-                        "command that made the study again, which makes that part anew."
-                    )
+            if (lost := lost_shard(folder, manifest["counts"]["n_shards"])) is not None:
+                raise StudyError(
+                    f"The study {folder} lacks its part {lost:05d}: restore it, or give the "
+                    "command that made the study again, which makes that part anew."
+                )
             return cls(folder, manifest)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, StudyError):
@@ -86,6 +85,18 @@ class Study:
                 f"The study {folder} is damaged: study.json was changed. Restore it, or make it "
                 "anew."
             ) from error
+
+    @property
+    def cut(self) -> str:
+        """How many texts were longer than the model takes, in a sentence; "" where none was."""
+        counts, model = self.manifest["counts"], self.manifest["model"]
+        if not counts["n_truncated"]:
+            return ""
+        return (
+            f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
+            f"{counts['n_truncated']:,} of {self.n_texts:,} texts; about "
+            f"{counts['n_left_out']:,} tokens were left out."
+        )
 
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]
@@ -107,7 +118,11 @@ class Study:
         """A row per text and head: text_id, n_tokens, layer, head, a column per metric.
 
         Read when its rows are asked for: `study.texts.filter("layer = 3").df()`.
+
+        Raises:
+            StudyError: none were kept.
         """
+        self._check_texts()
         return self._database.relation("SELECT * FROM texts")
 
     @property
@@ -243,8 +258,10 @@ class Study:
 
         Raises:
             ArgumentError: no such head or metric.
+            StudyError: no rows by text were kept.
         """
         self._check(layer, head)
+        self._check_texts()
         return strongest(self._database, layer, head, by, k)
 
     def search(
@@ -309,6 +326,18 @@ class Study:
             ArgumentError: it is no single SELECT, or cannot be run.
         """
         return self._database.ask_freely(query)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether there is a row for each text and head."""
+        return "texts" in self._database.tables
+
+    def _check_texts(self) -> None:
+        if not self.has_texts:
+            raise StudyError(
+                "This study keeps no text and no row for each: it was made with keep_texts=False "
+                "(--no-texts). Make it again without that to see single texts."
+            )
 
     def _check(self, layer: int | None, head: int | None) -> None:
         """There are such a layer and such a head, where they are given."""

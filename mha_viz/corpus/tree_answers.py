@@ -13,7 +13,7 @@ from mha_viz.errors import StudyError
 
 def has_trees(database: Database) -> bool:
     """Whether any text of the study came with a gold tree."""
-    return "arcs" in database.tables
+    return not {"arcs", "relations"}.isdisjoint(database.tables)  # without texts, counts alone
 
 
 def check_trees(database: Database) -> None:
@@ -55,10 +55,8 @@ def parts_of_speech(database: Database) -> pd.DataFrame:
 def trees(database: Database) -> pd.DataFrame:
     """See `Study.trees`."""
     check_trees(database)
-    query = """SELECT half, layer, head, sum(n_arcs)::BIGINT AS n_arcs, sum(hits)::BIGINT AS hits,
-        sum(branching_hits)::BIGINT AS branching_hits FROM {} GROUP BY ALL"""
-    theirs = _untrained(database, query.format("untrained_parses"))
-    return tree_scores(database.ask(query.format("parses")), theirs)
+    theirs = _untrained(database, "SELECT * FROM untrained_trees")
+    return tree_scores(database.ask("SELECT * FROM trees"), theirs)
 
 
 def coreference(database: Database) -> pd.DataFrame:

@@ -79,6 +79,16 @@ def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
     assert "1 could not be read" in done.stderr and "texts.jsonl:2" in done.stderr
 
 
+def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("It slept.\n" + "cat " * 300 + "\n")
+    out = str(tmp_path / "out")
+    done = call("study", str(tmp_path / "texts.txt"), "--out", out)
+    shown = call("study", "show", out, "-f", "json")
+    for told in (done.stderr, shown.stderr):
+        assert "Cut to the 128 tokens that tiny-bert takes: 1 of 2 texts" in told
+    assert json.loads(shown.stdout)["rows"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -281,6 +281,20 @@ def test_what_was_skipped_is_told(bert: Any, tmp_path: Path) -> None:
     assert len(found.manifest["skipped"]) == 1
 
 
+def test_texts_that_were_cut_are_told(bert: Any, tmp_path: Path, whole: mv.Study) -> None:
+    texts = ["cat " * n for n in (3, bert.n_ctx - 2, bert.n_ctx + 5, 300)]
+    found = mv.study(bert, texts, tmp_path / "study")
+    lost = [0, 0, 7, 302 - bert.n_ctx]
+    assert (
+        found.sql("select n_left_out from sentences order by text_id")["n_left_out"].tolist()
+        == lost
+    )
+    counts = found.manifest["counts"]
+    assert (counts["n_truncated"], counts["n_left_out"]) == (2, sum(lost))
+    assert f"2 of 4 texts; about {sum(lost)} tokens were left out" in found.cut
+    assert not whole.cut
+
+
 def test_arguments(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="batch_tokens"):
         mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
