@@ -63,7 +63,8 @@ def read_block(
         StudyError: it does not have that many rows for each text.
     """
     path = shard_folder(folder, number) / f"{table}.parquet"
-    found = pq.read_table(path, columns=["text_id", *columns])
+    with pq.ParquetFile(path) as file:  # a third of the work of `read_table`, for small files
+        found = file.read(["text_id", *columns], use_threads=False)
     ids = found["text_id"].to_numpy().reshape(-1, n_places) if not len(found) % n_places else None
     if ids is None or (ids != ids[:, :1]).any():
         raise StudyError(f"{path} was changed: expected {n_places} rows for each text, in order.")

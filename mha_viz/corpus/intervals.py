@@ -94,7 +94,7 @@ def sorted_quantiles(
     >>> sorted_quantiles(np.array([[1.0, np.nan], [2.0, 5.0]]), (0.5,))
     array([[1.5, 5. ]])
     """
-    ranked = np.sort(values.astype(float), axis=0)  # NaN comes last
+    ranked = np.sort(values, axis=0)  # NaN comes last
     n = (~np.isnan(ranked)).sum(0)
     found = np.full((len(shares), values.shape[1]), np.nan)
     for row, share in enumerate(shares):
@@ -102,6 +102,7 @@ def sorted_quantiles(
         below = np.floor(place).astype(int)
         above = np.minimum(below + 1, np.maximum(n - 1, 0))
         if len(ranked):
-            low, high = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, above))
+            ends = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, above))
+            low, high = (end.astype(float) for end in ends)
             found[row] = low + (high - low) * (place - below)
     return found

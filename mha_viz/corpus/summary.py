@@ -14,7 +14,7 @@ from mha_viz.corpus.histograms import histogram_quantiles
 from mha_viz.corpus.intervals import sorted_quantiles
 from mha_viz.corpus.labels import corpus_labels
 from mha_viz.corpus.storage import shards_with_texts, write_table
-from mha_viz.corpus.totals import ADDED_UP, Means, Totals
+from mha_viz.corpus.totals import ADDED_UP, Totals
 
 QUANTILES = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 # Rows by text -> the table of their means.
@@ -69,20 +69,17 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
     parts = []
     for at, column in enumerate(means.columns):
         own = {name: of.reshape(means.n_places, -1)[:, at] for name, of in numbers.items()}
-        quantiles = _quantiles(folder, table, column, totals, means)
-        spread = dict(zip(QUANTILES, quantiles, strict=True))
-        parts.append(pd.DataFrame({**where, "metric": column, **own, **spread}))
+        if table == "texts":
+            own |= dict(zip(QUANTILES, _quantiles(folder, column, totals), strict=True))
+        parts.append(pd.DataFrame({**where, "metric": column, **own}))
     found = pd.concat(parts, ignore_index=True)
     return found[found.groupby("metric")["n_texts"].transform("max") > 0]
 
 
-def _quantiles(folder: Path, table: str, column: str, totals: Totals, means: Means) -> np.ndarray:
-    """Of each place, (quantile, place); from the histogram where no rows were kept, if there is
-    one."""
-    shares = tuple(QUANTILES.values())
-    if shards_with_texts(folder):
-        return sorted_quantiles(whole_column(folder, table, column, means.n_places), shares)
-    if table != "texts":
-        return np.full((len(shares), means.n_places), np.nan)
-    shape = totals.n_layers, totals.n_heads
-    return histogram_quantiles(totals.tables["histogram"], column, shape, shares)
+def _quantiles(folder: Path, metric: str, totals: Totals) -> np.ndarray:
+    """Of single texts, for each head: (quantile, head); by histogram where no rows were kept."""
+    shares, shape = tuple(QUANTILES.values()), (totals.n_layers, totals.n_heads)
+    if not shards_with_texts(folder):
+        return histogram_quantiles(totals.tables["histogram"], metric, shape, shares)
+    values = whole_column(folder, "texts", metric, shape[0] * shape[1])
+    return sorted_quantiles(values, shares)
