@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.study import Study
 
 _LEAST_ASKED = 20  # words, for a relation's accuracy to say anything
-_FINDERS = "heads chosen on half of the sentences for a relation, and what they find on the other"
+_FINDERS = "heads chosen on {} for a relation, and what they find on {}"
 STOPPED = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
 _Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
@@ -97,11 +97,19 @@ def show(
     by: Annotated[
         str | None, typer.Option(help="A metric, or relations: every head by it.")
     ] = None,
+    chosen_on: Annotated[
+        Path | None,
+        typer.Option(help="A study of another treebank, on which heads are chosen for relations."),
+    ] = None,
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
     """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
+    finders = _FINDERS.format("half of the sentences", "the other")
+    if chosen_on is not None:
+        found = found.chosen_on(_open(chosen_on))
+        finders = _FINDERS.format(chosen_on.name, study.name)
     title = _title(found)
     _tell_what_is_missing(found)
     if by is None:
@@ -109,7 +117,7 @@ def show(
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
         if found.has_trees and file_format is None and out is None:
             typer.echo()
-            deliver_table(_best_finders(found), None, None, f"{title}: {_FINDERS}")
+            deliver_table(_best_finders(found), None, None, f"{title}: {finders}")
         return
     if by == "relations":
         every = found.relations.sort_values("accuracy", ascending=False, kind="stable")

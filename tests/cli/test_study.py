@@ -64,6 +64,18 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert "direction must be to_head or to_dependent" in failed.stderr
 
 
+def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:
+    for name, seed in (("dev", "1"), ("test", "2")):
+        source = ("study", "sample", "--sample", "30", "--seed", seed)
+        call(*source, "--out", str(tmp_path / name))
+    arguments = ("study", "show", str(tmp_path / "test"), "--chosen-on", str(tmp_path / "dev"))
+    assert (
+        "heads chosen on dev for a relation, and what they find on test" in call(*arguments).stdout
+    )
+    failed = call(*arguments[:-1], str(tmp_path / "test"), code=2)
+    assert "are of the same sentences" in failed.stderr
+
+
 def test_compare_two_studies(study: Path, texts: Path, tmp_path: Path) -> None:
     call("study", str(texts), "--sample", "2", "--out", str(tmp_path / "b"))
     done = call("study", "compare", str(study), str(tmp_path / "b"), "-f", "json")
