@@ -91,6 +91,11 @@ def test_every_lab_has_a_control_that_is_measured() -> None:
     assert sorted([*labs.SLIDERS, *labs.BUTTONS]) == sorted(lab.key for lab in LABS)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_memory_of_a_study_is_that_of_its_whole_process() -> None:
+    assert memory.status("VmRSS") <= memory.study(n_texts=3) < 2**36
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process its peak, in /proc")
 def test_peak_memory_is_of_what_was_done_last() -> None:
     memory.forget_peak()
