@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.batches import prepared
 from mha_viz.corpus.folding import SHARDS_AT_ONCE, fold, totals_so_far
 from mha_viz.corpus.identity import model_identity, versions
 from mha_viz.corpus.lock import locked
-from mha_viz.corpus.shard import Settings, measure_shard
+from mha_viz.corpus.shard import Settings, measure_batches
 from mha_viz.corpus.source import Source, open_source, shards
 from mha_viz.corpus.storage import (
     KEPT_SKIPPED,
@@ -20,6 +22,7 @@ from mha_viz.corpus.storage import (
     claim,
     lost_shard,
     read_shard,
+    shard_folder,
     write_manifest,
     write_shard,
     writing,
@@ -187,19 +190,27 @@ def _fill(
     untrained: AttentionModel | None = None
     if totals.n_shards:
         counter.complete(totals.counts, old=True)
-    for number, items in shards(opened):
-        if number < totals.n_shards:
-            continue
-        if not settings.keep_texts and number % SHARDS_AT_ONCE == 0:
-            fold(folder, totals, number)
-        done = read_shard(folder, number)
-        if done is not None:
-            counter.complete(done, old=True)
-            continue
-        if untrained is None and settings.baselines:
-            untrained = _untrained(model)
-        shard = measure_shard(model, items, settings, untrained=untrained, on_batch=counter.within)
-        counter.complete(write_shard(folder, number, shard))
+
+    def is_done(number: int) -> bool:
+        return number < totals.n_shards or shard_folder(folder, number).exists()
+
+    coming = prepared(shards(opened), model.reader, settings.batch_tokens, is_done)
+    with closing(coming):  # the thread that reads ahead ends with this, however it ends
+        for number, packed, skipped in coming:
+            if number < totals.n_shards:
+                continue
+            if not settings.keep_texts and number % SHARDS_AT_ONCE == 0:
+                fold(folder, totals, number)
+            done = read_shard(folder, number)
+            if done is not None:
+                counter.complete(done, old=True)
+                continue
+            if untrained is None and settings.baselines:
+                untrained = _untrained(model)
+            shard = measure_batches(
+                *(model, packed, skipped, settings), untrained=untrained, on_batch=counter.within
+            )
+            counter.complete(write_shard(folder, number, shard))
 
 
 def _untrained(model: AttentionModel) -> AttentionModel | None:

@@ -99,14 +99,37 @@ def measure_shard(
     untrained: AttentionModel | None = None,
     on_batch: OnBatch | None = None,
 ) -> Shard:
-    """Run some texts and measure every head on each of them.
+    """Run some texts and measure every head on each of them: `measure_batches`, unprepared.
+
+    Args:
+        model: whose heads are measured.
+        items: the texts.
+        settings: as for `measure_batches`.
+        untrained: likewise.
+        on_batch: likewise.
+    """
+    whole, skipped = batches(model.reader, items, settings.batch_tokens)
+    return measure_batches(model, whole, skipped, settings, untrained=untrained, on_batch=on_batch)
+
+
+def measure_batches(
+    model: AttentionModel,
+    whole: Sequence[Batch],
+    skipped: list[tuple[str, str]],
+    settings: Settings,
+    *,
+    untrained: AttentionModel | None = None,
+    on_batch: OnBatch | None = None,
+) -> Shard:
+    """Run the texts of a shard and measure every head on each of them.
 
     Of an encoder-decoder the encoder is measured. Rows of a table stand in order of text, layer and
     head, whatever the order in which the texts were run.
 
     Args:
         model: whose heads are measured.
-        items: the texts.
+        whole: the texts, in batches.
+        skipped: place and reason of those that the model cannot read.
         settings: what is measured.
         untrained: the same architecture with random weights, run over the same batches.
         on_batch: called after each batch with the texts and tokens measured so far; what it raises
@@ -115,7 +138,6 @@ def measure_shard(
     Raises:
         AttentionUnavailableError, MhaVizError: as a run of the model.
     """
-    whole, skipped = batches(model.reader, items, settings.batch_tokens)
     tables: dict[str, pa.Table] = {}
     if whole:
         measured = _Measured(model, settings)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mha_viz.corpus import source as sources
 from mha_viz.corpus.lock import LOCK, locked
 from mha_viz.corpus.run import Progress
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
+from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD, acting
 
@@ -329,6 +331,30 @@ def test_a_lock_that_was_left_over_locks_nothing(bert: Any, tmp_path: Path) -> N
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / LOCK).write_text("1")
     assert mv.study(bert, LINES[:2], tmp_path / "study").n_texts == 2
+
+
+def test_what_reads_ahead_ends_with_the_study_and_skips_what_is_done(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(now: Progress) -> None:
+        running.append(any(thread.name.startswith("texts") for thread in threading.enumerate()))
+        if now.n_texts == 2 * PER_SHARD:
+            raise Stopped
+
+    def encode(reader: Any, text: str) -> Any:
+        encoded.append(text)
+        return encode_texts(reader, text)
+
+    running: list[bool] = []
+    with pytest.raises(Stopped):
+        mv.study(bert, FEW, tmp_path / "study", on_progress=stop)
+    assert any(running)
+    assert not any(thread.name.startswith("texts") for thread in threading.enumerate())
+    encoded: list[str] = []
+    monkeypatch.setattr("mha_viz.corpus.batches.encode_texts", encode)
+    done = len(list((tmp_path / "study/shards").glob("*[0-9]")))
+    mv.study(bert, FEW, tmp_path / "study")
+    assert done and sorted(encoded) == sorted(FEW[done * PER_SHARD :])
 
 
 def test_progress_counts_up_to_all_texts(bert: Any, tmp_path: Path) -> None:
