@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ def measure() -> list[Result]:
     peak = _child("peak")
     grown = _child("grown")
     cached = _child("cached")
+    few, many = _child("study", 1000), _child("study", 10_000)
     return [
         Result("peak above the model, 512 tokens", f"{peak:,.0f} MiB", "144 MiB of weights kept"),
         Result(
@@ -44,11 +46,18 @@ def measure() -> list[Result]:
             aim="under 200 MiB",
             met=cached < 200,
         ),
+        Result(
+            "peak of a study of 10,000 texts beyond one of 1,000, tiny-bert",
+            f"{many - few:,.0f} MiB",
+            f"{few:,.0f} MiB for 1,000",
+            aim="within 100 MB",
+            met=(many - few) * MIB < 100e6,
+        ),
     ]
 
 
-def _child(what: str) -> float:
-    command = [sys.executable, "-m", "benchmarks.memory", what]
+def _child(what: str, n_texts: int = 0) -> float:
+    command = [sys.executable, "-m", "benchmarks.memory", what, str(n_texts)]
     quiet = os.environ | {"OMP_NUM_THREADS": "1"}  # small texts, on a machine others use
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
     if done.returncode:
@@ -89,6 +98,17 @@ def grown(cached: bool = False) -> int:
     return status("VmRSS") - before
 
 
+def study(n_texts: int) -> int:
+    """All of a study, its summaries and its index of edges among it."""
+    import mha_viz as mv
+
+    dice = random.Random(0)
+    texts = (f"{i} {' '.join(dice.choices(_WORDS, k=dice.randint(5, 12)))}" for i in range(n_texts))
+    with tempfile.TemporaryDirectory() as folder:
+        assert mv.study(mv.load("tiny-bert"), texts, folder).n_texts == n_texts
+        return status("VmHWM")
+
+
 def _same(thing: Any, *_: Any) -> Any:
     return thing
 
@@ -107,6 +127,10 @@ def forget_peak() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("peak", "grown", "cached"))
-    what = parser.parse_args().what
-    print(peak() if what == "peak" else grown(cached=what == "cached"))
+    parser.add_argument("what", choices=("peak", "grown", "cached", "study"))
+    parser.add_argument("n_texts", type=int, nargs="?", default=0)
+    given = parser.parse_args()
+    if given.what == "study":
+        print(study(given.n_texts))
+    else:
+        print(peak() if given.what == "peak" else grown(cached=given.what == "cached"))

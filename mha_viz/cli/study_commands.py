@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mha_viz.corpus.study import Study
 
 _LEAST_ASKED = 20  # words, for a relation's accuracy to say anything
-_FINDERS = "heads chosen on half of the sentences for a relation, and what they find on the other"
+_FINDERS = "heads chosen on {} for a relation, and what they find on {}"
 STOPPED = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
 _Layer = Annotated[int | None, typer.Option("--layer", "-l", help="Of this layer only, from 0.")]
@@ -64,6 +64,12 @@ def make(
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     batch_tokens: Annotated[int, typer.Option(help="How many tokens run at once.")] = 8192,
+    keep_texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts/--no-texts", help="Keep each text's own numbers; without, sums alone."
+        ),
+    ] = True,
     cluster: Annotated[str | None, typer.Option(help="auto or an address.", hidden=True)] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
@@ -79,6 +85,7 @@ def make(
             seed=seed,
             batch_tokens=batch_tokens,
             on_progress=_progress(),
+            keep_texts=keep_texts,
             cluster=cluster,
         )
     _tell_about(found)
@@ -90,18 +97,27 @@ def show(
     by: Annotated[
         str | None, typer.Option(help="A metric, or relations: every head by it.")
     ] = None,
+    chosen_on: Annotated[
+        Path | None,
+        typer.Option(help="A study of another treebank, on which heads are chosen for relations."),
+    ] = None,
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
     """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
     found = _open(study)
+    finders = _FINDERS.format("half of the sentences", "the other")
+    if chosen_on is not None:
+        found = found.chosen_on(_open(chosen_on))
+        finders = _FINDERS.format(chosen_on.name, study.name)
     title = _title(found)
+    _tell_what_is_missing(found)
     if by is None:
         table = found.labels
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
         if found.has_trees and file_format is None and out is None:
             typer.echo()
-            deliver_table(_best_finders(found), None, None, f"{title}: {_FINDERS}")
+            deliver_table(_best_finders(found), None, None, f"{title}: {finders}")
         return
     if by == "relations":
         every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
@@ -191,14 +207,20 @@ def _with_heads(table: DataFrame) -> DataFrame:
 
 
 def _tell_about(found: Study) -> None:
-    """What there is now, and what was not read."""
-    counts = found.manifest["counts"]
+    """What there is now, and what was not read of it."""
     typer.echo(f"{found.folder}: {_title(found)}, {found.n_tokens:,} tokens")
-    if counts["n_skipped"]:
-        skipped = found.manifest["skipped"]
-        typer.echo(f"note: {counts['n_skipped']:,} could not be read", err=True)
-        for place, reason in skipped[:5]:
+    _tell_what_is_missing(found)
+
+
+def _tell_what_is_missing(found: Study) -> None:
+    """Texts that were not read, or not to their end; beside what is asked, so that a file of it
+    holds nothing else."""
+    if n_skipped := found.manifest["counts"]["n_skipped"]:
+        typer.echo(f"note: {n_skipped:,} could not be read", err=True)
+        for place, reason in found.manifest["skipped"][:5]:
             typer.echo(f"note:   {place}: {reason}", err=True)
+    if found.cut:
+        typer.echo(f"note: {found.cut}", err=True)
 
 
 def _progress() -> Callable[[Progress], None] | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,8 +42,7 @@ class Batch:
         return len(self.encoded) * max(len(encoded.input_ids) for encoded in self.encoded)
 
 
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A shard that is ready to be measured.
 
     Args:
@@ -89,23 +89,29 @@ def batches(
 
 
 def prepared(
-    shards: Iterable[tuple[int, Sequence[Item]]], reader: Reader, batch_tokens: int
-) -> Iterator[Prepared]:
+    shards: Iterable[tuple[int, Sequence[Item]]],
+    reader: Reader,
+    batch_tokens: int,
+    is_done: Callable[[int], bool] = lambda number: False,
+) -> Generator[Prepared, None, None]:
     """Shards in their order; while one is measured, a thread reads and encodes the next.
 
-    What goes wrong in the thread is raised here. A consumer that stops waits for the one shard
-    that is being read.
+    What goes wrong in the thread is raised here. A consumer that stops closes the iterator, which
+    waits for the one shard that is being read.
 
     Args:
         shards: numbers and texts (`source.shards`).
         reader: of the model.
         batch_tokens: as for `batches`.
+        is_done: whether a shard is measured already; it then comes without batches.
     """
     coming = iter(shards)
 
     def prepare() -> Prepared | None:
-        shard = next(coming, None)
-        return shard and Prepared(shard[0], *batches(reader, shard[1], batch_tokens))
+        for number, items in coming:
+            found = ([], []) if is_done(number) else batches(reader, items, batch_tokens)
+            return Prepared(number, *found)
+        return None
 
     with ThreadPoolExecutor(1, thread_name_prefix="texts") as thread:
         ahead = thread.submit(prepare)

@@ -20,9 +20,9 @@ _KEYS = ["layer", "head", "metric"]
 def compare(a: Study, b: Study) -> pd.DataFrame:
     """Head by head and metric by metric, what the second study measures beyond the first.
 
-    Where both are of the same source (another model, or the same one with random weights), each
-    text is compared with itself and the standard error is that of the differences; else it is
-    sqrt(s_a^2 / n_a + s_b^2 / n_b).
+    Where both are of the same source (another model, or the same one with random weights) and hold
+    rows by text, each text is compared with itself and the standard error is that of the
+    differences; else it is sqrt(s_a^2 / n_a + s_b^2 / n_b).
 
     Args:
         a: a study.
@@ -50,7 +50,7 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
         both.std_a**2 / both.n_texts_a + both.std_b**2 / both.n_texts_b
     )
     found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
-    if a.manifest["source"] == b.manifest["source"]:
+    if a.manifest["source"] == b.manifest["source"] and a.has_texts and b.has_texts:
         paired = _paired(a, b)
         found = found.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
     error = found["standard_error"].where(found["standard_error"] > 0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 import torch
+from torch import Tensor
 
 from mha_viz.corpus.scores import PatternSums
 from mha_viz.text.tokens import Encoded
@@ -36,10 +37,11 @@ class LayerEdges:
     strongest: np.ndarray
 
 
-def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges:
+def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges | Heaviest:
     """Of every query that is no special token the strongest key, and every weight of some size.
 
-    A query that sees nothing has no edge; of equal weights one is the strongest.
+    A query that sees nothing has no edge; of equal weights one is the strongest. A graphics card is
+    not waited for: what it holds is handed on as it is, to be fetched when the run is done.
 
     Args:
         layer: its number.
@@ -47,8 +49,13 @@ def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges:
         min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
     """
     pattern, texts = sums.pattern, sums.texts
+    asking = (texts.real & ~texts.special)[:, None]
+    if pattern.device.type != "cpu":
+        n = pattern.shape[-1]
+        most = n if min_weight == 0 else min(n, int((1 + _LACKING) / min_weight))
+        return Heaviest(layer, asking, *pattern.topk(most), min_weight)
     weight, key = pattern.max(-1)
-    asking = (texts.real & ~texts.special)[:, None] & (weight > 0)
+    asking = asking & (weight > 0)
     best = asking.nonzero(as_tuple=True)
     found = [(*best, key[best], weight[best])]
     # a second key of so much weight leaves less than the rest to the strongest
@@ -57,8 +64,45 @@ def layer_edges(layer: int, sums: PatternSums, min_weight: float) -> LayerEdges:
     others = pattern[places].scatter(1, key[places][:, None], 0.0)
     at, further = ((others >= min_weight) & (others > 0)).nonzero(as_tuple=True)
     found.append((*(place[at] for place in places), further, others[at, further]))
-    columns = [torch.cat(parts).cpu().numpy() for parts in zip(*found, strict=True)]
-    strongest = np.arange(len(columns[0])) < len(best[0])
+    return _as_arrays(layer, found)
+
+
+@dataclass(frozen=True, eq=False)
+class Heaviest:
+    """The heaviest keys of every query of a layer, on its device: no fewer than can be edges.
+
+    Args:
+        layer: its number.
+        asking: bool (batch, 1, query), what is no padding and no special token.
+        weight, key: (batch, head, query, rank), the strongest first.
+        min_weight: as of `layer_edges`.
+    """
+
+    layer: int
+    asking: Tensor
+    weight: Tensor
+    key: Tensor
+    min_weight: float
+
+    def fetched(self) -> LayerEdges:
+        """The edges among them."""
+        asking, weight, key = (one.cpu() for one in (self.asking, self.weight, self.key))
+        least = torch.full(weight.shape[-1:], self.min_weight)
+        least[0] = 0.0
+        wanted = asking[..., None] & (weight > 0) & (weight >= least)
+        ranks = wanted[..., 0], wanted[..., 1:]
+        best, (*places, rank) = (found.nonzero(as_tuple=True) for found in ranks)
+        at = (*places, rank + 1)
+        return _as_arrays(
+            self.layer,
+            [(*best, key[..., 0][best], weight[..., 0][best]), (*places, key[at], weight[at])],
+        )
+
+
+def _as_arrays(layer: int, found: Sequence[tuple[Tensor, ...]]) -> LayerEdges:
+    """Columns out of the strongest edges and all others, in this order."""
+    columns = [torch.cat(parts).numpy() for parts in zip(*found, strict=True)]
+    strongest = np.arange(len(columns[0])) < len(found[0][0])
     row, head, query, to = (column.astype(np.int32) for column in columns[:4])
     return LayerEdges(row, layer, head, query, to, columns[4], strongest)
 

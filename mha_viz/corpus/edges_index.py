@@ -6,12 +6,13 @@ from pathlib import Path
 
 import duckdb
 
-from mha_viz.corpus.blocks import first_of
 from mha_viz.corpus.storage import SHARDS
 from mha_viz.errors import WriteError
 
 BY_QUERY, BY_KEY = "edges", "edges_by_key"  # the files' names
 _ROWS = 20_480  # of a row group: a search reads those alone that may hold its word
+_MEMORY = "128MB"  # as fast as more for a few million edges, which would fill whatever is there
+_MORE_MEMORY = "1GB"  # for so many that their parts cannot be merged in that
 _LAST = "layer, head, text_id, query, key"  # tells any two edges apart, so that the order is one
 
 
@@ -26,18 +27,21 @@ def sort_edges(folder: Path) -> None:
     Raises:
         WriteError: a full disk.
     """
-    if not first_of(folder, "edges").exists():
+    if not any((folder / SHARDS).glob("*/edges.parquet")):
         return
     try:
-        _sort(folder)
+        try:
+            _sort(folder, _MEMORY)
+        except duckdb.OutOfMemoryException:
+            _sort(folder, _MORE_MEMORY)
     except duckdb.Error as error:  # a full disk, mostly
         raise WriteError(str(error).splitlines()[0]) from None
 
 
-def _sort(folder: Path) -> None:
+def _sort(folder: Path, memory: str) -> None:
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET threads = 1")  # the same order each time
-        connection.execute("SET memory_limit = '1GB'")  # what is more lies on the disk
+        connection.execute(f"SET memory_limit = '{memory}'")  # what is more lies on the disk
         connection.execute("SET temp_directory = " + quoted(folder / ".sorting.part"))
         for name, word in ((BY_QUERY, "query_word"), (BY_KEY, "key_word")):
             draft = folder / f".{name}.part"

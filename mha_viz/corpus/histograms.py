@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mha_viz.core.metrics import METRICS
 
@@ -58,3 +59,29 @@ def histogram(scores: Mapping[str, np.ndarray]) -> pa.Table:
     kinds = {"layer": np.int16, "head": np.int16, "bin": np.int16, "n": np.int64}
     columns = {name: np.concatenate(parts).astype(kinds[name]) for name, parts in found.items()}
     return pa.table({"metric": pa.array(metrics, pa.string()), **columns})
+
+
+def histogram_quantiles(
+    counts: pa.Table, metric: str, shape: tuple[int, int], shares: Sequence[float]
+) -> np.ndarray:
+    """Quantiles of each head's texts out of their counts, as exact as the bins are narrow.
+
+    Args:
+        counts: of `histogram`, of one study or of several added up.
+        metric: key of a metric.
+        shape: layers, and heads in each.
+        shares: from 0 to 1.
+
+    Returns:
+        (share, layer * head); NaN where no text has the metric.
+    """
+    own = counts.filter(pc.field("metric") == metric)
+    layer, head, place, n_there = (own[name].to_numpy() for name in ("layer", "head", "bin", "n"))
+    in_bins = np.zeros((shape[0] * shape[1], N_BINS))
+    in_bins[layer.astype(int) * shape[1] + head, place] = n_there
+    limits, n = edges(metric), in_bins.sum(1)
+    up_to = np.concatenate([np.zeros((len(n), 1)), in_bins.cumsum(1)], 1)
+    found = np.full((len(shares), len(n)), np.nan)
+    for one in n.nonzero()[0]:
+        found[:, one] = np.interp(np.multiply(shares, n[one]), up_to[one], limits)
+    return found

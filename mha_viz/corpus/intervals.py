@@ -47,11 +47,14 @@ class Resamples:
     """The mean of every column in every resample, added up shard by shard.
 
     A text in which a column is not defined counts for the other columns only.
+
+    Attributes:
+        sums, counts: (resample, column), of the values that are defined.
     """
 
     def __init__(self, n_columns: int) -> None:
-        self._sums = np.zeros((N_RESAMPLES, n_columns))
-        self._counts = np.zeros((N_RESAMPLES, n_columns))
+        self.sums = np.zeros((N_RESAMPLES, n_columns))
+        self.counts = np.zeros((N_RESAMPLES, n_columns))
 
     def add(
         self,
@@ -65,18 +68,18 @@ class Resamples:
             values: NaN where not defined.
         """
         drawn, known = weights.astype(float), ~np.isnan(values)
-        self._sums += drawn @ np.where(known, values, 0.0)
+        self.sums += drawn @ np.where(known, values, 0.0)
         partly = ~known.all(0)
-        self._counts[:, ~partly] += drawn.sum(1)[:, None]
-        self._counts[:, partly] += drawn @ known[:, partly].astype(float)
+        self.counts[:, ~partly] += drawn.sum(1)[:, None]
+        self.counts[:, partly] += drawn @ known[:, partly].astype(float)
 
     def interval(self) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
         """The lower and the upper end of each column's mean; NaN where it is nowhere defined.
 
         Resamples that drew no text with that column are left out.
         """
-        means = np.full_like(self._sums, np.nan)
-        np.divide(self._sums, self._counts, out=means, where=self._counts > 0)
+        means = np.full_like(self.sums, np.nan)
+        np.divide(self.sums, self.counts, out=means, where=self.counts > 0)
         low, high = sorted_quantiles(means, (LOW, HIGH))
         return low, high
 
@@ -91,7 +94,7 @@ def sorted_quantiles(
     >>> sorted_quantiles(np.array([[1.0, np.nan], [2.0, 5.0]]), (0.5,))
     array([[1.5, 5. ]])
     """
-    ranked = np.sort(values.astype(float), axis=0)  # NaN comes last
+    ranked = np.sort(values, axis=0)  # NaN comes last
     n = (~np.isnan(ranked)).sum(0)
     found = np.full((len(shares), values.shape[1]), np.nan)
     for row, share in enumerate(shares):
@@ -99,6 +102,7 @@ def sorted_quantiles(
         below = np.floor(place).astype(int)
         above = np.minimum(below + 1, np.maximum(n - 1, 0))
         if len(ranked):
-            low, high = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, above))
+            ends = (np.take_along_axis(ranked, at[None], 0)[0] for at in (below, above))
+            low, high = (end.astype(float) for end in ends)
             found[row] = low + (high - low) * (place - below)
     return found

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics.outputs import output_root
-from mha_viz.corpus.edges import LayerEdges, layer_edges
+from mha_viz.corpus.edges import Heaviest, LayerEdges, layer_edges
 from mha_viz.corpus.gold import BatchTrees
 from mha_viz.corpus.padded import PaddedTexts, Sight
-from mha_viz.corpus.profiles import Profile, rows_of
+from mha_viz.corpus.profiles import Profile, rows_of, weight_of
 from mha_viz.corpus.scores import (
     NO_BASELINE,
     OUTPUT_SCORES,
@@ -84,20 +84,28 @@ class BatchMeasure:
         wanted: Wanted,
         trees: BatchTrees | None = None,
     ) -> None:
-        self.wanted, self.trees = wanted, trees
-        self.texts = PaddedTexts.of(encoded, model.causal, model.device)
-        self.edges: list[LayerEdges] = []
-        self._shared: dict[int, _Shared] = {}
-        self._scores: list[Tensor] = []
-        self._chance: list[Tensor] = []
-        self._chance_outputs: list[Tensor] = []
+        texts = PaddedTexts.of(encoded, model.causal, model.device)
         weights = model.output_weights(model.parts[0]) if model.backend == "mha_viz" else ()
-        self._roots = output_root(weights, torch.float32) if weights else None
-        self.left: Run = reduce_texts(model, encoded, self._reduce, wanted.keep)
+        roots = output_root(weights, torch.float32).to(model.device) if weights else None
+        self._layers = LayerSums(texts, roots, wanted)
+
+        def reduce(one: LayerTensors) -> None:
+            sums = self._layers.add(one)
+            if trees is not None:  # counted word by word, by the processor
+                trees.add(one.layer, sums.pattern)
+
+        self.left: Run = reduce_texts(model, encoded, reduce, wanted.keep)
+        self.edges = [
+            found.fetched() if isinstance(found, Heaviest) else found
+            for found in self._layers.edges
+        ]
+        if wanted.profile is not None:
+            for layer, (weight, rows) in enumerate(self._layers.profiles):
+                wanted.profile.add(layer, weight, rows)
 
     def scores(self) -> np.ndarray:
         """float32 (text, layer, head, score), in the order of `SCORES`; NaN where not defined."""
-        return torch.stack(self._scores, 1).cpu().numpy()
+        return torch.stack(self._layers.scores, 1).cpu().numpy()
 
     def chance(self) -> np.ndarray:
         """float32 (text, layer, way, score): `WAYS`, and `CHANCE` in its order.
@@ -105,32 +113,76 @@ class BatchMeasure:
         Of scores of what heads write it is the mean over all heads of all layers, as in
         `core.metrics.baselines`.
         """
-        found = torch.stack(self._chance, 1)
-        if self._chance_outputs:
-            means = torch.cat(self._chance_outputs, 1).nanmean(1)  # over heads: (text, way, score)
+        found = torch.stack(self._layers.chance, 1)
+        if self._layers.chance_outputs:
+            means = torch.cat(self._layers.chance_outputs, 1).nanmean(
+                1
+            )  # over heads: (text, way, score)
             places = [CHANCE.index(key) for key in OUTPUT_SCORES]
             found[..., places] = means[:, None].expand(-1, found.shape[1], -1, -1)
         return found.cpu().numpy()
 
-    def _reduce(self, one: LayerTensors) -> None:
+    def repeating_tokens(self) -> np.ndarray:
+        """float32 (text, layer): how many different tokens a score of repeated ones stands on."""
+        return torch.stack(self._layers.repeating, 1).cpu().numpy()
+
+
+class LayerSums:
+    """What is made of each layer as it comes: sums, which stay on the device that it is on.
+
+    Nothing here waits for the device or reads from it; that is for when the run is done.
+
+    Args:
+        texts: of the batch.
+        roots: (layer, head, d_head, d_head), see `output_root`; None: outputs are not measured.
+        wanted: beside the scores.
+
+    Attributes:
+        scores: of each layer, (batch, head, score) in the order of `SCORES`.
+        chance: of each layer, (batch, way, score) in the order of `CHANCE`.
+        chance_outputs: of each layer, (batch, head, way, score) in the order of `OUTPUT_SCORES`.
+        repeating: of each layer, (batch,), see `Sight.repeating_tokens`.
+        edges: of each layer.
+        profiles: of each layer, weight and rows by axis.
+    """
+
+    def __init__(self, texts: PaddedTexts, roots: Tensor | None, wanted: Wanted) -> None:
+        self.texts, self.wanted, self._roots = texts, wanted, roots
+        self.scores: list[Tensor] = []
+        self.chance: list[Tensor] = []
+        self.chance_outputs: list[Tensor] = []
+        self.repeating: list[Tensor] = []
+        self.edges: list[LayerEdges | Heaviest] = []
+        self.profiles: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
+        self._shared: dict[int, _Shared] = {}
+
+    def add(self, one: LayerTensors) -> PatternSums:
+        """Reduce a layer.
+
+        Args:
+            one: the layer that follows the last one.
+
+        Returns:
+            The sums of its pattern, which hold it until the next layer comes.
+        """
         shared = self._same_mask(one.allowed)
         sums = PatternSums(self.texts.cleared(one.pattern), self.texts, shared.sight)
         scores = pattern_scores(sums, one.has_sinks)
-        root = None if self._roots is None else self._roots[one.layer].to(one.pattern.device)
+        root = None if self._roots is None else self._roots[one.layer]
         if root is not None and one.z is not None:
             scores |= output_scores(one.z, root, self.texts)
-        self._scores.append(_stacked(scores, SCORES))
+        self.scores.append(_stacked(scores, SCORES))
         if self.wanted.profile is not None:
-            self.wanted.profile.add(one.layer, sums, shared.rows)
+            self.profiles.append((weight_of(sums), shared.rows))
         if self.wanted.min_weight is not None:
             self.edges.append(layer_edges(one.layer, sums, self.wanted.min_weight))
-        if self.trees is not None:
-            self.trees.add(one.layer, sums.pattern)
         if shared.chance is not None and shared.chance_scores is not None:
-            self._chance.append(shared.chance_scores)
+            self.chance.append(shared.chance_scores)
+            self.repeating.append(shared.sight.repeating_tokens)
             if root is not None and one.value is not None:
                 found = chance_outputs(shared.chance, one.value, root, self.texts)
-                self._chance_outputs.append(found)
+                self.chance_outputs.append(found)
+        return sums
 
     def _same_mask(self, allowed: Tensor | None) -> _Shared:
         if id(allowed) not in self._shared:

@@ -27,6 +27,8 @@ class PaddedTexts:
         special: bool (batch, position), special tokens.
         punctuation: bool (batch, position), tokens of punctuation alone.
         same: bool (batch, position, position), another position that holds the same token.
+        same_pairs: where `same` is true: row, query and key of each.
+        padding: row and position of what is padding.
         causal: whether a query sees no later key.
     """
 
@@ -35,6 +37,8 @@ class PaddedTexts:
     special: Tensor
     punctuation: Tensor
     same: Tensor
+    same_pairs: tuple[Tensor, ...]
+    padding: tuple[Tensor, ...]
     causal: bool
 
     @classmethod
@@ -62,9 +66,12 @@ class PaddedTexts:
         real = torch.arange(longest) < lengths[:, None]
         same = (ids[:, :, None] == ids[:, None]) & real[:, :, None] & real[:, None]
         same &= ~torch.eye(longest, dtype=torch.bool)
+        # Found here and not on the device, which would have to be waited for.
+        places = (found.nonzero(as_tuple=True) for found in (same, ~real))
+        same_pairs, padding = (tuple(axis.to(device) for axis in found) for found in places)
         tensors = (lengths, real, special, punctuation, same)
         lengths, real, special, punctuation, same = (tensor.to(device) for tensor in tensors)
-        return cls(lengths, real, special, punctuation, same, causal)
+        return cls(lengths, real, special, punctuation, same, same_pairs, padding, causal)
 
     @cached_property
     def kinds_of_keys(self) -> dict[str, Tensor]:
@@ -81,12 +88,6 @@ class PaddedTexts:
             left = left & ~keys
         return found
 
-    @cached_property
-    def same_pairs(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Where `same` is true: row, query and key of each."""
-        row, query, key = self.same.nonzero(as_tuple=True)
-        return row, query, key
-
     def cleared(self, pattern: Tensor) -> Tensor:
         """A layer's pattern in float32, with zeros in the rows of padding; written to it if it can.
 
@@ -96,7 +97,7 @@ class PaddedTexts:
             pattern: (batch, head, query, key).
         """
         wide = pattern.float()
-        batch, query = (~self.real).nonzero(as_tuple=True)
+        batch, query = self.padding
         wide[batch, :, query] = 0.0
         return wide
 
@@ -142,6 +143,13 @@ class Sight:
     def repeating_rows(self) -> Tensor:
         """How many queries may, (batch,)."""
         return self.repeats.any(-1).sum(-1).float()
+
+    @cached_property
+    def repeating_tokens(self) -> Tensor:
+        """How many different tokens those queries hold, (batch,)."""
+        asking = self.repeats.any(-1)
+        held_before = (self.texts.same & asking[:, None]).tril(-1).any(-1)
+        return (asking & ~held_before).sum(-1).float()
 
     @cached_property
     def kinds(self) -> dict[str, Tensor]:

@@ -45,24 +45,17 @@ class Profile:
         self.weight = {a: torch.zeros(*shape, n, dtype=torch.float64) for a, n in sizes.items()}
         self.rows = {a: torch.zeros(shape[0], n, dtype=torch.int64) for a, n in sizes.items()}
 
-    def add(self, layer: int, sums: PatternSums, rows: dict[str, Tensor]) -> None:
+    def add(self, layer: int, weight: dict[str, Tensor], rows: dict[str, Tensor]) -> None:
         """Add one layer of one batch.
 
         Args:
             layer: its number.
-            sums: of its pattern.
+            weight: what `weight_of` gives for it.
             rows: what `rows_of` gives for its sight.
         """
-        places = _offset_bins(sums.pattern.shape[-1]).to(sums.pattern.device)
-        late = torch.arange(sums.pattern.shape[-1], device=places.device).clamp(max=LATE)
-        parts = {
-            "offset": _by_bin(sums.pattern.sum(0).flatten(1), places.flatten(), len(AT["offset"])),
-            "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
-            "kind": sums.kinds.sum(0),
-        }
-        for axis, part in parts.items():
-            self.weight[axis][layer] += part.cpu()
-            self.rows[axis][layer] += rows[axis]
+        for axis in AT:
+            self.weight[axis][layer] += weight[axis].cpu()
+            self.rows[axis][layer] += rows[axis].cpu()
 
     def table(self) -> pa.Table:
         """A row for each layer, head, axis and bin: layer, head, axis, at, weight, rows."""
@@ -86,6 +79,22 @@ class Profile:
         return pa.table({name: values[order] for name, values in whole.items()})
 
 
+def weight_of(sums: PatternSums) -> dict[str, Tensor]:
+    """How much weight of a batch goes to each bin: axis -> (head, bin), on the layer's device.
+
+    Args:
+        sums: of a layer's pattern.
+    """
+    n, device = sums.pattern.shape[-1], sums.pattern.device
+    late = torch.arange(n, device=device).clamp(max=LATE)
+    places = _offset_bins(n, device).flatten()
+    return {
+        "offset": _by_bin(sums.pattern.sum(0).flatten(1), places, len(AT["offset"])),
+        "position": _by_bin(sums.by_key.sum(0), late, len(AT["position"])),
+        "kind": sums.kinds.sum(0),
+    }
+
+
 def rows_of(sight: Sight) -> dict[str, Tensor]:
     """How many queries of a batch see a key of each bin: axis -> int64 (bin,).
 
@@ -94,7 +103,7 @@ def rows_of(sight: Sight) -> dict[str, Tensor]:
     """
     seen = sight.seen
     n = seen.shape[-1]
-    places = _offset_bins(n).to(seen.device)
+    places = _offset_bins(n, seen.device)
     first, last = 0, len(AT["offset"]) - 1
     offset = _by_bin(seen.sum(0).flatten()[None], places.flatten(), last + 1)[0]
     for end in (first, last):  # of several keys in one bin, a query needs to see any
@@ -104,12 +113,12 @@ def rows_of(sight: Sight) -> dict[str, Tensor]:
     position[LATE] = seen[..., LATE:].any(-1).sum()
     kind = torch.stack([keys.any(-1).sum() for keys in sight.kinds.values()])
     found = {"offset": offset, "position": position, "kind": kind}
-    return {axis: counts.long().cpu() for axis, counts in found.items()}
+    return {axis: counts.long() for axis, counts in found.items()}
 
 
-def _offset_bins(n: int) -> Tensor:
+def _offset_bins(n: int, device: torch.device) -> Tensor:
     """The bin of each query and key, (n, n)."""
-    at = torch.arange(n)
+    at = torch.arange(n, device=device)
     return (at - at[:, None]).clamp(-FAR - 1, FAR + 1) + FAR + 1
 
 

@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from io import BufferedIOBase
 from itertools import chain, pairwise, repeat
 from pathlib import PurePath
@@ -29,6 +28,7 @@ from mha_viz.corpus.reading import (
     lines,
     no_columns,
 )
+from mha_viz.corpus.trees import read_conllu
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
@@ -239,11 +239,7 @@ def _rows(
 
 def _conllu(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> Iterator[Passage]:
     no_columns(name, column, "a treebank")
-    try:
-        trees = import_module("mha_viz.corpus.trees")
-    except ModuleNotFoundError as error:
-        raise SourceError(f"{name} is a treebank, which this version cannot read.") from error
-    for tree in trees.read_conllu(_every_line(lines(stream, name, skip)), name, skip):
+    for tree in read_conllu(_every_line(lines(stream, name, skip)), name, skip):
         yield Passage(tree.place, tree.text, tree.sentence)
 
 

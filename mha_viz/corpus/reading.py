@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from itertools import count
-from typing import Any
 
+from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
@@ -33,7 +33,7 @@ class Passage:
 
     place: str
     text: str
-    sentence: Any = None
+    sentence: Sentence | None = None
 
 
 def lines(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[int, str]]:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.batches import prepared
+from mha_viz.corpus.folding import SHARDS_AT_ONCE, fold, totals_so_far
 from mha_viz.corpus.identity import model_identity, versions
 from mha_viz.corpus.lock import locked
-from mha_viz.corpus.shard import Settings, measure_shard
+from mha_viz.corpus.shard import Settings, measure_batches
 from mha_viz.corpus.source import Source, open_source, shards
 from mha_viz.corpus.storage import (
     KEPT_SKIPPED,
     begin,
     claim,
+    lost_shard,
     read_shard,
+    shard_folder,
     write_manifest,
     write_shard,
     writing,
 )
 from mha_viz.corpus.study import Study
 from mha_viz.corpus.summary import summarise
+from mha_viz.corpus.totals import Totals
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
 
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
-_COUNTS = ("n_texts", "n_tokens", "n_padded", "n_skipped")
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ def study(
     seed: int = 0,
     batch_tokens: int = 8192,
     on_progress: Callable[[Progress], None] | None = None,
+    keep_texts: bool = True,
     cluster: str | None = None,
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
@@ -106,6 +112,9 @@ def study(
         seed: of the draw.
         batch_tokens: how many tokens, padding included, run at once.
         on_progress: called after each batch; raise in it to stop.
+        keep_texts: whether to keep the texts, a row for each text and head, and who looks at what.
+            Without, a study of any length takes the same space: it has all means, intervals and
+            labels, quantiles from its histograms, and no examples, search or single texts.
         cluster: must be None; for several machines.
 
     Returns:
@@ -130,7 +139,8 @@ def study(
         )
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
-    folder, settings = Path(out), Settings(batch_tokens=batch_tokens)
+    folder = Path(out)
+    settings = Settings(batch_tokens=batch_tokens, edges=keep_texts, keep_texts=keep_texts)
     opened = open_source(source, column=column, sample=sample, seed=seed)
     about = {
         "model": model_identity(model),
@@ -145,8 +155,9 @@ def study(
         done = _finished(folder, manifest)
         if done is not None:
             return done
-        _fill(folder, model, opened, settings, _Counter(n_total, on_progress))
-        _finish(folder, manifest, opened)
+        totals = totals_so_far(folder, model.n_layers, model.n_heads)
+        _fill(folder, model, opened, settings, totals, _Counter(n_total, on_progress))
+        _finish(folder, manifest, opened, totals)
     return Study.load(folder)
 
 
@@ -164,25 +175,42 @@ def _finished(folder: Path, manifest: dict[str, Any]) -> Study | None:
     if not manifest["finished"]:
         return None
     n_shards = manifest["counts"]["n_shards"]
-    if all(read_shard(folder, number) is not None for number in range(n_shards)):
-        return Study.load(folder)
-    return None
+    return Study.load(folder) if lost_shard(folder, n_shards) is None else None
 
 
 def _fill(
-    folder: Path, model: AttentionModel, opened: Source, settings: Settings, counter: _Counter
+    folder: Path,
+    model: AttentionModel,
+    opened: Source,
+    settings: Settings,
+    totals: Totals,
+    counter: _Counter,
 ) -> None:
     """Measure and write every shard that is not there yet."""
     untrained: AttentionModel | None = None
-    for number, items in shards(opened):
-        done = read_shard(folder, number)
-        if done is not None:
-            counter.complete(done, old=True)
-            continue
-        if untrained is None and settings.baselines:
-            untrained = _untrained(model)
-        shard = measure_shard(model, items, settings, untrained=untrained, on_batch=counter.within)
-        counter.complete(write_shard(folder, number, shard))
+    if totals.n_shards:
+        counter.complete(totals.counts, old=True)
+
+    def is_done(number: int) -> bool:
+        return number < totals.n_shards or shard_folder(folder, number).exists()
+
+    coming = prepared(shards(opened), model.reader, settings.batch_tokens, is_done)
+    with closing(coming):  # the thread that reads ahead ends with this, however it ends
+        for number, packed, skipped in coming:
+            if number < totals.n_shards:
+                continue
+            if not settings.keep_texts and number % SHARDS_AT_ONCE == 0:
+                fold(folder, totals, number)
+            done = read_shard(folder, number)
+            if done is not None:
+                counter.complete(done, old=True)
+                continue
+            if untrained is None and settings.baselines:
+                untrained = _untrained(model)
+            shard = measure_batches(
+                *(model, packed, skipped, settings), untrained=untrained, on_batch=counter.within
+            )
+            counter.complete(write_shard(folder, number, shard))
 
 
 def _untrained(model: AttentionModel) -> AttentionModel | None:
@@ -195,30 +223,29 @@ def _untrained(model: AttentionModel) -> AttentionModel | None:
         return None  # a network that was changed in memory: the study has no such baseline
 
 
-def _finish(folder: Path, manifest: dict[str, Any], opened: Source) -> None:
+def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Totals) -> None:
     """Write the summaries, and say that the study is finished."""
-    counts, skipped, number = dict.fromkeys(_COUNTS, 0), list(map(list, opened.skipped)), 0
-    while (shard := read_shard(folder, number)) is not None:
-        for name in _COUNTS:
-            counts[name] += shard[name]
-        skipped += shard["skipped"]
-        number += 1
+    if manifest["settings"]["keep_texts"]:
+        totals.add_shards(folder)
+    else:
+        fold(folder, totals)
+    counts = {"n_shards": totals.n_shards, **totals.counts}
     counts["n_skipped"] += opened.n_skipped
+    skipped = [*map(list, opened.skipped), *totals.skipped]
     if counts["n_texts"] == 0:
         place, reason = skipped[0]
         raise StudyError(
             f"The model could read none of the texts of {opened.name}; the first was {place}: "
             f"{reason} Give other texts or another model."
         )
-    sizes = manifest["model"]
     with writing(folder):
-        files = summarise(folder, sizes["n_layers"], sizes["n_heads"])
+        files = summarise(folder, totals)
     write_manifest(
         folder,
         {
             **manifest,
             "finished": True,
-            "counts": {"n_shards": number, **counts},
+            "counts": counts,
             "skipped": skipped[:KEPT_SKIPPED],
             "files": files,
         },

@@ -35,6 +35,7 @@ class Settings:
         edges: whether to keep who looks at whom.
         baselines: whether to score what heads that learned nothing would.
         min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
+        keep_texts: whether what is known of single texts stays, or their sums alone.
 
     Raises:
         ArgumentError: no such budget, no such weight.
@@ -45,6 +46,7 @@ class Settings:
     edges: bool = True
     baselines: bool = True
     min_weight: float = 0.3
+    keep_texts: bool = True
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1:
@@ -66,6 +68,8 @@ class Shard:
         n_texts: that were measured.
         n_tokens: of these texts.
         n_padded: tokens that were run, with the padding behind shorter texts.
+        n_truncated: texts that were longer than the model takes, and were cut.
+        n_left_out: tokens that were cut off them; of very long texts an estimate.
     """
 
     tables: dict[str, pa.Table]
@@ -73,6 +77,8 @@ class Shard:
     n_texts: int
     n_tokens: int
     n_padded: int
+    n_truncated: int
+    n_left_out: int
 
 
 @dataclass
@@ -93,14 +99,37 @@ def measure_shard(
     untrained: AttentionModel | None = None,
     on_batch: OnBatch | None = None,
 ) -> Shard:
-    """Run some texts and measure every head on each of them.
+    """Run some texts and measure every head on each of them: `measure_batches`, unprepared.
+
+    Args:
+        model: whose heads are measured.
+        items: the texts.
+        settings: as for `measure_batches`.
+        untrained: likewise.
+        on_batch: likewise.
+    """
+    whole, skipped = batches(model.reader, items, settings.batch_tokens)
+    return measure_batches(model, whole, skipped, settings, untrained=untrained, on_batch=on_batch)
+
+
+def measure_batches(
+    model: AttentionModel,
+    whole: Sequence[Batch],
+    skipped: list[tuple[str, str]],
+    settings: Settings,
+    *,
+    untrained: AttentionModel | None = None,
+    on_batch: OnBatch | None = None,
+) -> Shard:
+    """Run the texts of a shard and measure every head on each of them.
 
     Of an encoder-decoder the encoder is measured. Rows of a table stand in order of text, layer and
     head, whatever the order in which the texts were run.
 
     Args:
         model: whose heads are measured.
-        items: the texts.
+        whole: the texts, in batches.
+        skipped: place and reason of those that the model cannot read.
         settings: what is measured.
         untrained: the same architecture with random weights, run over the same batches.
         on_batch: called after each batch with the texts and tokens measured so far; what it raises
@@ -109,7 +138,6 @@ def measure_shard(
     Raises:
         AttentionUnavailableError, MhaVizError: as a run of the model.
     """
-    whole, skipped = batches(model.reader, items, settings.batch_tokens)
     tables: dict[str, pa.Table] = {}
     if whole:
         measured = _Measured(model, settings)
@@ -132,12 +160,15 @@ def measure_shard(
             if measured.has_trees:
                 counted = their_trees.tables()
                 tables |= {f"untrained_{name}": counted[name] for name in TWIN_TREES}
+    left_out = [text.n_truncated for batch in whole for text in batch.encoded]
     return Shard(
         tables,
         skipped,
         n_texts=sum(len(batch.items) for batch in whole),
         n_tokens=sum(batch.n_real for batch in whole),
         n_padded=sum(batch.n_padded for batch in whole),
+        n_truncated=sum(n > 0 for n in left_out),
+        n_left_out=sum(left_out),
     )
 
 
@@ -159,7 +190,7 @@ class _Measured:
         self.pairs = PairSums(n_all, MEASURES[:1] if own else MEASURES) if settings.pairs else None
         self.edges = Edges()
         self.texts: list[tuple[Item, Encoded]] = []
-        self.scores, self.chance = _Rows(), _Rows()
+        self.scores, self.chance, self.repeating = _Rows(), _Rows(), _Rows()
         self.trees = TreeCounts(causal=model.causal)
 
     def add(self, batch: Batch) -> None:
@@ -169,6 +200,7 @@ class _Measured:
         self.scores.parts.append(found.scores())
         if self.wanted.chance:
             self.chance.parts.append(found.chance())
+            self.repeating.parts.append(found.repeating_tokens())
         if self.wanted.min_weight is not None:
             self.edges.add([item.number for item in batch.items], batch.encoded, found.edges)
         if self.pairs is not None:
@@ -199,7 +231,8 @@ class _Measured:
             "histogram": histogram(by_metric),
         }
         if self.chance.parts:
-            tables["chance"] = _chance_table(numbers, self.chance.by_text(order))
+            rows = self.repeating.by_text(order)
+            tables["chance"] = _chance_table(numbers, self.chance.by_text(order), rows)
         if self.wanted.min_weight is not None:
             tables["edges"] = self.edges.table()
         if self.pairs is not None:
@@ -226,13 +259,15 @@ def _score_table(
     return pa.table(columns)
 
 
-def _chance_table(numbers: np.ndarray, chance: np.ndarray) -> pa.Table:
-    """text_id, layer, and for each score what uniform attention and a fixed offset get."""
+def _chance_table(numbers: np.ndarray, chance: np.ndarray, repeating: np.ndarray) -> pa.Table:
+    """text_id, layer, for each score what uniform attention and a fixed offset get, and how many
+    different tokens occur again: of those few rows chance scores more."""
     text, layer = (axis.ravel() for axis in np.indices(chance.shape[:2]))
     columns = {"text_id": numbers[text], "layer": layer.astype(np.int16)}
     for at, key in enumerate(CHANCE):
         for row, way in enumerate(WAYS):
             columns[f"{key}_{way}"] = chance[:, :, row, at].ravel()
+    columns["duplicate_token_rows"] = repeating.ravel()
     return pa.table(columns)
 
 
@@ -247,6 +282,7 @@ def _sentences(texts: Sequence[tuple[Item, Encoded]]) -> pa.Table:
             "text_id": pa.array([item.number for item, _ in texts], pa.int64()),
             "place": pa.array([item.place for item, _ in texts], pa.string()),
             "text": pa.array([encoded.text for _, encoded in texts], pa.string()),
+            "n_left_out": pa.array([encoded.n_truncated for _, encoded in texts], pa.int32()),
             "tokens": pa.array(per_token("text"), pa.list_(pa.string())),
             "is_special": pa.array(per_token("is_special"), pa.list_(pa.bool_())),
             "starts": pa.array(per_token("start"), pa.list_(pa.int32())),

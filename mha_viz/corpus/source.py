@@ -18,6 +18,7 @@ from mha_viz.corpus import copies
 from mha_viz.corpus.readers import READERS, ending_of, passages
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.sampling import fair_sample
+from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import ArgumentError, SourceError, TextError
 from mha_viz.text.cleaning import clean_text, visible
 
@@ -40,7 +41,7 @@ class Item:
     number: int
     text: str
     place: str
-    sentence: Any = None
+    sentence: Sentence | None = None
 
 
 @dataclass(frozen=True)

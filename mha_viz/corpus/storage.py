@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the folder; a newer one may mean other things by the same names
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
+TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
 _MAGIC = b"PAR1"  # how a Parquet file begins and ends
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
@@ -141,22 +142,44 @@ def write_shard(folder: Path, number: int, shard: Shard) -> dict[str, Any]:
     Raises:
         WriteError: a full disk, or a folder that may not be written.
     """
-    final = shard_folder(folder, number)
+    about = {
+        "n_texts": shard.n_texts,
+        "n_tokens": shard.n_tokens,
+        "n_padded": shard.n_padded,
+        "n_skipped": len(shard.skipped),
+        "n_truncated": shard.n_truncated,
+        "n_left_out": shard.n_left_out,
+        "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
+    }
+    return write_part(folder, shard_folder(folder, number), shard.tables, about)
+
+
+def write_part(
+    folder: Path, final: Path, tables: Mapping[str, pa.Table], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write a folder of tables within a study; it has its name once they are all there.
+
+    Args:
+        folder: of the study.
+        final: where it is to lie.
+        tables: by name.
+        about: what it says of itself, beside its files.
+
+    Returns:
+        What it says of itself, as `read_part`.
+
+    Raises:
+        WriteError: a full disk, or a folder that may not be written.
+    """
     draft = final.with_name(f"{final.name}.part")
     with writing(folder):
         try:
             shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
             draft.mkdir(parents=True)
-            for name, table in shard.tables.items():
+            for name, table in tables.items():
                 write_table(draft / f"{name}.parquet", table)
-            summary = {
-                "n_texts": shard.n_texts,
-                "n_tokens": shard.n_tokens,
-                "n_padded": shard.n_padded,
-                "n_skipped": len(shard.skipped),
-                "skipped": [list(one) for one in shard.skipped[:KEPT_SKIPPED]],
-                "files": {path.name: path.stat().st_size for path in sorted(draft.iterdir())},
-            }
+            sizes = {path.name: path.stat().st_size for path in sorted(draft.iterdir())}
+            summary = {**about, "files": sizes}
             write_file(draft / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
             draft.replace(final)
         finally:
@@ -178,10 +201,22 @@ def read_shard(folder: Path, number: int) -> dict[str, Any] | None:
     Raises:
         StudyError: one of its files is missing, was cut or is none any more.
     """
-    place = shard_folder(folder, number)
+    return read_part(folder, shard_folder(folder, number))
+
+
+def read_part(folder: Path, place: Path) -> dict[str, Any] | None:
+    """What a complete folder of tables says of itself; None where there is none.
+
+    Args:
+        folder: of the study.
+        place: the folder of the tables.
+
+    Raises:
+        StudyError: one of its files is missing, was cut or is none any more.
+    """
     if not place.exists():
         return None
-    name = f"{SHARDS}/{place.name}"
+    name = place.relative_to(folder).as_posix()
     try:
         summary = dict(json.loads((place / SUMMARY).read_text("utf-8")))
         check_files(folder, place, summary["files"])
@@ -190,6 +225,33 @@ def read_shard(folder: Path, number: int) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StudyError(_damaged(folder, f"{name}/{SUMMARY}", "cannot be read", name)) from error
     return summary
+
+
+def n_in_totals(folder: Path) -> int:
+    """How many shards, from the first on, were added up and are gone."""
+    return max((int(path.name) for path in (folder / TOTALS).glob("*[0-9]")), default=0)
+
+
+def totals_folder(folder: Path, n_shards: int) -> Path:
+    """Where the totals of so many shards lie."""
+    return folder / TOTALS / f"{n_shards:05d}"
+
+
+def lost_shard(folder: Path, n_shards: int) -> int | None:
+    """The number of the first shard that is neither there nor in the totals; None: all are.
+
+    Args:
+        folder: of a study.
+        n_shards: that it has.
+
+    Raises:
+        StudyError: one of them, or the totals, is damaged.
+    """
+    begin = n_in_totals(folder)
+    if begin:
+        read_part(folder, totals_folder(folder, begin))
+    numbers = range(begin, n_shards)
+    return next((number for number in numbers if read_shard(folder, number) is None), None)
 
 
 def check_files(folder: Path, place: Path, sizes: Mapping[str, int]) -> None:

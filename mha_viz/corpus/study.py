@@ -11,19 +11,17 @@ import pandas as pd
 from jaxtyping import Float
 
 from mha_viz.core.checks import Number
-from mha_viz.core.names import LIKENESS
 from mha_viz.corpus import search as searching
 from mha_viz.corpus import tree_answers
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
-from mha_viz.corpus.padded import KINDS
-from mha_viz.corpus.storage import check_files, read_manifest, read_shard
+from mha_viz.corpus.pair_matrix import pair_matrix
+from mha_viz.corpus.profile_rows import profile_rows
+from mha_viz.corpus.storage import check_files, lost_shard, read_manifest
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     import duckdb
-
-AXES = ("offset", "position", "kind")  # that the weight of a head is laid out by
 
 
 class Study:
@@ -51,6 +49,7 @@ class Study:
         counts = manifest["counts"]
         self.n_texts, self.n_tokens = int(counts["n_texts"]), int(counts["n_tokens"])
         self._database = Database(folder)
+        self._chosen_on: Database | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Study:
@@ -72,12 +71,11 @@ class Study:
             )
         try:
             check_files(folder, folder, manifest["files"])
-            for number in range(manifest["counts"]["n_shards"]):
-                if read_shard(folder, number) is None:
-                    raise StudyError(
-                        f"The study {folder} lacks its part {number:05d}: restore it, or give the "
-                        "command that made the study again, which makes that part anew."
-                    )
+            if (lost := lost_shard(folder, manifest["counts"]["n_shards"])) is not None:
+                raise StudyError(
+                    f"The study {folder} lacks its part {lost:05d}: restore it, or give the "
+                    "command that made the study again, which makes that part anew."
+                )
             return cls(folder, manifest)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, StudyError):
@@ -86,6 +84,18 @@ class Study:
                 f"The study {folder} is damaged: study.json was changed. Restore it, or make it "
                 "anew."
             ) from error
+
+    @property
+    def cut(self) -> str:
+        """How many texts were longer than the model takes, in a sentence; "" where none was."""
+        counts, model = self.manifest["counts"], self.manifest["model"]
+        if not counts["n_truncated"]:
+            return ""
+        return (
+            f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
+            f"{counts['n_truncated']:,} of {self.n_texts:,} texts; about "
+            f"{counts['n_left_out']:,} tokens were left out."
+        )
 
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]
@@ -107,7 +117,11 @@ class Study:
         """A row per text and head: text_id, n_tokens, layer, head, a column per metric.
 
         Read when its rows are asked for: `study.texts.filter("layer = 3").df()`.
+
+        Raises:
+            StudyError: none were kept.
         """
+        self._check_texts()
         return self._database.relation("SELECT * FROM texts")
 
     @property
@@ -136,17 +150,7 @@ class Study:
             DataFrame with the columns layer, head, one of the axis' name, and weight: the mean over
             all queries that have such a key, a share of 1.
         """
-        if axis not in AXES:
-            raise ArgumentError(f"axis must be one of {', '.join(AXES)}, got {axis!r}.")
-        found = self._database.ask(
-            f"""SELECT layer, head, "at" AS {axis}, weight / rows AS weight FROM profile
-            WHERE axis = ? AND rows > 0""",
-            (axis,),
-        )
-        place = KINDS.index if axis == "kind" else _place
-        order = [found["layer"], found["head"], found[axis].map(place)]
-        ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
-        return found.iloc[ranked].reset_index(drop=True)
+        return profile_rows(self._database, axis)
 
     def pairs(
         self, measure: str = "hellinger", statistic: str = "mean"
@@ -160,33 +164,24 @@ class Study:
         Returns:
             (layer * head, layer * head); NaN where no text defines it.
         """
-        known = [] if "pairs" not in self._database.tables else self._measures()
-        if measure not in known:
-            raise ArgumentError(
-                f"measure must be one of {', '.join(known)}, got {measure!r}."
-                if known
-                else "This study has no pairs of heads: it was made without them."
-            )
-        if statistic not in ("mean", "std"):
-            raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
-        rows = self._database.ask("SELECT * FROM pairs WHERE measure = ?", (measure,))
-        n = rows["n"].where(rows["n"] > 0).astype(float)
-        mean = rows["sum"] / n
-        if statistic == "std":
-            variance = (rows["sum_sq"] - n * mean**2) / (n - 1).where(n > 1)
-            values, itself = np.sqrt(variance.clip(lower=0)), 0.0
-        else:
-            values, itself = mean, float(measure in LIKENESS)
-        size = self.n_layers * self.n_heads
-        matrix = np.full((size, size), np.nan)
-        matrix[rows["i"], rows["j"]] = matrix[rows["j"], rows["i"]] = values
-        np.fill_diagonal(matrix, itself)
-        return matrix
-
-    def _measures(self) -> list[str]:
-        return list(self._database.ask("SELECT DISTINCT measure FROM pairs ORDER BY 1")["measure"])
+        return pair_matrix(self._database, self.n_layers * self.n_heads, measure, statistic)
 
     # -- gold trees, of a study of CoNLL-U files ---------------------------------------------------
+
+    def chosen_on(self, other: Study) -> Study:
+        """This study with its heads chosen by another one: a dev set chooses, a test set reports.
+
+        Args:
+            other: of the same model, over other sentences. All of them choose, and all of this
+                study's report, in `relations`, `trees` and `coreference`.
+
+        Raises:
+            StudyError: one of them has no trees, is of another model, or both have one source.
+        """
+        tree_answers.check_choosing(self, other)
+        found = Study(self.folder, self.manifest)
+        found._chosen_on = other._database
+        return found
 
     @property
     def has_trees(self) -> bool:
@@ -202,7 +197,7 @@ class Study:
         the accuracy on the other half; offset, the best fixed step; and whether the head was
         chosen, as the best one there.
         """
-        return tree_answers.relations(self._database)
+        return tree_answers.relations(self._database, self._chosen_on)
 
     @property
     def parts_of_speech(self) -> pd.DataFrame:
@@ -216,12 +211,12 @@ class Study:
     @property
     def trees(self) -> pd.DataFrame:
         """How much of the gold trees is in every head's: see `corpus.parsing.tree_scores`."""
-        return tree_answers.trees(self._database)
+        return tree_answers.trees(self._database, self._chosen_on)
 
     @property
     def coreference(self) -> pd.DataFrame:
         """How well every head finds antecedents: see `corpus.coreference.coreference_scores`."""
-        return tree_answers.coreference(self._database)
+        return tree_answers.coreference(self._database, self._chosen_on)
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -243,8 +238,10 @@ class Study:
 
         Raises:
             ArgumentError: no such head or metric.
+            StudyError: no rows by text were kept.
         """
         self._check(layer, head)
+        self._check_texts()
         return strongest(self._database, layer, head, by, k)
 
     def search(
@@ -310,16 +307,20 @@ class Study:
         """
         return self._database.ask_freely(query)
 
+    @property
+    def has_texts(self) -> bool:
+        """Whether there is a row for each text and head."""
+        return "texts" in self._database.tables
+
+    def _check_texts(self) -> None:
+        if not self.has_texts:
+            raise StudyError(
+                "This study keeps no text and no row for each: it was made with keep_texts=False "
+                "(--no-texts). Make it again without that to see single texts."
+            )
+
     def _check(self, layer: int | None, head: int | None) -> None:
         """There are such a layer and such a head, where they are given."""
         for name, given, n in (("layer", layer, self.n_layers), ("head", head, self.n_heads)):
             if given is not None and not 0 <= given < n:
                 raise ArgumentError(f"{name} must be from 0 to {n - 1}, got {given}.")
-
-
-def _place(at: str) -> float:
-    """Where a key of the profile stands in order: "<-32" before "-32", ">32" after "32"."""
-    if at[0] in "<>≥":
-        beyond = float(at.lstrip("<>=≥"))
-        return beyond - 0.5 if at[0] == "<" else beyond + 0.5
-    return float(at)

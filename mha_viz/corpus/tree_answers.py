@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from mha_viz.corpus.coreference import coreference_scores
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.parsing import tree_scores
 from mha_viz.corpus.relations import relation_scores
+from mha_viz.corpus.trees import CHOOSE, REPORT
 from mha_viz.errors import StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.study import Study
 
 
 def has_trees(database: Database) -> bool:
     """Whether any text of the study came with a gold tree."""
-    return "arcs" in database.tables
+    return not {"arcs", "relations"}.isdisjoint(database.tables)  # without texts, counts alone
 
 
 def check_trees(database: Database) -> None:
@@ -29,13 +35,40 @@ def check_trees(database: Database) -> None:
         )
 
 
-def relations(database: Database) -> pd.DataFrame:
-    """See `Study.relations`."""
+def check_choosing(reporting: Study, choosing: Study) -> None:
+    """One study may choose the heads that the other one reports on.
+
+    Args:
+        reporting: whose accuracies are shown.
+        choosing: on which the best heads are found.
+
+    Raises:
+        StudyError: one has no trees, they are of different models, or of one source.
+    """
+    names = [f"{study.folder}" for study in (reporting, choosing)]
+    ours, theirs = (study.manifest for study in (reporting, choosing))
+    if not (reporting.has_trees and choosing.has_trees):
+        lacking = names[0] if choosing.has_trees else names[1]
+        raise StudyError(f"Heads are chosen by gold trees: {lacking} has none.")
+    if ours["model"]["weights_sha256"] != theirs["model"]["weights_sha256"]:
+        raise StudyError(
+            f"Heads are chosen on the model that they are reported of: {names[0]} is of "
+            f"{ours['model']['name']}, {names[1]} of {theirs['model']['name']} with other weights."
+        )
+    if ours["source"] == theirs["source"]:
+        raise StudyError(
+            f"{names[0]} and {names[1]} are of the same sentences: give a study of others to "
+            "choose heads on, or leave it out, and one half of these chooses."
+        )
+
+
+def relations(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
+    """See `Study.relations`; where another study chooses, all of this one reports."""
     check_trees(database)
     found = relation_scores(
-        database.ask("SELECT * FROM relations"),
-        database.ask("SELECT * FROM relation_offsets"),
-        _untrained(database, "SELECT * FROM untrained_relations"),
+        _counts("relations", database, chosen_on),
+        _counts("relation_offsets", database, chosen_on),
+        _untrained("relations", database, chosen_on),
     )
     first = ["layer", "head", "relation", "direction", "n", "accuracy", "low", "high"]
     baselines = ["offset_baseline", "random_baseline"]
@@ -52,22 +85,32 @@ def parts_of_speech(database: Database) -> pd.DataFrame:
     )
 
 
-def trees(database: Database) -> pd.DataFrame:
+def trees(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
     """See `Study.trees`."""
     check_trees(database)
-    query = """SELECT half, layer, head, sum(n_arcs)::BIGINT AS n_arcs, sum(hits)::BIGINT AS hits,
-        sum(branching_hits)::BIGINT AS branching_hits FROM {} GROUP BY ALL"""
-    theirs = _untrained(database, query.format("untrained_parses"))
-    return tree_scores(database.ask(query.format("parses")), theirs)
+    theirs = _untrained("trees", database, chosen_on)
+    return tree_scores(_counts("trees", database, chosen_on), theirs)
 
 
-def coreference(database: Database) -> pd.DataFrame:
+def coreference(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
     """See `Study.coreference`."""
     check_trees(database)
-    theirs = _untrained(database, "SELECT * FROM untrained_coreference")
-    return coreference_scores(database.ask("SELECT * FROM coreference"), theirs)
+    theirs = _untrained("coreference", database, chosen_on)
+    return coreference_scores(_counts("coreference", database, chosen_on), theirs)
 
 
-def _untrained(database: Database, query: str) -> pd.DataFrame | None:
-    """What the model with random weights did, where the study has one."""
-    return database.ask(query) if "untrained_relations" in database.tables else None
+def _counts(table: str, database: Database, chosen_on: Database | None) -> pd.DataFrame:
+    """By halves of the sentences; or the one half is another study, and the other one this."""
+    counts = database.ask(f"SELECT * FROM {table}")
+    if chosen_on is None:
+        return counts
+    theirs = chosen_on.ask(f"SELECT * FROM {table}")
+    return pd.concat([theirs.assign(half=CHOOSE), counts.assign(half=REPORT)], ignore_index=True)
+
+
+def _untrained(table: str, database: Database, chosen_on: Database | None) -> pd.DataFrame | None:
+    """What the model with random weights did, where there is one."""
+    both = [one for one in (database, chosen_on) if one is not None]
+    if any(f"untrained_{table}" not in one.tables for one in both):
+        return None
+    return _counts(f"untrained_{table}", database, chosen_on)

@@ -64,6 +64,18 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert "direction must be to_head or to_dependent" in failed.stderr
 
 
+def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:
+    for name, seed in (("dev", "1"), ("test", "2")):
+        source = ("study", "sample", "--sample", "30", "--seed", seed)
+        call(*source, "--out", str(tmp_path / name))
+    arguments = ("study", "show", str(tmp_path / "test"), "--chosen-on", str(tmp_path / "dev"))
+    assert (
+        "heads chosen on dev for a relation, and what they find on test" in call(*arguments).stdout
+    )
+    failed = call(*arguments[:-1], str(tmp_path / "test"), code=2)
+    assert "are of the same sentences" in failed.stderr
+
+
 def test_compare_two_studies(study: Path, texts: Path, tmp_path: Path) -> None:
     call("study", str(texts), "--sample", "2", "--out", str(tmp_path / "b"))
     done = call("study", "compare", str(study), str(tmp_path / "b"), "-f", "json")
@@ -77,6 +89,16 @@ def test_what_could_not_be_read_is_told(tmp_path: Path) -> None:
     done = call("study", source, "--out", out)
     assert "2 texts" in done.stdout
     assert "1 could not be read" in done.stderr and "texts.jsonl:2" in done.stderr
+
+
+def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("It slept.\n" + "cat " * 300 + "\n")
+    out = str(tmp_path / "out")
+    done = call("study", str(tmp_path / "texts.txt"), "--out", out)
+    shown = call("study", "show", out, "-f", "json")
+    for told in (done.stderr, shown.stderr):
+        assert "Cut to the 128 tokens that tiny-bert takes: 1 of 2 texts" in told
+    assert json.loads(shown.stdout)["rows"]
 
 
 @pytest.mark.parametrize(

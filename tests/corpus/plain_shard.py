@@ -13,7 +13,7 @@ import pyarrow as pa
 import torch
 
 from mha_viz.core.measure import head_similarity, measure, text_baselines
-from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics import METRICS, Baseline
 from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import TextError
@@ -31,6 +31,8 @@ class PlainShard:
     n_texts: int
     n_tokens: int
     n_padded: int
+    n_truncated: int = 0
+    n_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ def _add(rows: _Rows, item: Any, record: AttentionRecord, untrained: AttentionMo
             for way in ("uniform", "offset"):
                 value = getattr(known[key].at(layer), way) if key in known else None
                 row[f"{key}_{way}"] = np.nan if value is None else value
+        repeats = known.get("duplicate_token", Baseline()).at(layer)
+        row["duplicate_token_rows"] = np.float64(repeats.n_rows or 0)
         rows.chance.append(row)
     tokens = record.tokens
     rows.sentences.append(
@@ -100,6 +104,7 @@ def _add(rows: _Rows, item: Any, record: AttentionRecord, untrained: AttentionMo
             "text_id": item.number,
             "place": item.place,
             "text": item.text,
+            "n_left_out": 0,
             "tokens": list(record.labels),
             "is_special": [token.is_special for token in tokens],
             "starts": [-1 if token.start is None else token.start for token in tokens],

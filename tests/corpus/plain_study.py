@@ -11,6 +11,7 @@ from mha_viz.corpus.identity import model_identity
 from mha_viz.corpus.storage import begin, claim, write_manifest, write_shard
 from mha_viz.corpus.study import Study
 from mha_viz.corpus.summary import summarise
+from mha_viz.corpus.totals import Totals
 from mha_viz.engine.model import AttentionModel
 from tests.corpus.plain_shard import measure_shard, plain_items
 
@@ -37,8 +38,11 @@ def plain_study(
     measured = [measure_shard(model, part, untrained=random) for part in shards]
     for number, shard in enumerate(measured):
         write_shard(folder, number, shard)  # type: ignore[arg-type]
-    files = summarise(folder, model.n_layers, model.n_heads)
-    counts = {"n_shards": len(shards), "n_texts": len(texts), "n_skipped": 0}
+    totals = Totals(model.n_layers, model.n_heads)
+    totals.add_shards(folder)
+    files = summarise(folder, totals)
+    counts = {"n_shards": len(shards), "n_texts": len(texts)}
+    counts |= {"n_skipped": 0, "n_truncated": 0, "n_left_out": 0}
     counts["n_tokens"] = counts["n_padded"] = sum(shard.n_tokens for shard in measured)
     done = {"finished": True, "counts": counts, "skipped": [], "files": files}
     write_manifest(folder, {**manifest, **done})

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import sys
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
-from types import ModuleType, SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from mha_viz.corpus.readers import ending_of, is_wrapped, passages
-from mha_viz.corpus.reading import MAX_LINE, Passage, Skip
+from mha_viz.corpus.reading import MAX_LINE, Passage
 from mha_viz.errors import SourceError
 
 TEXTS = ["The cat sat, still.", "Er sagte: „Überall Öl“; ja.", "猫は座った。", 'She "quoted"\nhim.']
@@ -326,23 +324,27 @@ def test_fields_of_a_tsv_keep_their_quotes() -> None:
 # --- treebanks ----------------------------------------------------------------------------------
 
 
-def test_a_treebank_brings_its_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read_conllu(lines: Iterator[str], name: str, skip: Skip) -> Iterator[SimpleNamespace]:
-        for number, line in enumerate(lines, 1):
-            if line.startswith("# text = "):
-                text = line.removeprefix("# text = ").strip()
-                yield SimpleNamespace(text=text, place=f"{name}:{number}", sentence=len(text))
-            elif line.startswith("1\tbroken"):
-                skip(f"{name}:{number}", "Broken.")
+def test_a_treebank_brings_its_sentences() -> None:
+    def sentence(text: str) -> bytes:
+        *words, stop = [*text.rstrip(".").split(), "."]
+        rows = [f"1\t{words[0]}\t{words[0]}\tNOUN\t_\t_\t2\tnsubj\t_\t_"]
+        rows += [f"2\t{words[1]}\t{words[1]}\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No"]
+        rows += [f"3\t{stop}\t{stop}\tPUNCT\t_\t_\t2\tpunct\t_\t_"]
+        return "\r\n".join([f"# text = {text}", *rows, "", ""]).encode()
 
-    trees = ModuleType("mha_viz.corpus.trees")
-    trees.read_conllu = read_conllu  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mha_viz.corpus.trees", trees)
-    long = b"# text_en = " + b"x" * MAX_LINE
-    content = b"# sent_id = 1\r\n" + long + b"\r\n# text = Cats sat.\r\n\r\n1\tbroken\r\n"
+    long = b"# text_en = " + b"x" * MAX_LINE + b"\r\n"
+    content = b"# sent_id = 1\r\n" + sentence("Cats sat.") + b"1\tbroken\r\n\r\n" + long
+    content += sentence("Dogs ran.") + sentence("Mice hid.")
     for name in ("a.conllu", "standard input"):
         found, skipped = read_passages(content, name)
-        assert found == [Passage(f"{name}:3", "Cats sat.", 9)]
-        assert [place for place, _ in skipped] == [f"{name}:2", f"{name}:5"]
+        assert [(one.place, one.text) for one in found] == [
+            (f"{name}:1", "Cats sat."),
+            (f"{name}:15", "Mice hid."),
+        ]
+        trees = [one.sentence for one in found if one.sentence is not None]
+        assert [[word.deprel for word in tree.words] for tree in trees] == [
+            ["nsubj", "root", "punct"]
+        ] * 2
+        assert [place for place, _ in skipped] == [f"{name}:{n}" for n in (7, 9, 9)]
     with pytest.raises(SourceError, match="is a treebank and has no column “text”"):
         read(content, "a.conllu", "text")

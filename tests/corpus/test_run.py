@@ -4,10 +4,10 @@ import errno
 import hashlib
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from mha_viz.corpus import source as sources
 from mha_viz.corpus.lock import LOCK, locked
 from mha_viz.corpus.run import Progress
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
+from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
+from tests.corpus.random_moments import PER_SHARD, acting
 
 LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4
 
@@ -30,14 +32,14 @@ class Stopped(Exception):
 
 @pytest.fixture(autouse=True)
 def _small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "SHARD_TEXTS", 4)
+    monkeypatch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
 
 
 @pytest.fixture(scope="module")
 def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
     """A study that nothing interrupted, with one text that a cleaner refuses."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", 4)
+        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
         out = tmp_path_factory.mktemp("whole") / "study"
         return mv.study(bert, LINES, out)
 
@@ -78,54 +80,67 @@ def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> Non
     assert files_of(whole.folder) == before
 
 
-@pytest.mark.parametrize("after", [1, 2, 3, 6, 9])
-def test_stopped_anywhere_and_gone_on_with(
-    whole: mv.Study, bert: Any, tmp_path: Path, after: int
-) -> None:
-    calls = 0
+# -- twenty random moments -------------------------------------------------------------------------
 
-    def stop(_: Progress) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == after:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", on_progress=stop)
-    with pytest.raises(StudyError, match="not finished"):
-        mv.Study.load(tmp_path / "study")
-    mv.study(bert, iter(LINES), tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+CTRL_C, KILLED = range(12), range(12, 20)  # seeds
+FEW = LINES[:12]
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_stopped_between_any_two_writes(
-    whole: mv.Study, bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+@pytest.fixture(scope="module")
+def few(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The files of a study of three shards that nothing interrupted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
+        return files_of(mv.study(bert, FEW, tmp_path_factory.mktemp("few") / "study").folder)
+
+
+def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
+    """The same call makes the same study of what is there."""
+    with pytest.raises(StudyError, match=r"not finished|is no study"):
+        mv.Study.load(folder)
+    mv.study(model, iter(FEW), folder)
+    assert files_of(folder) == expected
+
+
+@pytest.mark.parametrize("seed", CTRL_C)
+def test_stopped_at_a_random_moment(
+    few: dict[str, str], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Ctrl-C comes while files are written and renamed, the summaries among them."""
-    left, sync, replace = random.Random(seed).randrange(1, 80), os.fsync, Path.replace
 
-    def counted() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            raise KeyboardInterrupt
+    def stop() -> None:
+        raise KeyboardInterrupt
 
-    def syncing(number: int) -> None:
-        counted()
-        sync(number)
-
-    def replacing(path: Path, target: Path) -> Path:
-        counted()
-        return replace(path, target)
-
+    moments = acting(seed, stop)
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", syncing)
-        patch.setattr(Path, "replace", replacing)
+        patch.setattr(os, "fsync", moments["fsync"])
+        patch.setattr(Path, "replace", moments["replace"])
         with pytest.raises(KeyboardInterrupt):
-            mv.study(bert, LINES, tmp_path / "study")
-    mv.study(bert, LINES, tmp_path / "study")
-    assert files_of(tmp_path / "study") == files_of(whole.folder)
+            mv.study(bert, FEW, tmp_path / "study", on_progress=moments["on_progress"])
+    goes_on(bert, tmp_path / "study", few)
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Studies whose processes killed themselves with SIGKILL, each in a folder of its seed."""
+    folder = tmp_path_factory.mktemp("killed")
+    (folder / "lines.txt").write_text("\n".join(FEW))
+    seeds = [str(seed) for seed in KILLED]
+    command = [sys.executable, "-m", "tests.corpus.random_moments"]
+    done = subprocess.run(
+        [*command, str(folder / "lines.txt"), str(folder), *seeds],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(seeds), done.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", KILLED)
+def test_killed_at_a_random_moment(few: dict[str, str], bert: Any, killed: Path, seed: int) -> None:
+    goes_on(bert, killed / str(seed), few)
 
 
 def test_what_a_killed_process_left_is_cleared_away(
@@ -281,6 +296,20 @@ def test_what_was_skipped_is_told(bert: Any, tmp_path: Path) -> None:
     assert len(found.manifest["skipped"]) == 1
 
 
+def test_texts_that_were_cut_are_told(bert: Any, tmp_path: Path, whole: mv.Study) -> None:
+    texts = ["cat " * n for n in (3, bert.n_ctx - 2, bert.n_ctx + 5, 300)]
+    found = mv.study(bert, texts, tmp_path / "study")
+    lost = [0, 0, 7, 302 - bert.n_ctx]
+    assert (
+        found.sql("select n_left_out from sentences order by text_id")["n_left_out"].tolist()
+        == lost
+    )
+    counts = found.manifest["counts"]
+    assert (counts["n_truncated"], counts["n_left_out"]) == (2, sum(lost))
+    assert f"2 of 4 texts; about {sum(lost)} tokens were left out" in found.cut
+    assert not whole.cut
+
+
 def test_arguments(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="batch_tokens"):
         mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
@@ -302,6 +331,30 @@ def test_a_lock_that_was_left_over_locks_nothing(bert: Any, tmp_path: Path) -> N
     (tmp_path / "study").mkdir()
     (tmp_path / "study" / LOCK).write_text("1")
     assert mv.study(bert, LINES[:2], tmp_path / "study").n_texts == 2
+
+
+def test_what_reads_ahead_ends_with_the_study_and_skips_what_is_done(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(now: Progress) -> None:
+        running.append(any(thread.name.startswith("texts") for thread in threading.enumerate()))
+        if now.n_texts == 2 * PER_SHARD:
+            raise Stopped
+
+    def encode(reader: Any, text: str) -> Any:
+        encoded.append(text)
+        return encode_texts(reader, text)
+
+    running: list[bool] = []
+    with pytest.raises(Stopped):
+        mv.study(bert, FEW, tmp_path / "study", on_progress=stop)
+    assert any(running)
+    assert not any(thread.name.startswith("texts") for thread in threading.enumerate())
+    encoded: list[str] = []
+    monkeypatch.setattr("mha_viz.corpus.batches.encode_texts", encode)
+    done = len(list((tmp_path / "study/shards").glob("*[0-9]")))
+    mv.study(bert, FEW, tmp_path / "study")
+    assert done and sorted(encoded) == sorted(FEW[done * PER_SHARD :])
 
 
 def test_progress_counts_up_to_all_texts(bert: Any, tmp_path: Path) -> None:

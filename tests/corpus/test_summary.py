@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 
 import mha_viz as mv
-from mha_viz.core.metrics import LABELS
+from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.measure import text_baselines
+from mha_viz.core.metrics import LABELS, Baseline
+from mha_viz.corpus.measuring import BatchMeasure, Wanted
 from mha_viz.corpus.study import Study
+from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.report import KEEP, report
 from tests.corpus.plain_study import TEXTS
+from tests.corpus.reference import one_batch
+from tests.making.trees import sample
 
 METRICS = ("entropy", "distance", "previous_token", "duplicate_token", "output_norm", "variance")
 
@@ -80,15 +86,48 @@ def test_a_head_just_below_its_threshold_has_no_label(made: Study) -> None:
     assert len(every)
 
 
-def test_the_share_of_texts_is_that_of_single_reports(made: Study, bert) -> None:
-    given = np.zeros((len(LABELS), 4, 8))
-    keys = list(LABELS)
-    for text in TEXTS:
-        found = report(bert.trace(text, keep=KEEP), bert).labels
+EVERY = 6  # of the shipped sentences
+
+
+@pytest.fixture(scope="module")
+def shipped(bert, tmp_path_factory) -> tuple[list[str], Study]:
+    texts = [sentence.text for sentence in sample()[::EVERY]] + TEXTS[3:4] * 2 + ["no no no no"]
+    return texts, mv.study(bert, texts, tmp_path_factory.mktemp("shipped") / "study")
+
+
+def test_the_share_of_texts_is_that_of_single_reports(shipped, bert) -> None:
+    texts, study = shipped
+    random = untrained_copy(bert)
+    probed, random_probed = (induction_scores(one, part="self") for one in (bert, random))
+    given = {key: np.zeros((4, 8)) for key in LABELS}
+    for text in texts:
+        found = report(
+            bert.trace(text, keep=KEEP),
+            bert,
+            random=random,
+            induction=probed,
+            random_induction=random_probed,
+        ).labels
         for layer, head in np.ndindex(4, 8):
             for earned in found[layer][head]:
-                given[keys.index(earned.label.key), layer, head] += 1
-    table = made.sql("select * from labels")
-    for key in set(table.label) - {"duplicate"}:
+                given[earned.label.key][layer, head] += 1
+    table = study.sql("select * from labels")
+    assert set(table.label) == set(LABELS) - {"induction"}
+    for key in set(table.label):
         ours = table[table.label == key]["share_of_texts"].to_numpy()
-        assert ours == pytest.approx(given[keys.index(key)].ravel() / len(TEXTS)), key
+        assert ours == pytest.approx(given[key].ravel() / len(texts)), key
+
+
+def test_how_many_tokens_occur_again_is_what_the_report_counts(shipped, bert) -> None:
+    texts, _ = shipped
+    for model in (bert, mv.load("tiny-gpt2")):  # the latter sees what stands before alone
+        found = BatchMeasure(model, one_batch(model, texts).encoded, Wanted(chance=True))
+        for item, counts in zip(
+            one_batch(model, texts).items, found.repeating_tokens(), strict=True
+        ):
+            known = text_baselines(model.trace(item.text, keep=KEEP)).get(
+                "duplicate_token", Baseline()
+            )
+            assert counts.tolist() == [
+                known.at(layer).n_rows or 0 for layer in range(model.n_layers)
+            ]

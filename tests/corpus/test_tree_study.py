@@ -168,6 +168,52 @@ def test_a_search_by_relation_finds_arcs_of_the_trees(whole: mv.Study) -> None:
         whole.search(direction="to_head")
 
 
+def test_one_treebank_chooses_and_another_reports(
+    whole: mv.Study, bert: Any, sentences: list[Sentence], tmp_path: Path
+) -> None:
+    blocks = "\n".join(sample_lines()).strip().split("\n\n")[1::EVERY]
+    (tmp_path / "dev.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
+    dev = mv.study(bert, tmp_path / "dev.conllu", tmp_path / "dev")
+    found = whole.chosen_on(dev)
+    for table, columns in (
+        ("relations", ("n", "hits")),
+        ("trees", ("n_arcs", "hits")),
+        ("coreference", ("n", "hits")),
+    ):
+        where = ["relation", "direction"] * (table == "relations") + ["layer", "head"]
+        sums = [
+            one.sql(f"select * from {table}").groupby(where)[list(columns)].sum()
+            for one in (dev, whole)
+        ]
+        rows = getattr(found, table).set_index(where)
+        assert len(rows) and len(rows) >= len(getattr(whole, table))
+        chosen, reported = (one.loc[rows.index] for one in sums)
+        accuracy = "uuas" if table == "trees" else "accuracy"
+        n, hits = columns
+        assert rows[n].tolist() == reported[n].tolist()
+        np.testing.assert_allclose(rows[accuracy], reported[hits] / reported[n])
+        np.testing.assert_allclose(rows["chosen_on"], chosen[hits] / chosen[n])
+        assert rows["random_baseline"].notna().all()
+    best = found.relations.groupby(["relation", "direction"])["chosen_on"].max()
+    winners = found.relations.query("chosen").set_index(["relation", "direction"])
+    assert winners["chosen_on"].sort_index().tolist() == best.sort_index().tolist()
+    assert whole.relations["n"].sum() < found.relations["n"].sum()  # it is left as it was
+
+
+def test_heads_are_not_chosen_where_they_are_reported(
+    whole: mv.Study, parts: mv.Study, made: mv.Study, treebank: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(StudyError, match="same sentences"):
+        whole.chosen_on(parts)
+    with pytest.raises(StudyError, match=f"{made.folder.name} has none"):
+        whole.chosen_on(made)
+    with pytest.raises(StudyError, match=f"{made.folder.name} has none"):
+        made.chosen_on(whole)
+    other = mv.study(mv.load("tiny-gpt2"), treebank, tmp_path / "gpt2")
+    with pytest.raises(StudyError, match=r"tiny-gpt2 with other weights"):
+        whole.chosen_on(other)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_study_without_trees_says_so(made: mv.Study, name: str) -> None:
     with pytest.raises(StudyError, match="no gold trees: make one of a CoNLL-U file"):

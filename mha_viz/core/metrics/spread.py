@@ -38,11 +38,11 @@ def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
     # a layer at a time: only one layer's (head, query, key) is ever held twice
     rows = torch.stack([_entropies(layer.to(wide)) for layer in pattern])
     mass = pattern.sum(-1, dtype=wide)
-    if not (mass < 1 - _ROUNDING).any():
-        return rows
     # of weights m p that sum to m: -sum m p ln(m p) = m H(p) - m ln m
     scaled = (rows - torch.special.entr(mass)) / mass
-    return torch.where(mass == 0, 0.0, scaled.clamp(min=0.0))
+    scaled = torch.where(mass == 0, 0.0, scaled.clamp(min=0.0))
+    # row by row, and not where any is short: a graphics card would have to be asked for that
+    return torch.where(mass < 1 - _ROUNDING, scaled, rows)
 
 
 def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "layer head"]:

@@ -82,7 +82,7 @@ def in_words(progress: Progress | None) -> str:
 
 
 def _about(study: Study) -> None:
-    """What was studied, and what was skipped."""
+    """What was studied, and what was skipped or cut."""
     counts = study.manifest["counts"]
     texts = "texts of your own" if state.current().corpus else "sentences of the sample"
     words = (
@@ -90,12 +90,12 @@ def _about(study: Study) -> None:
         "texts with its 95 % interval, by drawing texts again."
     )
     st.markdown(words)
+    missing = [study.cut] if study.cut else []
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
-        st.warning(
-            plain(f"Skipped: {counts['n_skipped']:,} texts; the first is {place}: {reason}"),
-            icon=":material/warning:",
-        )
+        missing.insert(0, f"Skipped: {counts['n_skipped']:,} texts; the first is {place}: {reason}")
+    if missing:
+        st.warning(plain(" ".join(missing)), icon=":material/warning:")
 
 
 # -- texts of one's own ----------------------------------------------------------------------------

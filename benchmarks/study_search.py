@@ -1,0 +1,98 @@
+"""How long a search takes in the edges of very many texts, which are made up in their order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import mha_viz as mv
+from benchmarks.measure import Result, interleaved, spread
+
+LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
+EDGES_OF_A_QUERY = 1.1
+WORDS = [f"word{rank}" for rank in range(4_000)]  # the frequent ones first, as in prose
+AIM = 0.5  # seconds
+_ROWS = 20_480  # of a row group, as a study has them
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "a word that is one in a thousand": {"query": "word110"},
+    "the same word looked at": {"key": "word110"},
+    "a word in one head, by weight": {"query": "word20", "layer": 2, "head": 3, "min_weight": 0.6},
+    "the most frequent word": {"query": "word0"},
+}
+
+
+def measure(n_texts: int = 100_000, repeats: int = 5) -> list[Result]:
+    with tempfile.TemporaryDirectory() as name:
+        n_edges = write(Path(name), n_texts)
+        model = {"name": "made up", "n_layers": LAYERS, "n_heads": HEADS}
+        counts = {"n_texts": n_texts, "n_tokens": n_texts * TOKENS}
+        study = mv.Study(Path(name), {"model": model, "counts": counts})
+        ways = {what: lambda asked=asked: study.search(**asked) for what, asked in SEARCHES.items()}
+        assert all(len(way()) for way in ways.values())
+        seconds = interleaved(ways, repeats)
+    return [
+        Result(
+            f"search of {n_texts:,} texts: {what}",
+            spread(found, 1000, " ms"),
+            f"{n_edges:,} edges",
+            aim=f"under {AIM} s",
+            met=sorted(found)[len(found) // 2] < AIM,
+        )
+        for what, found in seconds.items()
+    ]
+
+
+def write(folder: Path, n_texts: int) -> int:
+    """The files of a study that a search reads; how many edges there are."""
+    shares = 1 / np.arange(1, len(WORDS) + 1)
+    n_edges = int(n_texts * TOKENS * LAYERS * HEADS * EDGES_OF_A_QUERY)
+    of_words = np.maximum(1, n_edges * shares / shares.sum()).astype(int)
+    for table, own, other in (("edges", "query", "key"), ("edges_by_key", "key", "query")):
+        dice, writer = np.random.default_rng(0), None
+        for begin in range(0, len(WORDS), 40):
+            part = _edges(of_words, range(begin, begin + 40), (own, other), n_texts, dice)
+            writer = writer or pq.ParquetWriter(
+                folder / f"{table}.parquet", part.schema, compression="zstd"
+            )
+            writer.write_table(part, row_group_size=_ROWS)
+        assert writer is not None
+        writer.close()
+    numbers = np.arange(n_texts)
+    texts = pa.array([f"A text about {number}." for number in numbers])
+    pq.write_table(
+        pa.table({"text_id": numbers, "place": texts, "text": texts}), folder / "sentences.parquet"
+    )
+    return int(of_words.sum())
+
+
+def _edges(
+    of_words: np.ndarray, ranks: range, sides: tuple[str, str], n_texts: int, dice: Any
+) -> pa.Table:
+    """The edges of some words, in their order."""
+    inside = [rank for rank in sorted(ranks, key=WORDS.__getitem__) if rank < len(WORDS)]
+    own = np.repeat(inside, of_words[inside])
+    n, names = len(own), pa.array(WORDS)
+    other = dice.integers(0, len(WORDS), n)
+    words = {
+        side: pa.DictionaryArray.from_arrays(pa.array(at.astype(np.int32)), names)
+        for side, at in zip(sides, (own, other), strict=True)
+    }
+    return pa.table(
+        {
+            "text_id": dice.integers(0, n_texts, n),
+            "layer": dice.integers(0, LAYERS, n).astype(np.int16),
+            "head": dice.integers(0, HEADS, n).astype(np.int16),
+            "query": dice.integers(0, TOKENS, n).astype(np.int32),
+            "key": dice.integers(0, TOKENS, n).astype(np.int32),
+            **{f"{side}_token": words[side] for side in ("query", "key")},
+            "weight": dice.random(n).astype(np.float32),
+            "strongest": dice.random(n) < 1 / EDGES_OF_A_QUERY,
+            **{f"{side}_word": words[side].cast(pa.string()) for side in ("query", "key")},
+        }
+    )

@@ -1,0 +1,154 @@
+"""Studies that keep no rows by text: the same numbers, in space that does not grow."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus import run
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.compare import compare
+from mha_viz.corpus.histograms import edges
+from mha_viz.corpus.run import Progress
+from mha_viz.errors import ArgumentError, StudyError
+from tests.corpus.test_run import Stopped, files_of
+
+N_TEXTS = 60
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_shards() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 15)
+        patch.setattr(run, "SHARDS_AT_ONCE", 2)
+        yield
+
+
+def trees(model: mv.AttentionModel, out: Path, **more: Any) -> mv.Study:
+    """Of some sentences of the shipped treebank."""
+    return mv.study(model, "sample", out, sample=N_TEXTS, **more)
+
+
+@pytest.fixture(scope="module")
+def kept(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return trees(bert, tmp_path_factory.mktemp("kept") / "study")
+
+
+@pytest.fixture(scope="module")
+def folded(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return trees(bert, tmp_path_factory.mktemp("folded") / "study", keep_texts=False)
+
+
+def test_heads_and_labels_are_those_of_a_study_with_rows(kept: mv.Study, folded: mv.Study) -> None:
+    assert (folded.n_texts, folded.n_tokens) == (kept.n_texts, kept.n_tokens)
+    exact = ["layer", "head", "metric", "n_texts", "mean", "std", "low", "high"]
+    pd.testing.assert_frame_equal(folded.heads[exact], kept.heads[exact], rtol=1e-9, atol=1e-12)
+    assert len(kept.labels)
+    pd.testing.assert_frame_equal(folded.labels, kept.labels, rtol=1e-9)
+    for table in ("untrained_heads", "chance_layers"):
+        ours, theirs = (one.sql(f"from {table}") for one in (folded, kept))
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name", ["profile", "relations", "parts_of_speech", "trees", "coreference"]
+)
+def test_what_is_a_sum_anyway_is_the_same(kept: mv.Study, folded: mv.Study, name: str) -> None:
+    ours, theirs = (getattr(study, name) for study in (folded, kept))
+    assert len(theirs)
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9)
+
+
+def test_pairs_are_the_same(kept: mv.Study, folded: mv.Study) -> None:
+    for measure in ("hellinger", "cka"):
+        np.testing.assert_allclose(folded.pairs(measure), kept.pairs(measure), rtol=1e-9)
+
+
+def test_quantiles_come_from_the_histogram(kept: mv.Study, folded: mv.Study) -> None:
+    """Half of the texts lie below the median: in its bin, or in one of two with none between."""
+    for metric in ("entropy", "distance", "previous_token", "output_norm"):
+        limits = edges(metric)
+        ours, theirs = (one.heads.query(f"metric == {metric!r}") for one in (folded, kept))
+        values = kept.sql(f'select layer, head, "{metric}" as value from texts')
+        for row, exact in zip(ours.itertuples(), theirs.itertuples(), strict=True):
+            own = values[(values.layer == row.layer) & (values["head"] == row.head)]["value"]
+            binned = np.digitize([row.q50, exact.q50], limits[1:-1])
+            between = np.digitize(own, limits[1:-1])
+            apart = set(range(binned.min() + 1, binned.max())) & set(between)
+            assert not apart, (metric, row.q50, exact.q50)
+
+
+def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
+    assert not list((folded.folder / "shards").glob("*"))
+    assert [path.name for path in (folded.folder / "totals").iterdir()] == ["00004"]
+    for question in (
+        lambda: folded.texts,
+        lambda: folded.examples(0, 0),
+        lambda: folded.search("because"),
+        lambda: folded.search(relation="obj"),
+    ):
+        with pytest.raises(StudyError, match="made with"):
+            question()
+    with pytest.raises(ArgumentError, match="has the tables"):
+        folded.sql("select * from texts")
+
+
+def test_it_takes_the_same_space_however_many_texts_there_are(bert: Any, tmp_path: Path) -> None:
+    def size(n: int) -> int:
+        texts = [f"{i} cats sat on {i % 7} mats." for i in range(n)]
+        study = mv.study(bert, texts, tmp_path / str(n), keep_texts=False)
+        return sum(path.stat().st_size for path in study.folder.rglob("*") if path.is_file())
+
+    assert size(70) < 1.2 * size(14)
+
+
+def test_it_is_compared_with_one_that_has_rows(kept: mv.Study, folded: mv.Study) -> None:
+    found = compare(kept, folded)
+    assert np.allclose(found["difference"], 0) and (found["n_texts"] > 0).all()
+    assert found["standard_error"].max() > 0  # not that of differences, which would be none
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stopped_and_gone_on_with(
+    bert: Any, folded: mv.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Also while shards are added up and deleted."""
+    left, remove = random.Random(seed).randrange(1, 15), shutil.rmtree
+
+    def counted(*arguments: Any, **more: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise Stopped
+        remove(*arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", counted)
+        with pytest.raises(Stopped):
+            trees(bert, tmp_path / "study", keep_texts=False)
+    told: list[Progress] = []
+    again = trees(bert, tmp_path / "study", keep_texts=False, on_progress=told.append)
+    assert files_of(again.folder) == files_of(folded.folder)
+    done = [now.n_texts for now in told]
+    assert done == sorted(done) and (not done or done[-1] == N_TEXTS)
+
+
+def test_other_settings_are_refused(bert: Any, folded: mv.Study) -> None:
+    with pytest.raises(StudyError, match=r"other settings \(edges"):
+        trees(bert, folded.folder)
+    assert trees(bert, folded.folder, keep_texts=False).n_texts == N_TEXTS
+
+
+def test_totals_that_were_cut_are_named(bert: Any, tmp_path: Path) -> None:
+    study = mv.study(bert, ["It slept.", "It ran."], tmp_path / "study", keep_texts=False)
+    path = study.folder / "totals/00001/means_texts.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StudyError, match=r"totals/00001/means_texts\.parquet was cut"):
+        mv.Study.load(study.folder)
