@@ -8,7 +8,9 @@ from mha_viz.corpus.coreference import coreference_scores
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.parsing import tree_scores
 from mha_viz.corpus.relations import relation_scores
-from mha_viz.errors import StudyError
+from mha_viz.corpus.trees import Sentence
+from mha_viz.corpus.word_table import sentence_of
+from mha_viz.errors import ArgumentError, StudyError
 
 
 def has_trees(database: Database) -> bool:
@@ -66,6 +68,16 @@ def coreference(database: Database) -> pd.DataFrame:
     check_trees(database)
     theirs = _untrained(database, "SELECT * FROM untrained_coreference")
     return coreference_scores(database.ask("SELECT * FROM coreference"), theirs)
+
+
+def sentence(database: Database, text_id: int) -> Sentence:
+    """See `Study.sentence`."""
+    check_trees(database)
+    words = database.ask("SELECT * FROM words WHERE text_id = ? ORDER BY word", (text_id,))
+    if words.empty:
+        raise ArgumentError(f"The text {text_id} of this study has no gold tree.")
+    text = database.ask("SELECT text FROM sentences WHERE text_id = ?", (text_id,))
+    return sentence_of(str(text["text"][0]), words)
 
 
 def _untrained(database: Database, query: str) -> pd.DataFrame | None:
