@@ -13,17 +13,19 @@ from mha_viz.errors import ArgumentError, StudyError
 
 _COLUMNS = "text_id, layer, head, query, key, query_token, key_token, weight, strongest"
 DIRECTIONS = (TO_HEAD, TO_DEPENDENT)
-_TOKEN_ARCS = f"""
+# "nsubj" stands for "nsubj:pass" as well; two words in one token may have one relation to another.
+_TOKEN_ARCS = f"""SELECT DISTINCT * FROM (
     SELECT text_id, dependent_token AS query, head_token AS key, relation,
         '{TO_HEAD}' AS direction FROM arcs
-    UNION ALL SELECT text_id, head_token, dependent_token, relation, '{TO_DEPENDENT}' FROM arcs"""
+    UNION ALL SELECT text_id, head_token, dependent_token, relation, '{TO_DEPENDENT}' FROM arcs
+) WHERE relation = ? OR starts_with(relation, ? || ':')"""
 _OF_PART = "SELECT text_id, unnest(tokens) FROM words WHERE upos = ?"
 _BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
 
 class _Question:
-    """The conditions of a search, and their values in the same order."""
+    """The conditions of a search and their values, in one order."""
 
     def __init__(self) -> None:
         self.conditions: list[str] = []
@@ -66,13 +68,14 @@ def edges(
     for column, upos in (("query", query_upos), ("key", key_upos)):
         if upos is not None:
             asked.ask(f"(text_id, {column}) IN ({_OF_PART})", _part(upos))
-    if relation is not None:  # "nsubj" stands for "nsubj:pass" as well
-        asked.ask("(relation = ? OR starts_with(relation, ? || ':'))", relation, relation)
-        # Two words in one token may have one relation to the same word: that is one edge.
-        columns = f"DISTINCT {_COLUMNS}, relation, direction"
-        table = f"{table} JOIN ({_TOKEN_ARCS}) AS arcs USING (text_id, query, key)"
-    if previous:
-        condition, *values = _like("lower(trim(one))", key or "*")
+    of_arcs = []
+    if relation is not None:
+        columns, of_arcs = f"{_COLUMNS}, relation, direction", [relation, relation]
+        table = f"{table} JOIN ({_TOKEN_ARCS}) AS asked USING (text_id, query, key)"
+    if previous and key is None:
+        asked.ask("key = query - 1")
+    elif previous and key is not None:
+        condition, *values = _like("lower(trim(one))", key)
         between = f"list_filter({_BETWEEN}, lambda one: {condition})"
         asked.ask(f"key < query AND len({between}) = 0", *values)
         table = f"{table} JOIN (SELECT text_id, tokens FROM sentences) AS of_text USING (text_id)"
@@ -82,7 +85,7 @@ def edges(
             ORDER BY weight DESC, text_id, layer, head, query, key LIMIT ?
         ) AS found JOIN sentences USING (text_id)
         ORDER BY weight DESC, text_id, layer, head, query, key""",
-        (*asked.values, limit),
+        (*of_arcs, *asked.values, limit),
     )
 
 
