@@ -126,6 +126,17 @@ def test_a_head_s_relations_stand_beside_their_baselines_those_that_beat_both_fi
     )
 
 
+def test_its_tree_and_its_antecedents_stand_beside_their_baselines(page, study):
+    tree = study.trees.query("layer == 1 and head == 2").iloc[0]
+    mentions = study.coreference.query("layer == 1 and head == 2").iloc[0]
+    ours = [tree[c] for c in ("uuas", "low", "high", "branching_baseline", "random_baseline")]
+    columns = ("accuracy", "low", "high", "nearest_baseline", "same_word_baseline")
+    theirs = [mentions[c] for c in (*columns, "random_baseline")]
+    for numbers, words in ((ours, "gold arcs"), (theirs, "mentions it looks")):
+        (line,) = (part.value for part in page.markdown if words in part.value)
+        assert all(format_number(value) in line for value in numbers)
+
+
 def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study):
     own = study.parts_of_speech.query("layer == 1 and head == 2").set_index(
         ["from_upos", "to_upos"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -15,6 +18,7 @@ from mha_viz.ui.corpus.overview import of_head, settings
 from mha_viz.ui.session import state
 from mha_viz.ui.widgets import exports, figures, look
 from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
 _SHOWN = 12  # relations
 _BASELINES = ["offset_baseline", "random_baseline"]
@@ -42,6 +46,7 @@ def draw(study: Study) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _relations(study)
+        _whole_trees(study)
     with right:
         _parts_of_speech(study)
 
@@ -67,8 +72,8 @@ def _relations(study: Study) -> None:
         "“det → head”: how often a word that is the det of another gives that one more weight than "
         "any other word, of n on one half of the sentences, with its 95 % interval; beside it the "
         "fixed offset that was best on the other half, and the same place with random weights. A "
-        "head whose interval does not beat both knows nothing of the relation. Only what was asked "
-        f"for {LEAST_ASKED} times or more."
+        "head that does not beat both with its whole interval may know nothing of the relation. "
+        f"Only what was asked for {LEAST_ASKED} times or more."
     )
     exports.table_file(
         table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
@@ -87,6 +92,35 @@ def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
     table = asked.assign(beats=beats, relation=names)
     table = table.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
     return table[list(_COLUMNS)].rename(columns=_COLUMNS).reset_index(drop=True)
+
+
+def _whole_trees(study: Study) -> None:
+    """What it finds of all arcs at once, and of antecedents."""
+    for row in of_head(study.trees).to_dict("records"):
+        st.markdown(
+            f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
+            f"{row['n_arcs']:,} gold arcs; joining neighbours has "
+            f"{format_number(row['branching_baseline'])}, random weights "
+            f"{format_number(row['random_baseline'])}."
+        )
+    for row in of_head(study.coreference).to_dict("records"):
+        st.markdown(
+            f"Of {row['n']:,} mentions it looks at an antecedent, of all earlier mentions, in "
+            f"**{share(row, 'accuracy')}**; the nearest mention is one in "
+            f"{format_number(row['nearest_baseline'])}, the nearest with the same word in "
+            f"{format_number(row['same_word_baseline'])}, with random weights it is "
+            f"{format_number(row['random_baseline'])}."
+        )
+
+
+def share(row: Mapping[Hashable, Any], name: str) -> str:
+    """A share with its interval.
+
+    >>> share({"uuas": 0.5, "low": 0.4, "high": 0.6}, "uuas")
+    '0.5 (0.4 to 0.6)'
+    """
+    value, low, high = (format_number(row[column]) for column in (name, "low", "high"))
+    return f"{value} ({low} to {high})"
 
 
 def _parts_of_speech(study: Study) -> None:
