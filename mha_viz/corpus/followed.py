@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mha_viz.core.record import AttentionRecord
 from mha_viz.core.strongest import strongest_other
 from mha_viz.corpus.alignment import align_words
 from mha_viz.corpus.relations import Followed, followed_arcs
 from mha_viz.corpus.trees import Sentence
-from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
 
 
 class Look(NamedTuple):
@@ -36,25 +37,31 @@ class FollowedTree(NamedTuple):
     looks: list[Look]
 
 
-def followed(model: AttentionModel, sentence: Sentence, layer: int, head: int) -> FollowedTree:
-    """Run a sentence and hold one head against its tree.
+def followed(record: AttentionRecord, sentence: Sentence, layer: int, head: int) -> FollowedTree:
+    """Hold one head against a sentence's tree.
 
     Special tokens and the word itself do not compete, as in the table of relations.
 
     Args:
-        model: whose head it is; of an encoder-decoder the encoder's.
+        record: of the sentence, as a model left it.
         sentence: with its tree, as `Study.sentence` gives it.
         layer: from 0.
         head: from 0.
 
+    Raises:
+        ArgumentError: a record of another text, or of merged words; no such head.
+
     >>> import mha_viz as mv
     >>> from mha_viz.corpus.trees import read_conllu, sample_lines
     >>> sentence = next(read_conllu(sample_lines())).sentence
-    >>> tree = followed(mv.load("tiny-bert"), sentence, 0, 0)
+    >>> tree = followed(mv.load("tiny-bert").trace(sentence.text), sentence, 0, 0)
     >>> len(tree.arcs) == len(sentence.words) - 1
     True
     """
-    record = model.trace(sentence.text, keep=("pattern",))
+    if record.text != sentence.text or record.text_pair or record.merged:
+        raise ArgumentError(
+            f"The record must be of the sentence {sentence.text!r}, as a model left it: trace it."
+        )
     words = align_words(record.tokens, sentence).between_words(record.head(layer, head)[None])[0]
     looked = strongest_other(words[None])[0].tolist()
     looks = [

@@ -16,7 +16,7 @@ def test_a_tree_s_arcs_are_followed_where_the_strongest_other_word_is_right(bert
     for query, row in enumerate(words):
         others = [(weight, key) for key, weight in enumerate(row) if key != query]
         strongest[query] = max(others)[1]
-    found = followed(bert, sentence, 1, 0)
+    found = followed(record, sentence, 1, 0)
     assert {look.query: look.key for look in found.looks} == strongest
     for look in found.looks:
         assert look.weight == pytest.approx(words[look.query, look.key], rel=1e-4)
@@ -28,6 +28,13 @@ def test_a_tree_s_arcs_are_followed_where_the_strongest_other_word_is_right(bert
         assert arc.to_dependent == (strongest[arc.head] == arc.dependent)
 
 
-def test_a_head_that_is_not_there_is_refused(bert):
-    with pytest.raises(ArgumentError):
-        followed(bert, sample()[0], 9, 0)
+def test_another_text_or_a_head_that_is_not_there_is_refused(bert):
+    first, second = sample()[:2]
+    record = bert.trace(first.text)
+    for given, sentence, layer in (
+        (record, second, 0),
+        (record.merge_words(), first, 0),
+        (record, first, 9),
+    ):
+        with pytest.raises(ArgumentError):
+            followed(given, sentence, layer, 0)

@@ -102,7 +102,7 @@ def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
     model = mv.load("tiny-bert")
     for line, text in zip(lines_of(app), found["text_id"], strict=True):
         sentence = study.sentence(int(text))
-        tree = followed(model, sentence, 1, 0)
+        tree = followed(model.trace(sentence.text), sentence, 1, 0)
         assert [piece["text"] for piece in line["pieces"]] == [w.form for w in sentence.words]
         drawn = [(a["start"], a["end"], a["label"], a["marked"]) for a in line["above"]]
         arcs = [(a.head, a.dependent, a.relation, a.to_head or a.to_dependent) for a in tree.arcs]
@@ -180,6 +180,9 @@ def test_a_relation_colours_the_heads_by_their_accuracy_with_its_interval(study)
     rows = rows.sort_values(["layer", "head"])
     for column, name in ((title, "accuracy"), ("Low", "low"), ("High", "high")):
         np.testing.assert_array_equal(shown[column], rows[name])
+    offered = study.relations[["relation", "direction"]].drop_duplicates()
+    (menu,) = (one for one in app.selectbox if one.label == "Relation")
+    assert len(menu.options) == len(offered)
     best = rows[rows["chosen"]].iloc[0]
     assert f"L{best['layer']} H{best['head']} was chosen" in said(app)
 

@@ -61,7 +61,9 @@ def menu(name: str, label: str, offered: Iterable[str], *, none: str = "") -> No
 
 def asked(study: Study) -> list[str]:
     """The relations whose accuracy a study knows, `ALL` first."""
-    found = study.relations[["relation", "direction"]].drop_duplicates()
+    found = study.sql(
+        "SELECT relation, direction FROM relations GROUP BY ALL HAVING count(DISTINCT half) = 2"
+    )
     pairs = sorted(found.itertuples(index=False), key=lambda pair: (pair[0] != ALL, *pair))
     return [".".join(pair) for pair in pairs]
 

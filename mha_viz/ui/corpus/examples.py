@@ -6,12 +6,14 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.record import AttentionRecord
 from mha_viz.corpus.followed import FollowedTree, followed
 from mha_viz.corpus.study import Study
 from mha_viz.corpus.trees import Sentence
 from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.corpus.sentences import in_explore
-from mha_viz.ui.session import state
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import size
 from mha_viz.ui.widgets.sentence_arcs import Arc, Piece, sentence_arcs
 from mha_viz.web.theme import format_number
 
@@ -48,7 +50,7 @@ def draw(study: Study, model: AttentionModel) -> None:
         key = f"corpus-example-{place}"
         if gold:
             sentence = study.sentence(row["text_id"])
-            _tree(sentence, followed(model, sentence, *view.chosen), key)
+            _tree(sentence, followed(_record(model, sentence.text), sentence, *view.chosen), key)
         else:
             pieces, arcs = of_texts[row["text_id"]]
             sentence_arcs(pieces, arcs, key=key)
@@ -91,6 +93,15 @@ def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece],
         )
         for text_id, of_text in pieces.items()
     }
+
+
+def _record(model: AttentionModel, text: str) -> AttentionRecord:
+    """A text run again, unless somebody has lately looked at it."""
+    return memory.cache().get(
+        ("example", state.current().checkpoint, text),
+        lambda: model.trace(text, keep=("pattern",)),
+        size,
+    )
 
 
 def _tree(sentence: Sentence, tree: FollowedTree, key: str) -> None:
