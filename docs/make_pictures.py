@@ -53,13 +53,13 @@ PICTURES = {
     "corpus": Picture(
         "corpus",
         BERT | {"kind": "relation", "arc": "det.to_head"},
-        {"width": 1280, "height": 1210},
+        {"width": 1280, "height": 1250},
         ".js-plotly-plot .barlayer",
     ),
     "corpus-head": Picture(
         "corpus",
         BERT | {"gold": "1", "kind": "previous_token"},
-        {"width": 1280, "height": 1220},
+        {"width": 1280, "height": 1290},
         ".sentence-arcs .arc",
         begins="Grammar",
     ),

@@ -63,7 +63,8 @@ def _relations(study: Study) -> None:
         hide_index=True,
         width="stretch",
         placeholder="not defined",
-        column_config={
+        column_config={"Relation": st.column_config.TextColumn(width=150)}
+        | {
             str(title): st.column_config.NumberColumn(format="%.3f")
             for title in table.select_dtypes("float")
         },
