@@ -14,7 +14,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.ui.corpus.sentences import in_explore
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.scene import size
-from mha_viz.ui.widgets.sentence_arcs import Arc, Piece, sentence_arcs
+from mha_viz.ui.widgets.sentence_arcs import Arc, Piece, bring_script, sentence_arcs
 from mha_viz.web.theme import format_number
 
 _EXAMPLES = 5
@@ -42,7 +42,9 @@ def draw(study: Study, model: AttentionModel) -> None:
         return
     texts = found.to_dict("records")
     gold = view.gold and study.has_trees
-    st.caption(_TREE if gold else _WEIGHTS)
+    with st.container(gap=None):
+        st.caption(_TREE if gold else _WEIGHTS)
+        bring_script(key="corpus-arcs")
     of_texts = {} if gold else _heaviest(study, found)
     for place, row in enumerate(texts):
         link = in_explore(row["text"], *view.chosen)

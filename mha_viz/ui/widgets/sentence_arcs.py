@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import streamlit as st
-
-from mha_viz.web.browser import script, style
+from mha_viz.ui.widgets.late_component import LateComponent
 from mha_viz.web.labels import clean
 from mha_viz.web.theme import format_number
 
-_component = st.components.v2.component(
-    "mha_viz.sentence_arcs", css=style("sentence_arcs"), js=script("sentence_arcs")
-)
+_arcs = LateComponent("sentence_arcs")
 
 
 class Piece(NamedTuple):
@@ -48,6 +44,15 @@ class Arc(NamedTuple):
     marked: bool = False
 
 
+def bring_script(*, key: str) -> None:
+    """Bring what draws all sentences of a page; once on each.
+
+    Args:
+        key: unique in the app.
+    """
+    _arcs.bring(key)
+
+
 def sentence_arcs(
     pieces: Sequence[Piece], above: Sequence[Arc], below: Sequence[Arc] = (), *, key: str
 ) -> None:
@@ -68,7 +73,7 @@ def sentence_arcs(
         "above": [_as_data(arc, texts) for arc in above],
         "below": [_as_data(arc, texts) for arc in below],
     }
-    _component(key=key, data=data)
+    _arcs(key=key, data=data)
 
 
 def _as_data(arc: Arc, texts: Sequence[str]) -> dict[str, object]:
