@@ -73,6 +73,8 @@ def coreference(database: Database) -> pd.DataFrame:
 def sentence(database: Database, text_id: int) -> Sentence:
     """See `Study.sentence`."""
     check_trees(database)
+    if "words" not in database.tables:
+        raise StudyError("This study kept no sentences with their trees: make it again to see one.")
     words = database.ask("SELECT * FROM words WHERE text_id = ? ORDER BY word", (text_id,))
     if words.empty:
         raise ArgumentError(f"The text {text_id} of this study has no gold tree.")

@@ -108,6 +108,8 @@ def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
     direct = "select * from edges where text_id = 0 and (query, key) in ((2, 3), (3, 2))"
     assert len(found) == len(study.sql(direct))
     assert study.search(relation="obj", min_weight=0).empty
+    with pytest.raises(StudyError, match="kept no sentences"):
+        study.sentence(0)
 
 
 # -- SQL -------------------------------------------------------------------------------------------
