@@ -19,6 +19,14 @@ from mha_viz.web.theme import format_number
 
 _EXAMPLES = 5
 _MOST = 24  # weights drawn over one text, the heaviest
+_WEIGHTS = (
+    "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
+    f"{_MOST} heaviest of each text."
+)
+_TREE = (
+    "Above: the gold tree, from each word to its dependents; orange where the head follows the "
+    "arc in one direction or both. Below: the other word that each word looks at the most."
+)
 
 
 def draw(study: Study, model: AttentionModel) -> None:
@@ -56,16 +64,6 @@ def draw(study: Study, model: AttentionModel) -> None:
         else:
             pieces, arcs = of_texts[row["text_id"]]
             sentence_arcs(pieces, arcs, key=key)
-
-
-_WEIGHTS = (
-    "Each token with the token that it looks at the most, and every weight of 0.3 or more: the "
-    f"{_MOST} heaviest of each text."
-)
-_TREE = (
-    "Above: the gold tree, from each word to its dependents; orange where the head follows the "
-    "arc in one direction or both. Below: the other word that each word looks at the most."
-)
 
 
 def _heaviest(study: Study, found: pd.DataFrame) -> dict[int, tuple[list[Piece], list[Arc]]]:
