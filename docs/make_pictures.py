@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ViewportSize
 
 from docs import film
 from docs.picture_compare import SEEN, differences, lasting
-from docs.real_app import CHROMIUM, app_and_browser, open_page
+from docs.real_app import CHROMIUM, app_and_browser, open_page, rest
 from mha_viz.core.output_file import write_file
 
 FOLDER = Path(__file__).parent / "images"
@@ -29,14 +29,19 @@ SCHEMES: dict[Literal["light", "dark"], str] = {"light": "", "dark": "-dark"}
 
 
 class Picture(NamedTuple):
-    """A page of the app: its path and view, its size, and what is there once it is drawn."""
+    """A page of the app: its path and view, its size, and what is there once it is drawn.
+
+    `begins` is a heading that is scrolled to the upper edge; "" is the top of the page.
+    """
 
     path: str
     view: dict[str, str]
     size: ViewportSize
     drawn: str
+    begins: str = ""
 
 
+BERT = {"model": "tiny-bert", "text": film.TEXT, "layer": "1", "head": "0"}
 PICTURES = {
     "explore": Picture("", {"query": "13"}, {"width": 1280, "height": 860}, "canvas.cells"),
     "compare": Picture(
@@ -44,6 +49,19 @@ PICTURES = {
         {"section": "twins", "order": "cluster", "layer_b": "1", "head_b": "3"},
         {"width": 1280, "height": 1285},
         ".js-plotly-plot .heatmaplayer image",
+    ),
+    "corpus": Picture(
+        "corpus",
+        BERT | {"kind": "relation", "arc": "det.to_head"},
+        {"width": 1280, "height": 1250},
+        ".js-plotly-plot .barlayer",
+    ),
+    "corpus-head": Picture(
+        "corpus",
+        BERT | {"gold": "1", "kind": "previous_token"},
+        {"width": 1280, "height": 1290},
+        ".sentence-arcs .arc",
+        begins="Grammar",
     ),
     "learn": Picture(
         "lab-convolution",
@@ -94,6 +112,10 @@ def taken(address: str, browser: Browser) -> Iterator[tuple[str, bytes]]:
             page = context.new_page()
             view = urlencode(SHARED | picture.view)
             open_page(page, f"{address}/{picture.path}?{view}", picture.drawn)
+            if picture.begins:
+                heading = page.get_by_role("heading", name=picture.begins, exact=True)
+                heading.evaluate("heading => heading.scrollIntoView()")
+                rest(page)
             seen = PngImagePlugin.PngInfo()
             seen.add_itxt(SEEN, lasting(page.locator("body").aria_snapshot()), zip=True)
             shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from mha_viz.corpus.run import Progress
     from mha_viz.corpus.study import Study
 
-_LEAST_ASKED = 20  # words, for a relation's accuracy to say anything
 _FINDERS = "heads chosen on {} for a relation, and what they find on {}"
 STOPPED = 143  # as a program that SIGTERM has ended
 Folder = Annotated[Path, typer.Argument(help="The folder of a finished study.", metavar="STUDY")]
@@ -142,6 +141,13 @@ def search(
     direction: Annotated[
         str | None, typer.Option(help="Of the relation: to_head or to_dependent.")
     ] = None,
+    query_upos: Annotated[
+        str | None, typer.Option(help="Of a treebank: part of speech that looks, such as VERB.")
+    ] = None,
+    key_upos: Annotated[str | None, typer.Option(help="That is looked at.")] = None,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Only at the nearest such key before the query.")
+    ] = False,
     min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
     file_format: TableAs = None,
@@ -154,6 +160,9 @@ def search(
         min_weight=min_weight,
         limit=limit,
         direction=direction,
+        query_upos=query_upos,
+        key_upos=key_upos,
+        previous=previous,
     )
     shown = rows.assign(
         query=rows["query_token"] + " (" + rows["query"].astype(str) + ")",
@@ -193,8 +202,10 @@ def _title(found: Study) -> str:
 
 def _best_finders(found: Study) -> DataFrame:
     """Of each relation the head that was chosen for it, where enough words ask for it."""
+    from mha_viz.corpus.relations import LEAST_ASKED
+
     relations = found.relations
-    table = relations[relations["chosen"] & (relations["n"] >= _LEAST_ASKED)]
+    table = relations[relations["chosen"] & (relations["n"] >= LEAST_ASKED)]
     return _with_heads(table.drop(columns="chosen"))
 
 

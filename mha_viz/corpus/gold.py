@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.token import Token
-from mha_viz.corpus import coreference, parsing, relations, speech
+from mha_viz.corpus import coreference, parsing, relations, speech, word_table
 from mha_viz.corpus.alignment import Alignment, align_words
 from mha_viz.corpus.trees import ROOT, Sentence
 
@@ -33,6 +33,7 @@ SCHEMAS = {
             ("head_upos", pa.string()),
         ]
     ),
+    "words": word_table.SCHEMA,
     "relations": pa.schema([*_ASKED, *_PLACE, *_COUNTS]),
     "relation_offsets": pa.schema([*_ASKED, ("offset", pa.int16()), *_COUNTS]),
     "parts_of_speech": pa.schema(
@@ -95,8 +96,9 @@ class TreeText:
 class TreeCounts:
     """What all heads did on the sentences so far; as small for a million of them as for a hundred.
 
-    But for `parses`, which has a row for each text and head, and `arcs`, which has the trees
-    themselves, a row for each token of a word and each of its head's, to be drawn and searched by.
+    But for `parses`, which has a row for each text and head, and for the trees themselves, to be
+    drawn and searched by: `words`, and `arcs`, a row for each token of a word and each of its
+    head's.
 
     Args:
         causal: the model sees nothing that comes later.
@@ -105,6 +107,7 @@ class TreeCounts:
     def __init__(self, *, causal: bool) -> None:
         self.causal = causal
         self._arcs: list[dict[str, Any]] = []
+        self._words: list[dict[str, Any]] = []
         self._asked: dict[tuple[str, str, str], int] = defaultdict(int)
         self._hits: dict[tuple[Any, ...], Any] = defaultdict(int)  # a number for each head
         self._steps: dict[tuple[str, str, str], Any] = defaultdict(int)  # one for each offset
@@ -134,7 +137,9 @@ class TreeCounts:
             len(parsing.gold_arcs(sentence, covered)),
             parsing.branching_hits(sentence, covered),
         )
-        self._arcs += token_arcs(text_id, alignment, sentence)
+        tokens_of = word_table.tokens_of_words(alignment)
+        self._arcs += token_arcs(text_id, tokens_of, sentence)
+        self._words += word_table.word_rows(text_id, tokens_of, sentence)
         for question, steps in zip(text.asked, relations.step_answers(text.asked), strict=True):
             key = (half, question.relation, question.direction)
             self._asked[key] += 1
@@ -174,6 +179,7 @@ class TreeCounts:
         """What was counted, as `SCHEMAS` says; sorted, so that the order of texts does not show."""
         rows = {
             "arcs": self._arcs,
+            "words": self._words,
             "relations": self._relations(),
             "relation_offsets": self._offsets(),
             "parses": self._trees(),
@@ -266,17 +272,16 @@ class BatchTrees:
             self._counts.add(text, layer, pattern[row, :, :n, :n])
 
 
-def token_arcs(text_id: int, alignment: Alignment, sentence: Sentence) -> list[dict[str, Any]]:
+def token_arcs(
+    text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence
+) -> list[dict[str, Any]]:
     """The tree between tokens: from each token of a word to each token of its head.
 
     Args:
         text_id: the number of the sentence in the study.
-        alignment: of its tokens to its words.
+        tokens: of each of its words the tokens that spell it.
         sentence: with its tree.
     """
-    tokens: list[list[int]] = [[] for _ in sentence.words]
-    for word, token in alignment.shares.nonzero().tolist():
-        tokens[word].append(token)
     return [
         dict(text_id=text_id, dependent_token=mine, head_token=theirs, relation=word.deprel)
         | dict(dependent_upos=word.upos, head_upos=sentence.words[word.head].upos)

@@ -22,6 +22,7 @@ from mha_viz.corpus.trees import PUNCTUATION, ROOT, Sentence
 
 TO_HEAD, TO_DEPENDENT = "to_head", "to_dependent"
 ALL = "all"  # relations but punctuation, as one
+LEAST_ASKED = 20  # words, for an accuracy to say anything
 FARTHEST = 10  # words, of a fixed offset
 OFFSETS = tuple(step for step in range(-FARTHEST, FARTHEST + 1) if step)
 KEYS = ["relation", "direction"]

@@ -18,6 +18,7 @@ from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.pair_matrix import pair_matrix
 from mha_viz.corpus.profile_rows import profile_rows
 from mha_viz.corpus.storage import check_files, lost_shard, read_manifest
+from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
@@ -218,6 +219,17 @@ class Study:
         """How well every head finds antecedents: see `corpus.coreference.coreference_scores`."""
         return tree_answers.coreference(self._database, self._chosen_on)
 
+    def sentence(self, text_id: int) -> Sentence:
+        """A text with its gold tree, to be held against a head: see `corpus.followed.followed`.
+
+        Args:
+            text_id: of a text that came with a tree.
+
+        Raises:
+            StudyError: no trees at all. ArgumentError: none of that text.
+        """
+        return tree_answers.sentence(self._database, text_id)
+
     # -- questions -------------------------------------------------------------------------------
 
     def examples(
@@ -254,6 +266,9 @@ class Study:
         min_weight: Number = 0.3,
         limit: int = 100,
         direction: str | None = None,
+        query_upos: str | None = None,
+        key_upos: str | None = None,
+        previous: bool = False,
     ) -> pd.DataFrame:
         """Where a token looks at another: the heaviest first.
 
@@ -269,6 +284,9 @@ class Study:
             limit: the most rows.
             direction: with a relation, "to_head" (from a dependent to its head) or "to_dependent";
                 both if not given.
+            query_upos: of studies of treebanks: the part of speech of the word that looks ("VERB").
+            key_upos: of the one that is looked at, likewise.
+            previous: only at the nearest such key before the query, as at the previous comma.
 
         Returns:
             DataFrame with the columns text_id, layer, head, query and key (positions), query_token,
@@ -277,10 +295,10 @@ class Study:
 
         Raises:
             ArgumentError: no such head, an empty word, a weight that is no share.
-            StudyError: the study has no edges, or no trees for a relation.
+            StudyError: the study has no edges, or no trees for a relation or part of speech.
         """
         self._check(layer, head)
-        if relation is not None:
+        if (relation, query_upos, key_upos) != (None, None, None):
             tree_answers.check_trees(self._database)
         return searching.edges(
             self._database,
@@ -290,6 +308,9 @@ class Study:
             head=head,
             relation=relation,
             direction=direction,
+            query_upos=query_upos,
+            key_upos=key_upos,
+            previous=previous,
             min_weight=min_weight,
             limit=limit,
         )

@@ -10,8 +10,9 @@ from mha_viz.corpus.coreference import coreference_scores
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.parsing import tree_scores
 from mha_viz.corpus.relations import relation_scores
-from mha_viz.corpus.trees import CHOOSE, REPORT
-from mha_viz.errors import StudyError
+from mha_viz.corpus.trees import CHOOSE, REPORT, Sentence
+from mha_viz.corpus.word_table import sentence_of
+from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     from mha_viz.corpus.study import Study
@@ -97,6 +98,18 @@ def coreference(database: Database, chosen_on: Database | None = None) -> pd.Dat
     check_trees(database)
     theirs = _untrained("coreference", database, chosen_on)
     return coreference_scores(_counts("coreference", database, chosen_on), theirs)
+
+
+def sentence(database: Database, text_id: int) -> Sentence:
+    """See `Study.sentence`."""
+    check_trees(database)
+    if "words" not in database.tables:
+        raise StudyError("This study kept no sentences with their trees: make it again to see one.")
+    words = database.ask("SELECT * FROM words WHERE text_id = ? ORDER BY word", (text_id,))
+    if words.empty:
+        raise ArgumentError(f"The text {text_id} of this study has no gold tree.")
+    text = database.ask("SELECT text FROM sentences WHERE text_id = ?", (text_id,))
+    return sentence_of(str(text["text"][0]), words)
 
 
 def _counts(table: str, database: Database, chosen_on: Database | None) -> pd.DataFrame:

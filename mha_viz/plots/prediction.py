@@ -147,7 +147,7 @@ def _in_bars(
             nticks=5,
             zeroline=False,
             fixedrange=True,
-            ticklabeloverflow="allow",  # looking for labels that stick out takes a fifth of the time
+            ticklabeloverflow="allow",  # to look for labels that stick out takes long
             title=dict(text="probability", font=dict(size=12), standoff=4),
         ),
         yaxis=dict(

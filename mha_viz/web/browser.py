@@ -29,6 +29,7 @@ _SCRIPTS = {
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
     "player": ("shared", "play_button", "player"),
+    "sentence_arcs": ("shared", "arc_layout", "sentence_arcs"),
     "workbench": (
         *("shared", *_GRID, *_LINES, "head_facts", *_HEAT),
         *("token_axes", "sentence_view", *_BENCH),
@@ -36,7 +37,7 @@ _SCRIPTS = {
     "written_text": ("shared", "play_button", "written_parts", "written_text"),
 }
 _CARRIER, _LATE = (("script_store", part) for part in ("script_carrier", "script_late"))
-_DRAWN = ("head_grid", "head_switches", "number_table", "player")
+_DRAWN = ("head_grid", "head_switches", "number_table", "player", "sentence_arcs")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),

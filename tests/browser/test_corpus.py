@@ -31,7 +31,35 @@ def test_from_the_menu_to_a_head_and_an_example_of_it_in_explore(open_page, wait
     other.close()
 
 
+def test_an_example_has_its_tree_on_a_phone_and_opens_in_explore(open_page, wait_idle):
+    phone = {"viewport": {"width": 390, "height": 844}}
+    page = opened(open_page, wait_idle, "/corpus?layer=1&head=0&gold=1", **phone)
+    first = page.locator(".sentence-arcs").first
+    first.scroll_into_view_if_needed()
+    labels = first.locator("svg.above text")
+    expect(labels).not_to_have_count(0)
+    arcs, said = first.locator("svg.above .arc").count(), first.get_by_role("img")
+    assert labels.count() == arcs
+    assert (said.get_attribute("aria-label") or "").count(" → ") == (
+        arcs + first.locator("svg.below .arc").count()
+    )
+    tops = first.locator("svg.above").evaluate(
+        "svg => [...svg.querySelectorAll('.arc')].map((arc) => arc.getBBox()).every("
+        "(box) => box.y > 0 && box.x > 0 && box.x + box.width < svg.clientWidth)"
+    )
+    assert tops and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_text("With the gold tree").click()
+    expect(labels).to_have_count(0)
+    wait_idle(page)
+    expect(first.locator("svg.above .arc")).not_to_have_count(0)
+    assert "gold=1" not in page.url
+    with page.context.expect_page() as tab:
+        page.get_by_role("link", name="Open in Explore").first.click()
+    assert "layer=1&head=0" in tab.value.url
+    tab.value.close()
+
+
 def test_nothing_for_axe_to_find_in_light_and_in_dark(open_page, wait_idle):
-    link = "/corpus?from_word=because&any_head=1"
+    link = "/corpus?from_upos=VERB&any_head=1&kind=relation&gold=1"
     page = opened(open_page, wait_idle, link, color_scheme="light")
     nothing_in_light_and_dark(page, wait_idle)

@@ -62,6 +62,10 @@ def test_a_treebank_shows_who_finds_which_relation(tmp_path: Path) -> None:
     assert "to_dependent" in found.stdout and "20 found" in found.stdout
     failed = call("study", "search", out, "--relation", "obj", "--direction", "up", code=2)
     assert "direction must be to_head or to_dependent" in failed.stderr
+    asked = ("--query-upos", "verb", "--key", "*", "--previous", "--min-weight", "0.5")
+    found = json.loads(call("study", "search", out, *asked, "-f", "json").stdout)["rows"]
+    places = [[int(row[end].split("(")[-1][:-1]) for end in ("query", "key")] for row in found]
+    assert found and all(query == key + 1 for query, key in places)
 
 
 def test_one_treebank_chooses_and_another_reports(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -67,9 +68,30 @@ def test_signs_of_sql_are_letters_in_a_search(made: Study) -> None:
         made.search(" ")
 
 
-def test_a_search_by_relation_needs_trees(made: Study) -> None:
+@pytest.mark.parametrize("given", [None, ",", "c*", "THE"])
+def test_a_search_of_the_previous_one_finds_the_nearest_before(made: Study, given: str) -> None:
+    texts = made.sql("select text_id, tokens from sentences")
+    tokens = {row["text_id"]: list(row["tokens"]) for row in texts.to_dict("records")}
+    meant = (given or "*").lower()
+
+    def nearest(text: int, query: int) -> int:
+        before = range(query - 1, -1, -1)
+        return next((i for i in before if fnmatchcase(tokens[text][i].lower(), meant)), -1)
+
+    found = made.search(key=given, previous=True, min_weight=0, limit=10**6)
+    edges = made.sql("select text_id, layer, head, query, key from edges")
+    every = edges.itertuples(index=False, name=None)
+    expected = {edge for edge in every if nearest(edge[0], edge[3]) == edge[4]}
+    rows = set(found[["text_id", "layer", "head", "query", "key"]].itertuples(index=False))
+    assert rows == expected and expected
+
+
+@pytest.mark.parametrize(
+    "asked", [{"relation": "nsubj"}, {"query_upos": "VERB"}, {"key_upos": "X"}]
+)
+def test_a_search_by_tree_or_part_of_speech_needs_trees(made: Study, asked: dict) -> None:
     with pytest.raises(StudyError, match="CoNLL-U"):
-        made.search(relation="nsubj")
+        made.search(**asked)
 
 
 def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
@@ -86,6 +108,8 @@ def test_a_search_along_the_arcs_of_trees(copy: Path) -> None:
     direct = "select * from edges where text_id = 0 and (query, key) in ((2, 3), (3, 2))"
     assert len(found) == len(study.sql(direct))
     assert study.search(relation="obj", min_weight=0).empty
+    with pytest.raises(StudyError, match="kept no sentences"):
+        study.sentence(0)
 
 
 # -- SQL -------------------------------------------------------------------------------------------

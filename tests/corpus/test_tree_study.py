@@ -214,6 +214,56 @@ def test_heads_are_not_chosen_where_they_are_reported(
         whole.chosen_on(other)
 
 
+def test_a_study_gives_back_its_sentences_with_their_trees(
+    parts: mv.Study, sentences: list[Sentence]
+) -> None:
+    numbers = parts.sql("select text_id, text from sentences").set_index("text")["text_id"]
+    for sentence in sentences:
+        found = parts.sentence(int(numbers[sentence.text]))
+        assert found.text == sentence.text and found.words == sentence.words
+    with pytest.raises(ArgumentError, match="has no gold tree"):
+        parts.sentence(int(numbers["A plain text has no tree."]))
+
+
+def words_of_tokens(study: mv.Study, sentences: list[Sentence]) -> dict[tuple[int, int], set[str]]:
+    """The parts of speech of each token, by the letters that both stand for."""
+    known = {sentence.text: sentence for sentence in sentences}
+    found: dict[tuple[int, int], set[str]] = {}
+    for row in study.sql("select * from sentences").to_dict("records"):
+        words = known[row["text"]].words if row["text"] in known else ()
+        spans = zip(row["starts"], row["ends"], strict=True)
+        for token, (start, end) in enumerate(spans):
+            if not row["is_special"][token]:
+                found[row["text_id"], token] = {
+                    word.upos for word in words if word.start < end and start < word.end
+                }
+    return found
+
+
+def test_a_search_by_parts_of_speech_finds_their_words_and_nothing_else(
+    whole: mv.Study, sentences: list[Sentence]
+) -> None:
+    """ "Verbs looking at their object", and pairs that no relation joins."""
+    parts = words_of_tokens(whole, sentences)
+    edges = whole.sql("select text_id, layer, head, query, key from edges")
+    every = list(edges.itertuples(index=False, name=None))
+
+    def of(text: int, token: int, part: str) -> bool:
+        return part in parts.get((text, token), ())
+
+    found = whole.search(query_upos="verb", key_upos="NOUN", min_weight=0, limit=10**6)
+    rows = set(found[["text_id", "layer", "head", "query", "key"]].itertuples(index=False))
+    assert rows == {e for e in every if of(e[0], e[3], "VERB") and of(e[0], e[4], "NOUN")}
+    objects = whole.search(relation="obj", direction=TO_DEPENDENT, min_weight=0, limit=10**6)
+    by_verbs = whole.search(
+        relation="obj", direction=TO_DEPENDENT, query_upos="VERB", min_weight=0, limit=10**6
+    )
+    of_verbs = [of(row.text_id, row.query, "VERB") for row in objects.itertuples()]
+    assert len(by_verbs) == sum(of_verbs) > 0
+    with pytest.raises(ArgumentError, match="must be one of ADJ, ADP"):
+        whole.search(key_upos="VRB")
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_study_without_trees_says_so(made: mv.Study, name: str) -> None:
     with pytest.raises(StudyError, match="no gold trees: make one of a CoNLL-U file"):

@@ -1,5 +1,7 @@
 """The Corpus page without a browser: its numbers are the study's, and what visitors may give it."""
 
+import base64
+import json
 import threading
 from dataclasses import replace
 
@@ -8,12 +10,14 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.followed import followed
 from mha_viz.corpus.run import study as make_study
+from mha_viz.corpus.speech import PARTS
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.corpus import studies
 from mha_viz.ui.session.views import DEFAULT
 from mha_viz.web.theme import format_number
-from tests.ui.compare_app import check, said, table
+from tests.ui.compare_app import check, figures, said, table
 from tests.ui.corpus_app import corpus, made, making
 
 TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
@@ -69,6 +73,148 @@ def test_a_head_s_examples_are_the_strongest_with_a_link_that_opens_each(page, s
     assert all("](./?model=tiny-bert&text=" in line for line in examples)
 
 
+def lines_of(app):
+    """The sentences with arcs on the page, as the browser gets them."""
+    shown = [part.proto for part in app.get("bidi_component")]
+    lines = [one for one in shown if one.component_name == "mha_viz.sentence_arcs"]
+    return [json.loads(one.json) for one in lines]
+
+
+def test_an_example_is_drawn_with_the_heaviest_weights_of_that_head(page, study):
+    found = study.examples(1, 2, by="entropy", k=5)
+    lines = lines_of(page)
+    assert len(lines) == len(found) == 5
+    for line, text in zip(lines, found["text_id"], strict=True):
+        tokens = study.sql(f"SELECT tokens FROM sentences WHERE text_id = {text}")["tokens"][0]
+        assert [piece["text"] for piece in line["pieces"]] == list(tokens)
+        edges = study.sql(
+            f"SELECT * FROM edges WHERE text_id = {text} AND layer = 1 AND head = 2"
+        ).nlargest(24, "weight", keep="all")
+        drawn = {(arc["start"], arc["end"]): arc["weight"] for arc in line["above"]}
+        expected = {(e.query, e.key): e.weight for e in edges.itertuples()}
+        assert drawn == pytest.approx(expected) and not line["below"]
+
+
+def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
+    app = corpus(gold="1", layer="1", head="0")
+    check(app)
+    found = study.examples(1, 0, by="entropy", k=5)
+    model = mv.load("tiny-bert")
+    for line, text in zip(lines_of(app), found["text_id"], strict=True):
+        sentence = study.sentence(int(text))
+        tree = followed(model.trace(sentence.text), sentence, 1, 0)
+        assert [piece["text"] for piece in line["pieces"]] == [w.form for w in sentence.words]
+        drawn = [(a["start"], a["end"], a["label"], a["marked"]) for a in line["above"]]
+        arcs = [(a.head, a.dependent, a.relation, a.to_head or a.to_dependent) for a in tree.arcs]
+        assert drawn == arcs
+        assert [(a["start"], a["end"]) for a in line["below"]] == [look[:2] for look in tree.looks]
+        hits = sum(arc[3] for arc in arcs)
+        assert f"The head follows {hits} of {len(arcs)} arcs" in said(app).replace("\\", "")
+
+
+def test_a_head_s_relations_stand_beside_their_baselines_those_that_beat_both_first(page, study):
+    shown = table(page, "Relation", "Accuracy", "Offset", "Random", "Beats both")
+    own = study.relations.query("layer == 1 and head == 2 and n >= 20")
+    assert len(shown) == min(12, len(own))
+    beats = own["low"] > own[["offset_baseline", "random_baseline"]].max(axis=1)
+    assert shown["Beats both"].tolist()[: int(beats.sum())] == [True] * min(12, int(beats.sum()))
+    best = own[~beats].sort_values("accuracy", ascending=False).iloc[0]
+    row = shown[~shown["Beats both"]].iloc[0]
+    columns = ["n", "accuracy", "low", "high", "offset_baseline", "random_baseline"]
+    assert row[["n", "Accuracy", "Low", "High", "Offset", "Random"]].tolist() == (
+        best[columns].tolist()
+    )
+
+
+def test_its_tree_and_its_antecedents_stand_beside_their_baselines(page, study):
+    tree = study.trees.query("layer == 1 and head == 2").iloc[0]
+    mentions = study.coreference.query("layer == 1 and head == 2").iloc[0]
+    ours = [tree[c] for c in ("uuas", "low", "high", "branching_baseline", "random_baseline")]
+    columns = ("accuracy", "low", "high", "nearest_baseline", "same_word_baseline")
+    theirs = [mentions[c] for c in (*columns, "random_baseline")]
+    for numbers, words in ((ours, "gold arcs"), (theirs, "mentions it looks")):
+        (line,) = (part.value for part in page.markdown if words in part.value)
+        assert all(format_number(value) in line for value in numbers)
+
+
+def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study):
+    own = study.parts_of_speech.query("layer == 1 and head == 2").set_index(
+        ["from_upos", "to_upos"]
+    )
+    (figure,) = (one for one in figures(page) if "part of speech" in str(one["layout"]["title"]))
+    heat = figure["data"][0]
+    shown = np.frombuffer(base64.b64decode(heat["z"]["bdata"]), heat["z"]["dtype"])
+    shown = shown.reshape(len(PARTS), len(PARTS))
+    for i, start in enumerate(PARTS):
+        for j, end in enumerate(PARTS):
+            if (start, end) in own.index:
+                assert shown[i, j] == pytest.approx(own.difference[start, end], abs=1e-6)
+            else:
+                assert np.isnan(shown[i, j])
+    n_nouns = own["n_words"].xs("NOUN").iloc[0]
+    assert f"NOUN {n_nouns:,}" in figure["layout"]["yaxis"]["ticktext"]
+
+
+def test_the_spread_over_texts_is_of_the_chosen_metric(study):
+    app = corpus(
+        "corpus-quantiles-table", "corpus-histogram-table", metric="distance", head="2", layer="1"
+    )
+    check(app)
+    shown = table(app, "layer", "head", "q05", "q95")
+    expected = study.heads.query("metric == 'distance'")
+    for name in ("n_texts", "q05", "q50", "q95"):
+        np.testing.assert_array_equal(shown[name], expected[name])
+    bins = table(app, "from", "to", "texts")
+    values = study.texts.filter("layer = 1 and head = 2").df()["distance"].to_numpy()
+    for low, high, n in bins.itertuples(index=False):
+        assert n == ((values >= np.float32(low)) & (values < np.float32(high))).sum()
+    assert bins["texts"].sum() == study.n_texts
+
+
+def test_a_relation_colours_the_heads_by_their_accuracy_with_its_interval(study):
+    app = corpus("corpus-map-table", kind="relation", arc="nsubj.to_head")
+    check(app)
+    title = "nsubj: dependent looks at head: accuracy"
+    shown = table(app, "Head", title, "Low", "High")
+    rows = study.relations.query("relation == 'nsubj' and direction == 'to_head'")
+    rows = rows.sort_values(["layer", "head"])
+    for column, name in ((title, "accuracy"), ("Low", "low"), ("High", "high")):
+        np.testing.assert_array_equal(shown[column], rows[name])
+    offered = study.relations[["relation", "direction"]].drop_duplicates()
+    (menu,) = (one for one in app.selectbox if one.label == "Relation")
+    assert len(menu.options) == len(offered)
+    best = rows[rows["chosen"]].iloc[0]
+    assert f"L{best['layer']} H{best['head']} was chosen" in said(app)
+
+
+def test_the_search_asks_for_parts_of_speech_relations_and_the_previous_one(study):
+    asked = dict(any_head="1", min_weight="0.5")
+    app = corpus(from_upos="VERB", along="obj.to_dependent", **asked)
+    check(app)
+    found = study.search(
+        relation="obj", direction="to_dependent", query_upos="VERB", min_weight=0.5
+    )
+    assert f"Found: **{len(found)}**" in said(app) and len(found)
+    for row in found.head(20).to_dict("records"):
+        assert f"&query={row['query']}&key={row['key']}" in said(app)
+    app = corpus(to_word=",", previous="1", **asked)
+    check(app)
+    found = study.search(key=",", previous=True, min_weight=0.5)
+    assert f"Found: **{len(found)}**" in said(app) and len(found)
+
+
+def test_texts_without_trees_say_so_and_leave_out_what_asks_for_them():
+    app = corpus("own-texts")
+    app.text_area(key="own-typed").set_value(TEXTS)
+    app = made(app.button(key="own-study").click().run())
+    key = app.session_state.view.corpus
+    again = corpus(corpus=key, kind="relation", from_upos="VERB", along="obj.to_head", gold="1")
+    check(again)
+    assert "These texts have no gold trees" in said(again)
+    assert not again.session_state.view.along and len(lines_of(again)) == 3
+    assert "Along the relation" not in [menu.label for menu in again.selectbox]
+
+
 def test_the_search_marks_both_words_of_what_the_study_finds(page, study):
     found = study.search(query="because", limit=100)
     assert f"Found: **{len(found)}**" in said(page)
@@ -85,7 +231,10 @@ def test_a_label_colours_the_heads_by_its_share_of_texts(page, study):
     check(app)
     title = f"{LABELS['previous_token'].title}: share of texts"
     expected = study.sql("SELECT * FROM labels WHERE label = 'previous_token'")
-    np.testing.assert_array_equal(table(app, title)[title], expected["share_of_texts"])
+    shown = table(app, title, "Low", "High")
+    np.testing.assert_array_equal(shown[title], expected["share_of_texts"])
+    assert (shown["Low"] <= shown[title]).all() and (shown[title] <= shown["High"]).all()
+    assert (shown["Low"] < shown["High"]).all()
 
 
 def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.corpus import making, one_head, overview, searching
+from mha_viz.ui.corpus import examples, grammar, making, one_head, overview, searching, spread
 from mha_viz.ui.session import state
 from mha_viz.ui.widgets.messages import stop_on_error
 
@@ -20,7 +20,7 @@ def draw(model: AttentionModel) -> None:
     study = making.made(model)
     if study is not None:
         _fit(study)
-        _parts(study)
+        _parts(study, model)
 
 
 def _fit(study: Study) -> None:
@@ -31,10 +31,13 @@ def _fit(study: Study) -> None:
 
 
 @st.fragment
-def _parts(study: Study) -> None:
+def _parts(study: Study, model: AttentionModel) -> None:
     """All that is drawn of a study; a click reruns this and nothing else on the page."""
     with stop_on_error():
         overview.draw(study)
+        spread.draw(study)
         one_head.draw(study)
+        grammar.draw(study)
+        examples.draw(study, model)
         searching.draw(study)
         state.publish()

@@ -1,18 +1,24 @@
-"""All heads of a study: a metric or a label as colours, and which labels heads have earned."""
+"""All heads of a study: a metric, label or relation as colours, and which labels hold."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.corpus.halves import wilson
 from mha_viz.corpus.study import Study
 from mha_viz.plots.importance import importance_map
+from mha_viz.ui.corpus import arcs
 from mha_viz.ui.session import state
 from mha_viz.ui.widgets import choosing, exports, figures, look, words
 from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
 
+RELATION = "relation"  # of the gold trees: a kind of colour that is no label
 _LABEL_COLUMNS = {
     "label": "Label",
     "share_of_texts": "Share of texts",
@@ -36,7 +42,7 @@ def draw(study: Study) -> None:
     """The map of heads and the table of labels, beside each other."""
     heads = study.heads
     known = [key for key in METRICS if key in set(heads["metric"])]
-    _controls(known)
+    _controls(study, known)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _map(study, heads)
@@ -57,45 +63,92 @@ def of_heads(study: Study, rows: pd.DataFrame, column: str) -> np.ndarray:
     return matrix
 
 
-def _controls(known: list[str]) -> None:
+def of_head(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the chosen head."""
+    layer, head = state.current().chosen
+    return rows[(rows["layer"] == layer) & (rows["head"] == head)]
+
+
+def _controls(study: Study, known: list[str]) -> None:
     view = state.current()
     if view.metric not in known:
         title = METRICS[view.metric].title if view.metric in METRICS else repr(view.metric)
         now = state.change(metric="entropy" if "entropy" in known else known[0]).metric
         st.info(f"{title} is not in this study. Showing {METRICS[now].title}.")
-    if view.kind and view.kind not in LABELS:
+    relations = arcs.asked(study) if study.has_trees else []
+    if view.kind not in ("", *LABELS, *([RELATION] if relations else [])):
         state.change(kind="")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         choosing.menu("metric", "Metric", {key: METRICS[key].title for key in known}, width=280)
         kinds = {"": "the metric"} | {key: label.title for key, label in LABELS.items()}
+        kinds |= {RELATION: "a gold relation"} if relations else {}
         choosing.menu(
             "kind",
             "Coloured by",
             kinds,
             width=220,
-            help="A label: on which share of single texts each head would have got it.",
+            help="A label: on which share of single texts each head would have got it. A relation: "
+            "how often each head finds its word.",
         )
+        if state.current().kind == RELATION:
+            arcs.menu("arc", "Relation", relations)
+
+
+class _Colours(NamedTuple):
+    """What colours the heads: values by layer and head, with the ends of their intervals."""
+
+    title: str
+    unit: str
+    meaning: str
+    values: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _by_metric(study: Study, heads: pd.DataFrame) -> _Colours:
+    metric = METRICS[state.current().metric]
+    rows = heads[heads["metric"] == metric.key]
+    numbers = (of_heads(study, rows, name) for name in ("mean", "low", "high"))
+    return _Colours(metric.title, words.unit_of(metric.key), metric.meaning, *numbers)
+
+
+def _by_label(study: Study, heads: pd.DataFrame) -> _Colours:
+    label = LABELS[state.current().kind]
+    rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
+    shares = of_heads(study, rows[rows["label"] == label.key], "share_of_texts")
+    low, high = wilson(shares * study.n_texts, np.full(shares.shape, study.n_texts))
+    meaning = f"{label.meaning} The interval takes each text as a draw of its own."
+    return _Colours(f"{label.title}: share of texts", "", meaning, shares, low, high)
+
+
+def _by_relation(study: Study, heads: pd.DataFrame) -> _Colours:
+    relation, direction = arcs.parted(state.current().arc)
+    found = study.relations
+    rows = found[(found["relation"] == relation) & (found["direction"] == direction)]
+    numbers = [of_heads(study, rows, name) for name in ("accuracy", "low", "high")]
+    chosen = rows[rows["chosen"]].to_dict("records")
+    meaning = "No head was asked for it on both halves of the sentences."
+    if chosen:
+        best = chosen[0]
+        meaning = (
+            f"How often the word with the most weight is the right one, of {best['n']:,} on half "
+            f"of the sentences. Always {best['offset']:+d} words finds "
+            f"{format_number(best['offset_baseline'])}; of all heads "
+            f"{head_name(best['layer'], best['head'])} was chosen, on the other half."
+        )
+    return _Colours(f"{arcs.title(state.current().arc)}: accuracy", "", meaning, *numbers)
 
 
 def _map(study: Study, heads: pd.DataFrame) -> None:
     view = state.current()
-    if view.kind:
-        title, unit = f"{LABELS[view.kind].title}: share of texts", ""
-        rows = study.sql("SELECT layer, head, label, share_of_texts FROM labels")
-        rows = rows[rows["label"] == view.kind]
-        ends: dict[str, np.ndarray] = {}
-        values = of_heads(study, rows, "share_of_texts")
-        meaning = LABELS[view.kind].meaning
-    else:
-        title, unit = METRICS[view.metric].title, words.unit_of(view.metric)
-        rows = heads[heads["metric"] == view.metric]
-        ends = {name: of_heads(study, rows, name) for name in ("low", "high")}
-        values = of_heads(study, rows, "mean")
-        meaning = METRICS[view.metric].meaning
-    st.markdown(meaning)
-    figure = importance_map(values, title, unit, **ends, selected=view.chosen, dark=look.dark())
+    drawn = {"": _by_metric, RELATION: _by_relation}.get(view.kind, _by_label)(study, heads)
+    st.markdown(drawn.meaning)
+    title, values, ends = drawn.title, drawn.values, {"low": drawn.low, "high": drawn.high}
+    figure = importance_map(
+        values, title, drawn.unit, **ends, selected=view.chosen, dark=look.dark()
+    )
     names = [head_name(*place) for place in np.ndindex(values.shape)]
-    columns = {title: values, **{name.capitalize(): end for name, end in ends.items()}}
+    columns = {title: values, "Low": drawn.low, "High": drawn.high}
     figures.show(
         figure,
         key="corpus-map",
@@ -103,9 +156,8 @@ def _map(study: Study, heads: pd.DataFrame) -> None:
         on_click=words.choose,
         table=pd.DataFrame({"Head": names} | {n: one.ravel() for n, one in columns.items()}),
         caption=settings(study, title),
-        how_to_read="A row is a layer, a column a head; hover tells the number"
-        + (" and its 95 % interval" if ends else "")
-        + ". Click a head to see it below.",
+        how_to_read="A row is a layer, a column a head; hover tells the number and its 95 % "
+        "interval. Click a head to see it below.",
     )
 
 

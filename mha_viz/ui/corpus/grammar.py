@@ -1,0 +1,161 @@
+"""One head against the gold trees of a study: parts of speech, and the relations it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.corpus.relations import LEAST_ASKED
+from mha_viz.corpus.speech import PARTS
+from mha_viz.corpus.study import Study
+from mha_viz.plots.difference import difference_heatmap
+from mha_viz.ui.corpus import arcs
+from mha_viz.ui.corpus.overview import of_head, settings
+from mha_viz.ui.session import state
+from mha_viz.ui.widgets import exports, figures, look
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+_SHOWN = 12  # relations
+_BASELINES = ["offset_baseline", "random_baseline"]
+_COLUMNS = {
+    "relation": "Relation",
+    "n": "n",
+    "accuracy": "Accuracy",
+    "low": "Low",
+    "high": "High",
+    "offset_baseline": "Offset",
+    "random_baseline": "Random",
+    "beats": "Beats both",
+}
+
+
+def draw(study: Study) -> None:
+    """The chosen head's relations and parts of speech, beside each other."""
+    st.subheader("Grammar", anchor=False)
+    if not study.has_trees:
+        st.markdown(
+            "These texts have no gold trees. Of a treebank (a CoNLL-U file, or the sample) this "
+            "says which relations a head finds, and where its weight goes by part of speech."
+        )
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _relations(study)
+        _whole_trees(study)
+    with right:
+        _parts_of_speech(study)
+
+
+def _relations(study: Study) -> None:
+    name = head_name(*state.current().chosen)
+    st.markdown("**Relations that it finds best**")
+    table = best_relations(of_head(study.relations))
+    if table.empty:
+        st.markdown(f"No relation was asked for {LEAST_ASKED} times: the treebank is too small.")
+        return
+    st.dataframe(
+        table.head(_SHOWN),
+        hide_index=True,
+        width="stretch",
+        placeholder="not defined",
+        column_config={"Relation": st.column_config.TextColumn(width=150)}
+        | {
+            str(title): st.column_config.NumberColumn(format="%.3f")
+            for title in table.select_dtypes("float")
+        },
+    )
+    st.caption(
+        "“det → head”: how often a word that is the det of another gives that one more weight than "
+        "any other word, of n on one half of the sentences, with its 95 % interval; beside it the "
+        "fixed offset that was best on the other half, and the same place with random weights. A "
+        "head that does not beat both with its whole interval may know nothing of the relation. "
+        f"Only what was asked for {LEAST_ASKED} times or more."
+    )
+    exports.table_file(
+        table, key="corpus-relations", name=f"Relations of {name}", caption=settings(study, name)
+    )
+
+
+def best_relations(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of one head, those first that beat both baselines, then by accuracy.
+
+    Args:
+        rows: of `Study.relations`.
+    """
+    asked = rows[rows["n"] >= LEAST_ASKED]
+    beats = asked["low"] > asked[_BASELINES].max(axis=1)
+    names = (asked["relation"] + "." + asked["direction"]).map(arcs.short_title)
+    table = asked.assign(beats=beats, relation=names)
+    table = table.sort_values(["beats", "accuracy"], ascending=False, kind="stable")
+    return table[list(_COLUMNS)].rename(columns=_COLUMNS).reset_index(drop=True)
+
+
+def _whole_trees(study: Study) -> None:
+    """What it finds of all arcs at once, and of antecedents."""
+    for row in of_head(study.trees).to_dict("records"):
+        st.markdown(
+            f"The maximum spanning tree of its weights has **{share(row, 'uuas')}** of "
+            f"{row['n_arcs']:,} gold arcs; joining neighbours has "
+            f"{format_number(row['branching_baseline'])}, random weights "
+            f"{format_number(row['random_baseline'])}."
+        )
+    for row in of_head(study.coreference).to_dict("records"):
+        st.markdown(
+            f"Of {row['n']:,} mentions it looks at an antecedent, of all earlier mentions, in "
+            f"**{share(row, 'accuracy')}**; the nearest mention is one in "
+            f"{format_number(row['nearest_baseline'])}, the nearest with the same word in "
+            f"{format_number(row['same_word_baseline'])}, with random weights it is "
+            f"{format_number(row['random_baseline'])}."
+        )
+
+
+def share(row: Mapping[Hashable, Any], name: str) -> str:
+    """A share with its interval.
+
+    >>> share({"uuas": 0.5, "low": 0.4, "high": 0.6}, "uuas")
+    '0.5 (0.4 to 0.6)'
+    """
+    value, low, high = (format_number(row[column]) for column in (name, "low", "high"))
+    return f"{value} ({low} to {high})"
+
+
+def _parts_of_speech(study: Study) -> None:
+    name = head_name(*state.current().chosen)
+    rows = of_head(study.parts_of_speech)
+    weight, expected = (by_part(rows, column) for column in ("weight", "expected"))
+    words = rows.groupby("from_upos")["n_words"].first()
+    looking = [f"{part} {words.get(part, 0):,}" for part in PARTS]
+    figure = difference_heatmap(
+        expected,
+        weight,
+        looking,
+        PARTS,
+        title=f"Weight from part of speech to part of speech, {name}",
+        names=("spread evenly", "this head"),
+        side=420,
+        dark=look.dark(),
+    )
+    figures.show(
+        figure,
+        key="corpus-speech",
+        name=f"Parts of speech of {name}",
+        table=rows.drop(columns=["layer", "head"]).reset_index(drop=True),
+        caption=settings(study, name, "weight by part of speech"),
+        how_to_read="A row is the words that look, with their number; a column is what they look "
+        "at. Colour: how much more of a word's weight goes there than if it fell evenly on all "
+        "words that the word sees.",
+    )
+
+
+def by_part(rows: pd.DataFrame, column: str) -> np.ndarray:
+    """A column of `Study.parts_of_speech` of one head as (part that looks, part looked at).
+
+    NaN where no word is of the part that looks.
+    """
+    table = rows.pivot(index="from_upos", columns="to_upos", values=column)
+    return table.reindex(index=PARTS, columns=PARTS).to_numpy(float)

@@ -1,0 +1,47 @@
+"""The pictures of a spread hold the counts and quantiles as they are."""
+
+import numpy as np
+import pytest
+
+from mha_viz.errors import ArgumentError, ShapeError
+from mha_viz.plots.spread import head_quantiles, histogram_bars
+from tests.plots.drawn import HOSTILE, clicked, is_neutral
+
+
+def test_bars_count_each_bin_between_the_outermost_filled_ones() -> None:
+    figure = histogram_bars(np.geomspace(0.1, 10, 6), np.array([0, 4, 0, 2, 0]), HOSTILE, HOSTILE)
+    (bars,) = figure.data
+    assert list(bars.y) == [4, 0, 2] and list(bars.x) == [0.5, 1.5, 2.5] and bars.width == 1
+    assert bars.hovertext[0].startswith("0.2512 to 0.631") and "<b>4</b> texts" in bars.hovertext[0]
+    assert [figure.layout.xaxis.ticktext[i] for i in (0, -1)] == ["0.251", "3.98"]
+    assert "6 texts." in figure.layout.title.text and is_neutral(figure)
+
+
+@pytest.mark.parametrize(("limits", "counts"), [([0, 1], [0]), ([0, 1], [1, 1])])
+def test_bins_that_cannot_be_drawn_are_refused(limits: list[int], counts: list[int]) -> None:
+    with pytest.raises(ShapeError, match="limits"):
+        histogram_bars(np.array(limits), np.array(counts), "x", "")
+
+
+def test_every_head_has_its_quantiles_in_order() -> None:
+    spread = np.sort(np.random.default_rng(0).random((5, 3, 4)), axis=0)
+    spread[:, 1, 2] = np.nan
+    figure = head_quantiles(spread, "Entropy", "nats", selected=(2, 1))
+    thin, thick, medians, chosen = figure.data
+    known = ~np.isnan(spread[0])
+    for stems, low, high in ((thin, 0, 4), (thick, 1, 3)):
+        ends = np.array(stems.y, float).reshape(-1, 3)[:, :2]
+        np.testing.assert_array_equal(ends, np.c_[spread[low][known], spread[high][known]])
+    np.testing.assert_array_equal(medians.y, spread[2][known])
+    assert clicked(figure)[:-1] == np.argwhere(known).tolist()
+    assert list(chosen.y) == [spread[2, 2, 1]] and clicked(figure)[-1] == [2, 1]
+    assert (np.diff(medians.x) > 0).all() and len(medians.hovertext) == 11
+    assert "1 of 12 heads without a value" in figure.layout.title.text
+    assert is_neutral(head_quantiles(spread, HOSTILE, HOSTILE))
+
+
+def test_the_spread_of_what_is_not_there_is_refused() -> None:
+    with pytest.raises(ShapeError, match="5"):
+        head_quantiles(np.ones((4, 2, 2)), "x", "")
+    with pytest.raises(ArgumentError, match="L9 H0"):
+        head_quantiles(np.ones((5, 2, 2)), "x", "", selected=(9, 0))
