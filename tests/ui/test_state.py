@@ -67,6 +67,12 @@ VIEW = View(
     to_word="it",
     min_weight=0.5,
     any_head=True,
+    arc="nsubj:pass.to_dependent",
+    gold=True,
+    from_upos="VERB",
+    to_upos="NOUN",
+    along="obj.to_head",
+    previous=True,
 )
 
 
@@ -96,6 +102,7 @@ def test_a_default_view_is_a_short_link():
         ("key", "1" * 5000), ("written", "201"), ("next_temperature", "nan"),
         ("next_top_k", "-1"), ("next_seed", "1e9"), ("branches", "5"), ("branches", "5.-1"),
         ("corpus", "../../etc"), ("kind", "a b"), ("min_weight", "2"), ("any_head", "yes"),
+        ("arc", "obj.sideways"), ("along", ".to_head"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

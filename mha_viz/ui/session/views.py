@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
-from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.core.names import DEVICES, DTYPES, HOWS, MATRICES, METHODS, PAIR_MEASURES, PRODUCTS
+from mha_viz.ui.session import link_values as read
+from mha_viz.ui.session.link_values import MAX_URL_TEXT as MAX_URL_TEXT
+from mha_viz.ui.session.link_values import real as real
+from mha_viz.ui.session.link_values import whole as whole
 
-MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
-MAX_BRANCHES = 50
 TEXTS = ("text", "pair", "text_b", "source")
 SPACES = (*MATRICES, *PRODUCTS)
 # What a link says -> what the page calls it.
@@ -50,97 +51,6 @@ OUTPUTS = {
 }
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
-
-
-# -- readers of what a link says; they raise ValueError where it makes no sense --------------------
-
-
-def one_of(allowed: Collection[str]) -> Callable[[str], str]:
-    """Reads one of these words."""
-
-    def read(raw: str) -> str:
-        if raw not in allowed:
-            raise ValueError
-        return raw
-
-    return read
-
-
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """Reads a whole number of that range."""
-
-    def read(raw: str) -> int:
-        if len(raw) > 9 or not low <= int(raw) <= high:
-            raise ValueError
-        return int(raw)
-
-    return read
-
-
-def real(low: float, high: float) -> Callable[[str], float]:
-    """Reads a number of that range."""
-
-    def read(raw: str) -> float:
-        value = float(raw)
-        if not low <= value <= high:  # NaN fails, too
-            raise ValueError
-        return value
-
-    return read
-
-
-def _switch(raw: str) -> bool:
-    return one_of(("0", "1"))(raw) == "1"
-
-
-_index = whole(0, 9_999)
-_position = whole(-1, 9_999)
-
-
-def _heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
-    """Reads heads, as "3.7,2.1"; what is beyond so many is left out."""
-
-    def read(raw: str) -> tuple[tuple[int, int], ...]:
-        pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
-        return tuple((_index(layer), _index(head)) for layer, head in pairs)
-
-    return read
-
-
-def _branches(raw: str) -> tuple[tuple[int, int], ...]:
-    """Reads chosen tokens, as "5.1234,9.7": where they stand and which they are."""
-    pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []
-    read = whole(0, 99_999_999)
-    return tuple((_index(at), read(number)) for at, number in pairs)
-
-
-def _text(raw: str) -> str:
-    return raw[: 4 * MAX_URL_TEXT]
-
-
-def _token(raw: str) -> str:
-    return raw[:100]
-
-
-def _model(raw: str) -> str:
-    # A link may name a model, never a path: what is loaded from a folder is typed by hand.
-    if not is_hub_id(raw):
-        raise ValueError
-    return raw
-
-
-def _key(raw: str) -> str:
-    """The key of a metric or label; whether it exists is found out later."""
-    if not raw.isidentifier() or len(raw) > 40:
-        raise ValueError
-    return raw
-
-
-def _metric(raw: str) -> str:
-    """The key of a metric; an older link may use its former name."""
-    from mha_viz.core.metrics import RENAMED  # not above: it brings torch
-
-    return RENAMED.get(raw, _key(raw))
 
 
 # -- the view ------------------------------------------------------------------------------------
@@ -184,63 +94,73 @@ class View:
             next_top_k (0 is all) and next_seed, and by `branches`: (position, token) of those that
             somebody chose.
         corpus: the texts that are studied; "" is the sample that comes with the app. kind: the key
-            of the label by which the Corpus page colours heads; "" is by the metric.
+            of the label by which the Corpus page colours heads; "" is by the metric, "relation" by
+            a relation of gold trees: `arc`, as "nsubj.to_head".
+        gold: whether a head's examples are drawn with their gold trees.
         from_word, to_word: what is searched in a study, "" is any word; with `min_weight` at least,
-            and in the chosen head or, with `any_head`, in all of them.
+            and in the chosen head or, with `any_head`, in all of them. from_upos, to_upos: their
+            parts of speech; along: a relation as `arc`; "" is any. previous: only at the nearest
+            such word before.
     """
 
-    model: str = _choice("tiny-bert", _model)
-    text: str = _choice("", _text)
-    pair: str = _choice("", _text)
-    part: str = _choice("self", one_of(PARTS))
-    layer: int = _choice(-1, _index)
-    head: int = _choice(-1, _index)
-    heads: tuple[tuple[int, int], ...] = _choice((), _heads(MAX_HEADS))
-    scale: str = _choice("sqrt", one_of(SCALES))
-    sort: str = _choice("", _metric)
-    least: float = _choice(0.0, real(0.0, 1e6))
-    only: str = _choice("", _key)
-    words: bool = _choice(False, _switch)
-    no_special: bool = _choice(False, _switch)
-    no_first: bool = _choice(False, _switch)
-    between: str = _choice("", one_of(BETWEEN))
-    show: str = _choice("heatmap", one_of(SHOWS))
-    mass: float = _choice(0.9, real(0.2, 1.0))
-    query: int = _choice(-1, _position)
-    key: int = _choice(-1, _position)
-    device: str = _choice("auto", one_of(DEVICES))
-    dtype: str = _choice("float32", one_of(DTYPES))
-    section: str = _choice("layers", one_of(SECTIONS))
-    metric: str = _choice("entropy", _metric)
-    measure: str = _choice("hellinger", one_of(PAIR_MEASURES))
-    order: str = _choice("layer", one_of(ORDERS))
-    clusters: int = _choice(4, whole(1, MAX_CLUSTERS))
-    layer_b: int = _choice(0, _index)
-    head_b: int = _choice(1, _index)
-    text_b: str = _choice("", _text)
-    model_b: str = _choice("", _model)
-    outputs: str = _choice("cka", one_of(OUTPUTS))
-    space: str = _choice("W_QK", one_of(SPACES))
-    upto: int = _choice(-1, _position)
-    off: tuple[tuple[int, int], ...] = _choice((), _heads(MAX_OFF))
-    how: str = _choice("zero", one_of(HOWS))
-    factor: float = _choice(0.5, real(-10.0, 10.0))
-    source: str = _choice("", _text)
-    place: int = _choice(-1, _position)
-    target: str = _choice("", _token)
-    against: str = _choice("", _token)
-    method: str = _choice("ablation", one_of(METHODS))
-    written: int = _choice(0, whole(0, MAX_WRITTEN))
-    next_temperature: float = _choice(0.0, real(0.0, 5.0))
-    next_top_k: int = _choice(0, whole(0, 9_999))
-    next_seed: int = _choice(0, whole(0, 999_999_999))
-    branches: tuple[tuple[int, int], ...] = _choice((), _branches)
-    corpus: str = _choice("", _key)
-    kind: str = _choice("", _key)
-    from_word: str = _choice("", _token)
-    to_word: str = _choice("", _token)
-    min_weight: float = _choice(0.3, real(0.0, 1.0))
-    any_head: bool = _choice(False, _switch)
+    model: str = _choice("tiny-bert", read.model)
+    text: str = _choice("", read.text)
+    pair: str = _choice("", read.text)
+    part: str = _choice("self", read.one_of(PARTS))
+    layer: int = _choice(-1, read.index)
+    head: int = _choice(-1, read.index)
+    heads: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_HEADS))
+    scale: str = _choice("sqrt", read.one_of(SCALES))
+    sort: str = _choice("", read.metric)
+    least: float = _choice(0.0, read.real(0.0, 1e6))
+    only: str = _choice("", read.key)
+    words: bool = _choice(False, read.switch)
+    no_special: bool = _choice(False, read.switch)
+    no_first: bool = _choice(False, read.switch)
+    between: str = _choice("", read.one_of(BETWEEN))
+    show: str = _choice("heatmap", read.one_of(SHOWS))
+    mass: float = _choice(0.9, read.real(0.2, 1.0))
+    query: int = _choice(-1, read.position)
+    key: int = _choice(-1, read.position)
+    device: str = _choice("auto", read.one_of(DEVICES))
+    dtype: str = _choice("float32", read.one_of(DTYPES))
+    section: str = _choice("layers", read.one_of(SECTIONS))
+    metric: str = _choice("entropy", read.metric)
+    measure: str = _choice("hellinger", read.one_of(PAIR_MEASURES))
+    order: str = _choice("layer", read.one_of(ORDERS))
+    clusters: int = _choice(4, read.whole(1, MAX_CLUSTERS))
+    layer_b: int = _choice(0, read.index)
+    head_b: int = _choice(1, read.index)
+    text_b: str = _choice("", read.text)
+    model_b: str = _choice("", read.model)
+    outputs: str = _choice("cka", read.one_of(OUTPUTS))
+    space: str = _choice("W_QK", read.one_of(SPACES))
+    upto: int = _choice(-1, read.position)
+    off: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_OFF))
+    how: str = _choice("zero", read.one_of(HOWS))
+    factor: float = _choice(0.5, read.real(-10.0, 10.0))
+    source: str = _choice("", read.text)
+    place: int = _choice(-1, read.position)
+    target: str = _choice("", read.token)
+    against: str = _choice("", read.token)
+    method: str = _choice("ablation", read.one_of(METHODS))
+    written: int = _choice(0, read.whole(0, MAX_WRITTEN))
+    next_temperature: float = _choice(0.0, read.real(0.0, 5.0))
+    next_top_k: int = _choice(0, read.whole(0, 9_999))
+    next_seed: int = _choice(0, read.whole(0, 999_999_999))
+    branches: tuple[tuple[int, int], ...] = _choice((), read.branches)
+    corpus: str = _choice("", read.key)
+    kind: str = _choice("", read.key)
+    arc: str = _choice("all.to_head", read.arc)
+    gold: bool = _choice(False, read.switch)
+    from_word: str = _choice("", read.token)
+    to_word: str = _choice("", read.token)
+    min_weight: float = _choice(0.3, read.real(0.0, 1.0))
+    any_head: bool = _choice(False, read.switch)
+    from_upos: str = _choice("", read.key)
+    to_upos: str = _choice("", read.key)
+    along: str = _choice("", read.arc)
+    previous: bool = _choice(False, read.switch)
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:

@@ -1,0 +1,109 @@
+"""What reads the value of a choice from a link; each raises ValueError where it makes no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from mha_viz.checkpoints.hub_cache import is_hub_id
+
+MAX_URL_TEXT = 1_500  # browsers and chat programs cut longer links
+MAX_BRANCHES = 50
+
+
+def one_of(allowed: Collection[str]) -> Callable[[str], str]:
+    """Reads one of these words."""
+
+    def read(raw: str) -> str:
+        if raw not in allowed:
+            raise ValueError
+        return raw
+
+    return read
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Reads a whole number of that range."""
+
+    def read(raw: str) -> int:
+        if len(raw) > 9 or not low <= int(raw) <= high:
+            raise ValueError
+        return int(raw)
+
+    return read
+
+
+def real(low: float, high: float) -> Callable[[str], float]:
+    """Reads a number of that range."""
+
+    def read(raw: str) -> float:
+        value = float(raw)
+        if not low <= value <= high:  # NaN fails, too
+            raise ValueError
+        return value
+
+    return read
+
+
+def switch(raw: str) -> bool:
+    """Reads "1" or "0"."""
+    return one_of(("0", "1"))(raw) == "1"
+
+
+index = whole(0, 9_999)
+position = whole(-1, 9_999)
+
+
+def heads(most: int) -> Callable[[str], tuple[tuple[int, int], ...]]:
+    """Reads heads, as "3.7,2.1"; what is beyond so many is left out."""
+
+    def read(raw: str) -> tuple[tuple[int, int], ...]:
+        pairs = [part.split(".") for part in raw.split(",")][:most] if raw else []
+        return tuple((index(layer), index(head)) for layer, head in pairs)
+
+    return read
+
+
+def branches(raw: str) -> tuple[tuple[int, int], ...]:
+    """Reads chosen tokens, as "5.1234,9.7": where they stand and which they are."""
+    pairs = [part.split(".") for part in raw.split(",")][:MAX_BRANCHES] if raw else []
+    token_id = whole(0, 99_999_999)
+    return tuple((index(at), token_id(number)) for at, number in pairs)
+
+
+def text(raw: str) -> str:
+    """A text, as far as it is taken."""
+    return raw[: 4 * MAX_URL_TEXT]
+
+
+def token(raw: str) -> str:
+    """A word to look for."""
+    return raw[:100]
+
+
+def model(raw: str) -> str:
+    """A model's name, never a path: what is loaded from a folder is typed by hand."""
+    if not is_hub_id(raw):
+        raise ValueError
+    return raw
+
+
+def key(raw: str) -> str:
+    """The key of a metric or label; whether it exists is found out later."""
+    if not raw.isidentifier() or len(raw) > 40:
+        raise ValueError
+    return raw
+
+
+def metric(raw: str) -> str:
+    """The key of a metric; an older link may use its former name."""
+    from mha_viz.core.metrics import RENAMED  # not above: it brings torch
+
+    return RENAMED.get(raw, key(raw))
+
+
+def arc(raw: str) -> str:
+    """A relation of gold trees with its direction, as "nsubj.to_head"."""
+    relation, _, direction = raw.rpartition(".")
+    if not relation or len(raw) > 60 or direction not in ("to_head", "to_dependent"):
+        raise ValueError
+    return raw
