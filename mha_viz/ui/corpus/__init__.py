@@ -1,4 +1,4 @@
-"""The parts of the Corpus page, a module each: the texts, all heads, one head, a search.
+"""The parts of the Corpus page, a module each: texts, all heads, one head, search, two studies.
 
 Importing it imports torch, plotly, pyarrow and duckdb, so the page does it late.
 """
@@ -8,17 +8,18 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_viz.corpus.study import Study
-from mha_viz.engine.model import AttentionModel
-from mha_viz.ui.corpus import making, one_head, overview, searching
+from mha_viz.ui.corpus import comparing, making, one_head, overview, searching, texts
 from mha_viz.ui.session import state
 from mha_viz.ui.widgets.messages import stop_on_error
 
 
-def draw(model: AttentionModel) -> None:
+def draw() -> None:
     """The study of the chosen texts, once it is there; until then, how far it is."""
-    making.own_texts()
-    study = making.made(model)
+    texts.choose()
+    comparing.fit()
+    study = making.made(state.current(), "study")
     if study is not None:
+        texts.about(study)
         _fit(study)
         _parts(study)
 
@@ -37,4 +38,5 @@ def _parts(study: Study) -> None:
         overview.draw(study)
         one_head.draw(study)
         searching.draw(study)
+        comparing.draw(study)
         state.publish()
