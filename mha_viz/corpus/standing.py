@@ -15,7 +15,9 @@ _NEAR = 1e-4  # of a number: as far apart as rounding leaves two runs of one tex
 
 
 def scores_of_head(study: Study, layer: int, head: int) -> pd.DataFrame:
-    """One head's scores: a row for each text, a column for each metric; NaN: not defined.
+    """One head's scores: a row for each text, n_tokens and a column for each metric.
+
+    NaN: not defined on that text.
 
     Args:
         study: any.
@@ -23,7 +25,7 @@ def scores_of_head(study: Study, layer: int, head: int) -> pd.DataFrame:
         head: from 0.
     """
     rows = study.texts.filter(f"layer = {layer:d} AND head = {head:d}").df()
-    return rows.drop(columns=["text_id", "n_tokens", "layer", "head"])
+    return rows.drop(columns=["text_id", "layer", "head"])
 
 
 def standing(rows: pd.DataFrame, scores: Mapping[str, SupportsFloat]) -> pd.DataFrame:
@@ -34,8 +36,8 @@ def standing(rows: pd.DataFrame, scores: Mapping[str, SupportsFloat]) -> pd.Data
 
     Args:
         rows: of `scores_of_head`.
-        scores: metric -> what the same head scores on the text; metrics of which the study knows
-            nothing are left out.
+        scores: metric -> what the same head scores on the text, and n_tokens, how long that is;
+            metrics of which the study knows nothing are left out.
 
     Returns:
         DataFrame by metric: n_texts (on which the metric is defined), median, lower and higher (the

@@ -27,11 +27,11 @@ FAR = 3.0  # standard errors that are worth a word
 FEW = 30  # texts, of which a standard error is itself uncertain
 _SAMPLE = "sample"
 _COLUMNS = {
+    "standard_errors": "Standard errors",
+    "difference": "Difference",
     "mean_b": "This study",
     "mean_a": "The other",
-    "difference": "Difference",
     "standard_error": "Standard error",
-    "standard_errors": "Standard errors",
     "n_texts": "Texts",
 }
 
@@ -159,7 +159,13 @@ def _map(study: Study, rows: pd.DataFrame) -> None:
     table.insert(0, "Head", [head_name(*p) for p in zip(rows["layer"], rows["head"], strict=True)])
     with right:
         st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
-        st.dataframe(table, hide_index=True, width="stretch", placeholder=words.UNDEFINED)
+        st.dataframe(
+            table,
+            hide_index=True,
+            width="stretch",
+            placeholder=words.UNDEFINED,
+            column_config={"Head": st.column_config.Column(pinned=True)},
+        )
     with left:
         figures.show(
             head_changes(

@@ -21,8 +21,11 @@ def choose() -> None:
         state.tell("The texts that this link names are no longer on this server; give them again.")
         state.change(corpus="")
         st.rerun()  # what is told stands above
-    choosing.menu("corpus", "Texts", offered, width=360)
-    folded.in_expander("Study texts of your own", "own-texts", _form)
+    menu, form = st.columns([1, 2], vertical_alignment="bottom")
+    with menu:
+        choosing.menu("corpus", "Texts", offered)
+    with form:
+        folded.in_expander("Study texts of your own", "own-texts", _form)
 
 
 def own() -> dict[str, str]:

@@ -59,6 +59,7 @@ def standings(scene: Scene, report: Report, place: tuple[int, int]) -> Standings
         lambda made: int(made.memory_usage(deep=True).sum()),
     )
     scores = {metric: float(values[place]) for metric, values in report.scores.items()}
+    scores["n_tokens"] = len(scene.record.tokens)
     described = import_module("mha_viz.ui.session.studies").described(study, view)
     return Standings(found.standing(rows, scores), described)
 
@@ -84,11 +85,12 @@ def draw(found: Standings | None, report: Report, place: tuple[int, int]) -> Non
 
 
 def _said(found: Standings, report: Report, place: tuple[int, int]) -> str:
-    beyond = found.table[["lower", "higher"]].max(axis=1)
+    beyond = found.table.drop("n_tokens")[["lower", "higher"]].max(axis=1)
     far = beyond[beyond > _UNUSUAL].sort_values(ascending=False, kind="stable").index
     among = f"Against {head_name(*place)} on {found.texts}"
+    length = _length(found)
     if far.empty:
-        return f"**{among}**: nothing unusual; each number lies within the middle 90 %."
+        return f"**{among}**: nothing unusual; each number lies within the middle 90 %. {length}"
     said = "; ".join(
         f"**{METRICS[metric].title}** {format_number(report.scores[metric][place])}, "
         f"{found.in_words(metric)}"
@@ -98,5 +100,17 @@ def _said(found: Standings, report: Report, place: tuple[int, int]) -> str:
     n, usual = int(beyond.notna().sum()), 2 * (1 - _UNUSUAL)
     return (
         f"**{among}**: {said}{more}. On an ordinary text {format_number(n * usual)} of {n} numbers "
-        "are so far out. Each of them: “In numbers and words”."
+        f"are so far out. {length}Each of them: “In numbers and words”."
+    )
+
+
+def _length(found: Standings) -> str:
+    """A word on the text's own length where it is unusual, for much grows with it."""
+    lower, higher, median = found.table.loc["n_tokens", ["lower", "higher", "median"]].to_numpy()
+    if max(lower, higher) <= _UNUSUAL:
+        return ""
+    side = "longer" if lower > higher else "shorter"
+    return (
+        f"This text is {side} than nearly all of those (half have {median:.0f} tokens or less): "
+        "entropy, distance and more grow with length. "
     )

@@ -32,7 +32,7 @@ MAX_MEGABYTES = 2  # of a visitor's texts
 SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
-BATCH_TOKENS = 2048
+BATCH_TOKENS = 1024
 _LOOK = 0.2  # seconds between two looks at whether what waits for its turn is still wanted
 
 
