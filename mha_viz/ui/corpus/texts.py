@@ -43,10 +43,10 @@ def own() -> dict[str, str]:
 def about(study: Study) -> None:
     """What was studied, and what was skipped."""
     counts = study.manifest["counts"]
-    st.markdown(
-        f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. Every number is a "
-        "mean over texts with its 95 % interval, by drawing texts again."
-    )
+    how = "Every number is a mean over texts with its 95 % interval, by drawing texts again."
+    if study.n_texts == 1:
+        how = "Of one text there is neither a spread nor an interval: it is an anecdote."
+    st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
         st.warning(
