@@ -13,7 +13,7 @@ from mha_viz.ui.session.views import DEFAULT
 from tests.ui.compare_app import check
 from tests.ui.explore_app import captions, explore
 
-TEXT = "The the the the the the the the."
+TEXT = " ".join(["The"] * 16)
 PLACE = (1, 2)
 
 
@@ -49,6 +49,7 @@ def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
             assert "lower than on" in line
         else:
             assert "as on all" in line
+    assert "longer than nearly all of those" in said
     assert (found["higher"] == 1).any() or (found["lower"] == 1).any()
 
 

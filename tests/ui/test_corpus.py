@@ -116,6 +116,13 @@ def test_an_uploaded_table_is_studied():
     assert "2 texts of your own" in said(app)
 
 
+def test_of_one_text_nothing_is_said_that_takes_two():
+    app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.", ""))
+    check(app)
+    assert "neither a spread nor an interval" in said(app)
+    assert "it takes two texts or more" in said(app)
+
+
 def test_what_cannot_be_studied_is_a_sentence():
     app = corpus("own-texts")
     app = app.button(key="own-study").click().run()

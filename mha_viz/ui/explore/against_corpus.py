@@ -31,7 +31,7 @@ class Standings(NamedTuple):
     texts: str
 
     def in_words(self, metric: str) -> str:
-        """As "higher than on 97 % of them"; "" where nothing can be said."""
+        """As "higher than on 97 % of the texts"; "" where nothing can be said."""
         if metric not in self.table.index:
             return ""
         lower, higher = (float(self.table[side][metric]) for side in ("lower", "higher"))
@@ -39,8 +39,9 @@ class Standings(NamedTuple):
             return ""
         side, share = ("higher", lower) if lower >= higher else ("lower", higher)
         if share == 0:
-            return "as on all"
-        return f"{side} than on {'all' if share == 1 else f'{math.floor(100 * share)} %'}"
+            return "as on all of the texts"
+        most = "all" if share == 1 else f"{math.floor(100 * share)} %"
+        return f"{side} than on {most} of the texts"
 
 
 def standings(scene: Scene, report: Report, place: tuple[int, int]) -> Standings | None:
