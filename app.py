@@ -10,7 +10,7 @@ from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import compare, corpus, explore, intervene, learn
 from mha_viz.ui.server import gate, stopping
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import giving_way, memory, state
 from mha_viz.ui.widgets import look
 
 if __name__ != "__main__":
@@ -39,6 +39,7 @@ else:
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.arrive(page.url_path)
     try:
-        page.run()
+        with giving_way.page_run():
+            page.run()
     finally:
         memory.go_on()  # torch and transformers load behind the page, where it did not need them

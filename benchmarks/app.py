@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -22,14 +24,15 @@ ROOT = Path(__file__).parents[1]
 REPEATS = 9
 AIMS = {"click": 0.2, "switch": 0.2}  # seconds
 ENTER = 1.5, 0.12  # forward passes and seconds more
+BESIDE_STUDY = 1.5  # times as long as without one
 SENTENCES = "the old dog slept while a young cat watched birds".split()
 TITLE = "The app"
 ABOUT = """`mha-viz app`, the shipped tiny-bert (4 layers x 8 heads), Chromium of 1280 x
 900. A click counts from the pointer to the frame with the new head's heatmap and its name; Enter
 from the key to the frame with all heads of a sentence not seen before, beside the pass of such a
-sentence by itself; a switch from the pointer on
-a head of Intervene (tiny-gpt2) to the frame with the new prediction's KL divergence, of which a
-forward pass takes some ten milliseconds."""
+sentence by itself; a switch from the pointer on a head of Intervene (tiny-gpt2) to the frame with
+the new prediction's KL divergence, of which a forward pass takes some ten milliseconds. Beside a
+study: while 2,000 texts of some 25 words are studied for another visitor."""
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 # When a person acted, on the page's own clock.
 NOTE = """() => { for (const kind of ["pointerdown", "keydown"])
@@ -54,6 +57,16 @@ def measure() -> list[Result]:
         # The first sentences wait for the model, which is loaded behind the first picture.
         enters = [_enter(page, i) for i in range(REPEATS + 2)]
         clicks = [_click(page, head=(3 * i + 1) % 8, layer=i % 3) for i in range(REPEATS + 2)]
+        with _somebody_studies(browser, url):
+            page.bring_to_front()
+            beside = [
+                ("Enter", enters[2:], [_enter(page, 100 + i) for i in range(REPEATS)]),
+                (
+                    "click",
+                    clicks[2:],
+                    [_click(page, (3 * i + 1) % 8, i % 3) for i in range(REPEATS)],
+                ),
+            ]
         page.goto(f"{url}intervene?model=tiny-gpt2")
         page.wait_for_selector(".head-switches .tile")
         page.wait_for_selector(IDLE)
@@ -66,7 +79,41 @@ def measure() -> list[Result]:
         _row("click on a head to its heatmap", clicks[2:], AIMS["click"]),
         replace(enter, beside=f"`model.trace` {spread(bare, 1e3, ' ms')}"),
         _row("switch of a head to the new prediction", switches[2:], AIMS["switch"]),
+        *(_beside_study(*one) for one in beside),
     ]
+
+
+@contextmanager
+def _somebody_studies(browser: Any, url: str) -> Iterator[None]:
+    """Inside, texts are studied that another visitor has given; stopped at the end."""
+    dice = random.Random(0)
+    texts = [" ".join(dice.choices(SENTENCES, k=dice.randint(10, 40))) for _ in range(2_000)]
+    page = browser.new_context(viewport=VIEWPORT).new_page()
+    page.goto(f"{url}corpus")
+    page.get_by_role("heading", name="Search").wait_for(timeout=120_000)
+    page.wait_for_selector(IDLE)
+    page.get_by_text("Study texts of your own").click()
+    page.get_by_label("Texts, one a line").fill("\n".join(texts))
+    page.get_by_role("button", name="Study them").click()
+    page.get_by_text("of 2,000 texts,").wait_for(timeout=120_000)
+    yield
+    if not page.get_by_text("of 2,000 texts,").count():
+        raise RuntimeError("the study was done before everything was measured beside it")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.get_by_text("Stopped after").wait_for(timeout=120_000)
+    page.context.close()
+
+
+def _beside_study(name: str, alone: list[float], beside: list[float]) -> Result:
+    times = statistics.median(beside) / statistics.median(alone)
+    return Result(
+        f"{name} beside a study",
+        spread(beside, 1e3, " ms"),
+        f"{spread(alone, 1e3, ' ms')} without one",
+        f"{times:.2f}",
+        f"at most {BESIDE_STUDY}",
+        times <= BESIDE_STUDY,
+    )
 
 
 def _passes() -> list[float]:

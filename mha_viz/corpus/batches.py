@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mha_viz.core.asking import ask
 from mha_viz.corpus.source import Item
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.text.encoding import Reader, encode_texts
@@ -78,6 +79,7 @@ def batches(
     pairs: list[tuple[Item, Encoded]] = []
     skipped: list[tuple[str, str]] = []
     for item in items:
+        ask()
         try:
             pairs.append((item, encode_texts(reader, item.text)[0]))
         except TextError as error:

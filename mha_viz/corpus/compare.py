@@ -1,20 +1,31 @@
-"""Two studies: which heads differ, and by how many standard errors."""
+"""Two studies, or one and its random weights: which heads differ, by how many standard errors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from mha_viz.core.checks import Number
 from mha_viz.corpus.blocks import Block, columns_of, read_block
 from mha_viz.corpus.storage import shards_with_texts
-from mha_viz.errors import ArgumentError
+from mha_viz.errors import ArgumentError, StudyError
 
 if TYPE_CHECKING:
     from mha_viz.corpus.study import Study
 
 _KEYS = ["layer", "head", "metric"]
+_MEANS = "SELECT layer, head, metric, n_texts, mean, std FROM "
+
+
+class _Side(NamedTuple):
+    """One side of a comparison: a study, its table of rows by text, and their means."""
+
+    study: Study
+    rows: str
+    means: pd.DataFrame
 
 
 def compare(a: Study, b: Study) -> pd.DataFrame:
@@ -43,14 +54,53 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"Two studies are compared head by head: expected as many layers and heads, got "
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
-    both = a.heads.merge(b.heads, on=_KEYS, suffixes=("_a", "_b"))
+    same = a.manifest["source"] == b.manifest["source"]
+    sides = [_Side(one, "texts", one.sql(f"{_MEANS} heads")) for one in (a, b)]
+    return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
+
+
+def compare_with_random(study: Study) -> pd.DataFrame:
+    """What every head has learned: a study against random weights, on the same texts.
+
+    Args:
+        study: any but one of a family that the architecture cannot be built anew of.
+
+    Returns:
+        As `compare`; a are the random weights and b is the trained model.
+
+    Raises:
+        StudyError: the study was made without random weights.
+    """
+    if not (study.folder / "untrained_heads.parquet").exists():
+        raise StudyError(
+            "This study has no random weights beside it: the config of its model does not say how "
+            "to build the model anew."
+        )
+    untrained = _Side(study, "untrained", study.sql(f"{_MEANS} untrained_heads"))
+    trained = _Side(study, "texts", study.sql(f"{_MEANS} heads"))
+    return _compared(untrained, trained, same_texts=study.has_texts)
+
+
+def beyond_by_chance(n: int, standard_errors: Number) -> float:
+    """How many of n numbers come so far from 0, on either side, where nothing differs.
+
+    By the normal distribution, which means over some thirty texts or more follow.
+
+    >>> round(beyond_by_chance(144, 3), 1), round(beyond_by_chance(144, 2))
+    (0.4, 7)
+    """
+    return n * math.erfc(standard_errors / math.sqrt(2))
+
+
+def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
+    both = a.means.merge(b.means, on=_KEYS, suffixes=("_a", "_b"))
     found = both[[*_KEYS, "mean_a", "mean_b"]].copy()
     found["difference"] = both.mean_b - both.mean_a
     found["standard_error"] = np.sqrt(
         both.std_a**2 / both.n_texts_a + both.std_b**2 / both.n_texts_b
     )
     found["n_texts"] = both[["n_texts_a", "n_texts_b"]].min(axis=1)
-    if a.manifest["source"] == b.manifest["source"] and a.has_texts and b.has_texts:
+    if same_texts:
         paired = _paired(a, b)
         found = found.drop(columns=list(paired.columns.difference(_KEYS))).merge(paired, on=_KEYS)
     error = found["standard_error"].where(found["standard_error"] > 0)
@@ -60,14 +110,18 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
     return found.loc[order, [*_KEYS, "mean_a", "mean_b", *last]].reset_index(drop=True)
 
 
-def _paired(a: Study, b: Study) -> pd.DataFrame:
+def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     """Mean and standard error of the differences, text by text, of the texts that both have."""
-    columns = tuple(c for c in columns_of(a.folder, "texts") if c in columns_of(b.folder, "texts"))
-    n_places = a.n_layers * a.n_heads
+    known_b = columns_of(b.study.folder, b.rows)
+    columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
+    n_places = a.study.n_layers * a.study.n_heads
     n, total, squares = (np.zeros((n_places, len(columns))) for _ in range(3))
     # the same source has the same shards
-    for number in sorted({*shards_with_texts(a.folder)} & {*shards_with_texts(b.folder)}):
-        ours, theirs = (read_block(s.folder, number, "texts", columns, n_places) for s in (a, b))
+    shards = ({*shards_with_texts(side.study.folder)} for side in (a, b))
+    for number in sorted(set.intersection(*shards)):
+        ours, theirs = (
+            read_block(side.study.folder, number, side.rows, columns, n_places) for side in (a, b)
+        )
         apart = _apart(ours, theirs)
         known = ~np.isnan(apart)
         n += known.sum(0)
@@ -76,7 +130,7 @@ def _paired(a: Study, b: Study) -> pd.DataFrame:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = total / n
         error = np.sqrt(np.maximum(squares / n - mean**2, 0) / (n - 1))
-    layer, head = np.divmod(np.arange(n_places), a.n_heads)
+    layer, head = np.divmod(np.arange(n_places), a.study.n_heads)
     parts = [
         pd.DataFrame(
             {

@@ -2,7 +2,7 @@
 
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.corpus.studies import Making, studies
+from mha_viz.ui.session.studies import Making, studies
 from mha_viz.ui.session.views import View
 
 

@@ -73,6 +73,8 @@ VIEW = View(
     to_upos="NOUN",
     along="obj.to_head",
     previous=True,
+    corpus_b="sample",
+    corpus_model_b="tiny-gpt2",
 )
 
 
@@ -103,6 +105,7 @@ def test_a_default_view_is_a_short_link():
         ("next_top_k", "-1"), ("next_seed", "1e9"), ("branches", "5"), ("branches", "5.-1"),
         ("corpus", "../../etc"), ("kind", "a b"), ("min_weight", "2"), ("any_head", "yes"),
         ("arc", "obj.sideways"), ("along", ".to_head"),
+        ("corpus_b", "../../etc"), ("corpus_model_b", "/etc/passwd"),
     ],
 )  # fmt: skip
 def test_nonsense_in_a_link_is_named_and_left_out(name, raw):

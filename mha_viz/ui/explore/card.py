@@ -11,6 +11,8 @@ import streamlit as st
 from mha_viz.core.metrics import METRICS
 from mha_viz.plots.card import report_card
 from mha_viz.reports.report import Report
+from mha_viz.ui.explore import against_corpus
+from mha_viz.ui.explore.against_corpus import Standings
 from mha_viz.ui.session import reporting, state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import figures, look, words
@@ -19,6 +21,7 @@ from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number
 
 MEANING = "What it means"
+AMONG = "Among texts"
 # Wide enough for what they hold; together they fit a phone, and the card's column.
 _WIDTHS = {"Metric": 104, "This head": 76, "Mean": 68, "Rank": 70}
 
@@ -53,15 +56,17 @@ def card(scene: Scene) -> None:
         + " Measured on all tokens." * (view.words or view.no_special or view.no_first)
         + f" {words.INDUCTION}" * (report.induction is not None)
     )
+    found = against_corpus.standings(scene, report, place)
+    against_corpus.draw(found, report, place)
     name = head_name(*place)
     figures.explain(
         lambda: figure,
         key="card",
-        table=_numbers(report, place),
+        table=_numbers(report, place, found),
         name=f"Card of {name}",
         caption=words.settings(scene, name, "on all tokens"),
         title="In numbers and words",
-        draw=lambda: _in_words(report, place),
+        draw=lambda: _in_words(report, place, found),
     )
     reporting.offer_random(view)
 
@@ -79,9 +84,9 @@ def labels(report: Report) -> None:
         st.caption(f"Too short to tell: {', '.join(label.title for label in short)}.")
 
 
-def _in_words(report: Report, place: tuple[int, int]) -> None:
+def _in_words(report: Report, place: tuple[int, int], found: Standings | None) -> None:
     """A table narrow enough to be seen whole, and below it what each number means."""
-    table = _numbers(report, place, format_number).fillna("")
+    table = _numbers(report, place, found, format_number).fillna("")
     st.dataframe(
         table.drop(columns=MEANING),
         hide_index=True,
@@ -91,16 +96,25 @@ def _in_words(report: Report, place: tuple[int, int]) -> None:
             for name, width in _WIDTHS.items()
         },
     )
-    st.caption("Further right: heads that have learned nothing. What each number means:")
-    rows = table[["Metric", "This head", MEANING]].map(plain).to_numpy().tolist()
-    st.caption("\n".join(f"- **{metric}**: {value}. {text}" for metric, value, text in rows))
+    further = "" if found is None else f"this head on {found.texts}, and "
+    st.caption(f"Further right: {further}heads that have learned nothing. What each number means:")
+    rows = table[["Metric", "This head", AMONG, MEANING]].map(plain).to_numpy().tolist()
+    st.caption(
+        "\n".join(
+            f"- **{metric}**: {value}{among and f', {among}'}. {text}"
+            for metric, value, among, text in rows
+        )
+    )
     for note in report.notes:
         if not note.startswith(words.CUT):  # which the page says already
             st.caption(plain(note))
 
 
 def _numbers(
-    report: Report, place: tuple[int, int], write: Callable[[SupportsFloat], Any] = float
+    report: Report,
+    place: tuple[int, int],
+    found: Standings | None,
+    write: Callable[[SupportsFloat], Any] = float,
 ) -> pd.DataFrame:
     """A row per metric; `write` makes of each number what the table shows."""
     rows = []
@@ -116,6 +130,7 @@ def _numbers(
                 "This head": write(mine),
                 "Mean": write(known.mean()) if len(known) else words.UNDEFINED,
                 "Rank": "" if rank is None else f"{rank} of {len(known)}",
+                AMONG: "" if found is None else found.in_words(key),
                 **{
                     name: write(baseline[name]) if name in baseline else ""
                     for name in words.BASELINE_NAMES.values()

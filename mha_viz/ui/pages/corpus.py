@@ -12,6 +12,6 @@ def page() -> None:
     look.heading("Every head over many texts")
     state.follow()
     with messages.stop_on_error():
-        model = picking.picked_model()
-        memory.late("mha_viz.ui.corpus").draw(model)
+        picking.picked_model()
+        memory.late("mha_viz.ui.corpus").draw()
     state.publish()

@@ -116,6 +116,11 @@ def late(name: str) -> ModuleType:
         return engine.get(name)
 
 
+def known(name: str) -> ModuleType | None:
+    """A module as of `late`, where somebody has needed it already; nothing is imported."""
+    return sys.modules[name] if name in _engine().ready else None
+
+
 def stored_run(name: str, device: str, dtype: str) -> StoredRun | None:
     """What stands in for a shipped model while the libraries that run it are being imported.
 

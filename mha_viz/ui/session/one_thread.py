@@ -5,6 +5,7 @@ Importing it does not import torch.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -20,12 +21,17 @@ _SMALL = 10**9  # products of a pass: some ten milliseconds in one thread
 def one_thread() -> Iterator[None]:
     """Matrices this small gain little from threads, which wait for each other on a busy machine.
 
-    Always back to the same number: another session may be in here as well.
+    It is the calling thread's matter: others, of pages that are run meanwhile, have all processors.
     """
     import torch
 
     usual = _usual_threads()
     torch.set_num_threads(1)
+    # That is also what threads begin with from now on, as each run of a page does in one of its
+    # own. Said in another thread, the number is new for those to come and for no other.
+    other = threading.Thread(target=torch.set_num_threads, args=(usual,))
+    other.start()
+    other.join()
     try:
         yield
     finally:

@@ -29,6 +29,12 @@ def reached() -> Reached:
     return seen_by_others(url, listens, in_network)
 
 
+def only_here() -> bool:
+    """Whether who has opened the page sits at this machine, as everybody does who can open it."""
+    host = urlsplit(st.context.url or "").hostname or ""
+    return _is_loopback(host) and _is_loopback(str(config.get_option("server.address") or ""))
+
+
 def seen_by_others(url: str, listens: str, own: Callable[[], str | None]) -> Reached:
     """A page's address with the machine's own in place of one that only this machine has.
 

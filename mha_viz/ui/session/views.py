@@ -16,6 +16,7 @@ MAX_HEADS = 8
 MAX_CLUSTERS = 12
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
+MODELS = ("model", "model_b", "corpus_model_b")
 TEXTS = ("text", "pair", "text_b", "source")
 SPACES = (*MATRICES, *PRODUCTS)
 # What a link says -> what the page calls it.
@@ -49,6 +50,7 @@ OUTPUTS = {
     "redundancy": "redundancy R of outputs",
     "redundancy_textbook": "R as in textbooks",
 }
+SAME_MODEL = "same"  # in place of a model's name
 Choice = str | int | float | tuple[tuple[int, int], ...]  # what a field of `View` holds
 T = TypeVar("T")
 
@@ -101,6 +103,9 @@ class View:
             and in the chosen head or, with `any_head`, in all of them. from_upos, to_upos: their
             parts of speech; along: a relation as `arc`; "" is any. previous: only at the nearest
             such word before.
+        corpus_b, corpus_model_b: the study that this one is compared with. Texts: "" for the same
+            ones, "sample", or some of one's own; model: `SAME_MODEL`, or "" for its architecture
+            with random weights, over the same texts.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -161,6 +166,8 @@ class View:
     to_upos: str = _choice("", read.key)
     along: str = _choice("", read.arc)
     previous: bool = _choice(False, read.switch)
+    corpus_b: str = _choice("", read.key)
+    corpus_model_b: str = _choice("", read.model)
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
@@ -220,7 +227,7 @@ def from_params(params: Mapping[str, str], folders: Container[str] = ()) -> tupl
             continue
         raw = params[choice.name]
         try:
-            known = choice.name in ("model", "model_b") and raw in folders
+            known = choice.name in MODELS and raw in folders
             value: Any = raw if known else choice.metadata["read"](raw)
         except ValueError:
             shown = raw if len(raw) <= 40 else raw[:39] + "…"

@@ -19,6 +19,7 @@ class Look(TypedDict, total=False):
     help: str
     also: Callable[[], None]
     displayed: object
+    disabled: bool
     label_visibility: str  # "collapsed" where what stands around says what it is
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from mha_viz.ui.session import faults, state
+from mha_viz.ui.session.giving_way import page_run
 
 
 @contextmanager
@@ -17,7 +18,8 @@ def stop_on_error() -> Iterator[None]:
     for fault in st.session_state.pop("faults", ()):  # in callbacks, which cannot draw
         st.error(plain(fault), icon=":material/error:")
     try:
-        yield
+        with page_run():  # of a part of a page as well, which runs by itself after a click
+            yield
         return
     except BaseException as error:
         if not faults.is_fault(error):

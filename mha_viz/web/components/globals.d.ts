@@ -11,3 +11,9 @@ declare const PALETTE: {
   logGain: number;
   [scale: string]: any;
 };
+
+/** The name of a component whose script comes in an element of its own; see LateComponent. */
+declare const COMPONENT: string;
+
+/** What draws that component. */
+declare const DRAW: (component: any) => (() => void) | void;

@@ -7,23 +7,41 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
 import mha_viz.corpus
+from mha_viz.core.asking import ask, asking
+from mha_viz.core.showing import count
 from mha_viz.corpus.run import Progress, study
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
+from mha_viz.text.cleaning import visible
+from mha_viz.ui.session.giving_way import GivesWay
 from mha_viz.ui.session.one_thread import one_thread
 from mha_viz.ui.session.views import View
 
-KEPT = 6  # studies, and texts of visitors: the least recently wanted go first
+KEPT = 8  # studies, and texts of visitors: the least recently wanted go first
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
+# Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
+BATCH_TOKENS = 1024
+_LOOK = 0.2  # seconds between two looks at whether what waits for its turn is still wanted
+
+
+class OwnTexts(NamedTuple):
+    """Texts of a visitor: where they lie, the column that holds them, and what they are called."""
+
+    path: Path
+    column: str | None
+    title: str
 
 
 class _Stopped(Exception):
@@ -54,7 +72,7 @@ class Making:
         self.study: Study | None = None
         self.error: BaseException | None = None
         self.texts, self._column, self._sample, self._turn = texts, column, sample, turn
-        self._stop = threading.Event()
+        self._stop, self._give_way = threading.Event(), GivesWay()
         self._thread: threading.Thread | None = None
 
     @property
@@ -88,14 +106,14 @@ class Making:
 
     def _make(self, model: AttentionModel) -> None:
         try:
-            with self._turn, one_thread():
-                self._tell(None)
+            with self._in_turn(), one_thread(), asking(self._between):
                 self.study = study(
                     model,
                     self.texts,
                     self.folder,
                     column=self._column,
                     sample=self._sample,
+                    batch_tokens=BATCH_TOKENS,
                     on_progress=self._tell,
                 )
         except _Stopped:
@@ -103,8 +121,28 @@ class Making:
         except BaseException as error:  # said on the page of whoever waits for it
             self.error = error
 
-    def _tell(self, progress: Progress | None) -> None:
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Once no other study is made; one that is stopped until then does not begin."""
+        self.progress = None
+        while not self._turn.acquire(timeout=_LOOK):
+            self._unless_stopped()
+        try:
+            self._unless_stopped()
+            yield
+        finally:
+            self._turn.release()
+
+    def _between(self) -> None:
+        """What is done between two blocks of the work."""
+        self._give_way()
+        self._unless_stopped()
+
+    def _tell(self, progress: Progress) -> None:
         self.progress = progress
+        ask()
+
+    def _unless_stopped(self) -> None:
         if self._stop.is_set():
             raise _Stopped
 
@@ -117,19 +155,20 @@ class Studies:
         self._folder = Path(self._temporary.name)
         self._lock, self._turn = threading.Lock(), threading.Lock()
         self._made: OrderedDict[str, Making] = OrderedDict()
-        self._own: OrderedDict[str, tuple[Path, str | None]] = OrderedDict()
+        self._own: OrderedDict[str, OwnTexts] = OrderedDict()
 
-    def give(self, content: bytes, suffix: str, column: str | None = None) -> str:
+    def give(self, content: bytes, name: str, column: str | None = None) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
 
         Args:
             content: of the file.
-            suffix: what its name ends in, one of `SUFFIXES`.
+            name: of the file, which ends in one of `SUFFIXES`; "" of texts that were typed.
             column: of a table that holds the texts; None to find it.
 
         Raises:
             ArgumentError: too large, empty, or a file of another kind.
         """
+        suffix = PurePath(name.lower()).suffix if name else ".txt"
         if suffix not in SUFFIXES:
             raise ArgumentError(f"A file of texts must end in {', '.join(SUFFIXES)}.")
         if not content.strip():
@@ -144,7 +183,7 @@ class Studies:
         with self._lock:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-            self._own[key] = path, column
+            self._own[key] = OwnTexts(path, column, _title(name, content))
             self._own.move_to_end(key)
             self._trim()
         return key
@@ -154,8 +193,8 @@ class Studies:
         with self._lock:
             if view.corpus and view.corpus not in self._own:
                 return None
-            texts, column = self._own.get(view.corpus, (SAMPLE, None))
-            name = hashlib.sha256(repr((view.corpus, view.checkpoint)).encode()).hexdigest()[:32]
+            texts, column, _ = self._own.get(view.corpus, _OF_SAMPLE)
+            name = _name_of(view)
             if name not in self._made:
                 sample = MAX_TEXTS if view.corpus else None
                 folder = self._folder / name
@@ -163,6 +202,20 @@ class Studies:
             self._made.move_to_end(name)
             self._trim()
             return self._made[name]
+
+    def finished(self, view: View) -> Study | None:
+        """The study of a view's model over its texts, if it is made already; else None."""
+        with self._lock:
+            found = self._made.get(_name_of(view))
+            if found is None or found.study is None:
+                return None
+            self._made.move_to_end(_name_of(view))
+            return found.study
+
+    def own(self) -> dict[str, str]:
+        """All texts of visitors: the key that stands for them, and what they are called."""
+        with self._lock:
+            return {key: texts.title for key, texts in self._own.items()}
 
     def begin(self, view: View, model: AttentionModel) -> None:
         """Begin the study of a view, or go on with it; of two visitors at once, one does."""
@@ -177,14 +230,38 @@ class Studies:
         for name in idle[: max(0, len(self._made) - KEPT)]:
             _delete(self._made.pop(name).folder)
         read = {one.texts for one in self._made.values() if one.runs}
-        unread = [key for key, (path, _) in self._own.items() if path not in read]
+        unread = [key for key, texts in self._own.items() if texts.path not in read]
         for key in unread[: max(0, len(self._own) - KEPT)]:
-            _delete(self._own.pop(key)[0].parent)
+            _delete(self._own.pop(key).path.parent)
+
+
+_OF_SAMPLE = OwnTexts(SAMPLE, None, "")
+
+
+def _name_of(view: View) -> str:
+    return hashlib.sha256(repr((view.corpus, view.checkpoint)).encode()).hexdigest()[:32]
+
+
+def _title(name: str, content: bytes) -> str:
+    """What texts are called: as their file is, or by the first of their words.
+
+    >>> _title("", b"The cat sat on the mat because it was tired.\\nIt slept.")
+    '“The cat sat on the mat because it w…”'
+    """
+    begin = " ".join(content[:200].decode(errors="ignore").split())
+    return visible(name, 60) if name else f"“{visible(begin, 35)}”"
 
 
 def _delete(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def described(study: Study, view: View) -> str:
+    """How many texts of which kind a view's study has."""
+    if view.corpus:
+        return count(study.n_texts, "text") + " of your own"
+    return count(study.n_texts, "sentence") + " of the sample"
 
 
 @cache

@@ -1,0 +1,207 @@
+"""Two studies: which heads differ, by how many standard errors, and how many would by chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.checkpoints.catalog import find_model, list_models
+from mha_viz.core.metrics import METRICS
+from mha_viz.corpus.compare import beyond_by_chance, compare, compare_with_random
+from mha_viz.corpus.study import Study
+from mha_viz.errors import MhaVizError
+from mha_viz.plots.difference import head_changes
+from mha_viz.ui.corpus import making, texts
+from mha_viz.ui.corpus.overview import of_heads, settings
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.studies import studies
+from mha_viz.ui.session.views import SAME_MODEL, View
+from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+FAR = 3.0  # standard errors that are worth a word
+FEW = 30  # texts, of which a standard error is itself uncertain
+_SAMPLE = "sample"
+_COLUMNS = {
+    "standard_errors": "Standard errors",
+    "difference": "Difference",
+    "mean_b": "This study",
+    "mean_a": "The other",
+    "standard_error": "Standard error",
+    "n_texts": "Texts",
+}
+
+
+def fit() -> None:
+    """Replace what a link compares with and this machine does not have."""
+    view = state.current()
+    if view.corpus_model_b not in _models():
+        state.tell(
+            f"{view.corpus_model_b!r}, to compare with, is not on this machine or has other layers "
+            "and heads. Showing random weights."
+        )
+        state.change(corpus_model_b="")
+    if view.corpus_b not in _texts():
+        state.tell("The other texts that this link names are no longer on this server.")
+        state.change(corpus_b="")
+    if state.current() != view:
+        st.rerun()  # what is told stands above
+
+
+def draw(study: Study) -> None:
+    """The second study to choose, and what the first one measures beyond it, head by head."""
+    st.header("Two studies", anchor=False)
+    _controls()
+    view = state.current()
+    other = _other(view)
+    if (other.corpus, other.checkpoint) == (view.corpus, view.checkpoint):
+        st.info("Choose another model, or other texts, to compare this study with.")
+        return
+    found = _compared(study)
+    if found is not None:
+        rows = found[found["metric"] == view.metric]
+        _answer(rows)
+        _map(study, rows)
+
+
+def _controls() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("corpus_model_b", "Against", _models(), width=280)
+        choosing.menu(
+            "corpus_b",
+            "On",
+            _texts(),
+            width=280,
+            disabled=not state.current().corpus_model_b,
+            help="Random weights are run over the texts of this study, with it.",
+        )
+
+
+def _models() -> dict[str, str]:
+    """What a study's model is compared with: others have as many layers and heads."""
+    known = {info.name: info for info in list_models()}
+    for name in st.session_state.get("typed_models", ()):
+        try:
+            known[name] = find_model(name, download=False)
+        except MhaVizError:
+            continue  # a folder that has been taken away since
+    view = state.current()
+    own = memory.facts(*view.checkpoint)
+    like = {
+        name: name
+        for name, info in known.items()
+        if (info.n_layers, info.n_heads) == (own.n_layers, own.n_heads) and name != view.model
+    }
+    return {"": "Random weights", SAME_MODEL: "The same model"} | like
+
+
+def _texts() -> dict[str, str]:
+    """The texts that the second study may have."""
+    return {"": "The same texts", _SAMPLE: "The sample"} | texts.own()
+
+
+def _other(view: View) -> View:
+    """The view of the second study."""
+    corpus = view.corpus if view.corpus_b == "" else view.corpus_b.removeprefix(_SAMPLE)
+    model = view.model if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
+    return replace(view, corpus=corpus, model=model)
+
+
+def _compared(study: Study) -> pd.DataFrame | None:
+    """Rows of `compare`, the other study first; None while that is being made."""
+    view = state.current()
+    if not view.corpus_model_b:
+        of_random = ("compared with random", study.folder)
+        return memory.cache().get(of_random, lambda: compare_with_random(study), _size)
+    other = making.made(_other(view), "other-study")
+    if other is None:
+        return None
+    key = ("compared", study.folder, other.folder)
+    return memory.cache().get(key, lambda: compare(other, study), _size)
+
+
+def _size(table: pd.DataFrame) -> int:
+    return int(table.memory_usage(deep=True).sum())
+
+
+def _answer(rows: pd.DataFrame) -> None:
+    """How many heads differ, and how many would by chance alone."""
+    known = rows["standard_errors"].abs().dropna()
+    if known.empty:
+        st.info("Nothing can be said: it takes two texts or more on which the metric is defined.")
+        return
+    far, chance = int((known >= FAR).sum()), beyond_by_chance(len(known), FAR)
+    title = METRICS[state.current().metric].title
+    best = rows.iloc[0]
+    st.markdown(
+        f"**{title}: {far} of {len(known)} heads differ by {FAR:g} standard errors or more**, most "
+        f"of all {head_name(int(best['layer']), int(best['head']))}. Where nothing differs, about "
+        f"{chance:.1f} of {len(known)} would by chance alone, and "
+        f"{beyond_by_chance(len(known), 2):.1f} by 2 or more: of so many "
+        "comparisons some are large."
+    )
+    if (n := int(rows["n_texts"].min())) < FEW:
+        st.caption(
+            f"Of {words.count(n, 'text')} a standard error is itself uncertain: take it as a hint."
+        )
+
+
+def _map(study: Study, rows: pd.DataFrame) -> None:
+    view = state.current()
+    metric, against = METRICS[view.metric].title, _called(view)
+    apart = of_heads(study, rows, "standard_errors")
+    left, right = st.columns([3, 2], gap="medium")
+    table = rows.rename(columns=_COLUMNS)[list(_COLUMNS.values())]
+    table.insert(0, "Head", [head_name(*p) for p in zip(rows["layer"], rows["head"], strict=True)])
+    with right:
+        st.markdown(f"**{plain(metric)} of each head**, the largest difference first")
+        st.dataframe(
+            table,
+            hide_index=True,
+            width="stretch",
+            placeholder=words.UNDEFINED,
+            column_config={"Head": st.column_config.Column(pinned=True)},
+        )
+    with left:
+        figures.show(
+            head_changes(
+                apart,
+                f"{metric}: this study minus the other",
+                "standard errors",
+                diverging=True,
+                selected=view.chosen,
+                asides=_asides(study, rows),
+                dark=look.dark(),
+            ),
+            key="corpus-two",
+            name=f"{metric} in two studies",
+            on_click=words.choose,
+            table=table,
+            caption=settings(study, f"against {against}", metric),
+            how_to_read=f"A row is a layer, a column a head. Above 0 the head has more than with "
+            f"{against}, below 0 less; the number is the difference of the means by its standard "
+            "error. Click a head to see it.",
+        )
+
+
+def _asides(study: Study, rows: pd.DataFrame) -> list[list[str]]:
+    means = zip(
+        *(of_heads(study, rows, name).ravel() for name in ("mean_b", "mean_a")), strict=True
+    )
+    said = [f"{format_number(here)} here, {format_number(there)} there" for here, there in means]
+    return [said[i : i + study.n_heads] for i in range(0, len(said), study.n_heads)]
+
+
+def _called(view: View) -> str:
+    """The second study in words."""
+    if not view.corpus_model_b:
+        return "random weights on the same texts"
+    model = "the same model" if view.corpus_model_b == SAME_MODEL else view.corpus_model_b
+    on = "the same texts"
+    if view.corpus_b:
+        on = studies().own().get(view.corpus_b, "the sample")
+    return f"{model} on {on}"

@@ -1,0 +1,62 @@
+"""A head's card on Explore: its numbers among those that it has over a study."""
+
+from dataclasses import replace
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.metrics import METRICS
+from mha_viz.corpus.standing import scores_of_head, standing
+from mha_viz.ui.session import memory
+from mha_viz.ui.session.studies import studies
+from mha_viz.ui.session.views import DEFAULT
+from tests.ui.compare_app import check
+from tests.ui.explore_app import captions, explore
+
+TEXT = " ".join(["The"] * 16)
+PLACE = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def key():
+    """Texts whose study by tiny-bert is finished, on a server where Corpus has been opened."""
+    memory.late("mha_viz.ui.corpus")
+    key = studies().give(b"\n".join(b"The cat sat on mat number %d." % i for i in range(40)), "")
+    view = replace(DEFAULT, corpus=key)
+    studies().begin(view, mv.load("tiny-bert"))
+    studies().find(view).wait()
+    return key
+
+
+def test_each_number_says_on_how_many_texts_the_head_has_less_or_more(key):
+    app = explore(text=TEXT, layer=str(PLACE[0]), head=str(PLACE[1]), corpus=key)
+    check(app)
+    study = studies().finished(replace(DEFAULT, corpus=key))
+    report = mv.head_report(mv.load("tiny-bert").trace(TEXT))
+    here = report.set_index(["layer", "head"]).loc[PLACE]
+    rows = scores_of_head(study, *PLACE)
+    found = standing(rows, {name: here[name] for name in rows if name in here})
+    said = captions(app).replace("\\", "")
+    assert "Against L1 H2 on 40 texts of your own" in said
+    for metric, row in found.iterrows():
+        line = next(line for line in said.splitlines() if f"- **{METRICS[metric].title}" in line)
+        if not row["n_texts"]:
+            assert "than on" not in line and "as on" not in line
+        elif row["lower"] > row["higher"]:
+            share = "all" if row["lower"] == 1 else f"{int(100 * row['lower'])} %"
+            assert f"higher than on {share}" in line
+        elif row["higher"] > 0:
+            assert "lower than on" in line
+        else:
+            assert "as on all" in line
+    assert "longer than nearly all of those" in said
+    assert (found["higher"] == 1).any() or (found["lower"] == 1).any()
+
+
+def test_where_no_study_is_there_the_card_says_how_to_get_one_and_begins_none(key):
+    before = len(studies()._made)
+    app = explore(text=TEXT, layer="1", head="2", corpus=key, model="tiny-gpt2")
+    check(app)
+    assert "A study of many texts would tell" in captions(app)
+    assert "Make one on Corpus" in [link.label for link in app.get("page_link")]
+    assert len(studies()._made) == before
