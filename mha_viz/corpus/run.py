@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.address import is_address
 from mha_viz.corpus.identity import model_identity, versions
 from mha_viz.corpus.lock import locked
 from mha_viz.corpus.shard import Settings, measure_shard
-from mha_viz.corpus.source import Source, open_source, shards
+from mha_viz.corpus.source import Item, Source, open_source, shards
 from mha_viz.corpus.storage import (
     KEPT_SKIPPED,
+    MANIFEST,
     begin,
     claim,
+    read_manifest,
     read_shard,
     write_manifest,
     write_shard,
@@ -26,6 +32,9 @@ from mha_viz.corpus.study import Study
 from mha_viz.corpus.summary import summarise
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.cluster import Cluster
 
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
 _COUNTS = ("n_texts", "n_tokens", "n_padded", "n_skipped")
@@ -106,7 +115,9 @@ def study(
         seed: of the draw.
         batch_tokens: how many tokens, padding included, run at once.
         on_progress: called after each batch; raise in it to stop.
-        cluster: must be None; for several machines.
+        cluster: None for this machine; "auto" or "HOST:PORT" of a Ray cluster's head for several
+            ones (extra `cluster`). `out` is then a folder that all of them share, or an address
+            such as "s3://bucket/study". The study is the same to the last bit.
 
     Returns:
         The study, to be asked.
@@ -123,14 +134,11 @@ def study(
     ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
     (2, 32)
     """
-    if cluster is not None:
-        raise StudyError(
-            "Studies on several machines need the extra `cluster`, which this version does not "
-            "have yet: leave cluster out, and the study runs on this machine."
-        )
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
-    folder, settings = Path(out), Settings(batch_tokens=batch_tokens)
+    machines = _machines(cluster, out)
+    folder = Path(out) if machines is None else machines.folder
+    settings = Settings(batch_tokens=batch_tokens, threads=_threads(folder))
     opened = open_source(source, column=column, sample=sample, seed=seed)
     about = {
         "model": model_identity(model),
@@ -138,16 +146,46 @@ def study(
         "settings": asdict(settings),
         "versions": versions(),
     }
-    n_total = _count(opened, about["source"], sample)
+    counter = _Counter(_count(opened, about["source"], sample), on_progress)
     claim(folder)
     with locked(folder):
         manifest = begin(folder, {**about, "source_name": opened.name})
         done = _finished(folder, manifest)
-        if done is not None:
-            return done
-        _fill(folder, model, opened, settings, _Counter(n_total, on_progress))
-        _finish(folder, manifest, opened)
-    return Study.load(folder)
+        if done is None and machines is None:
+            _fill(folder, model, opened, settings, counter)
+        elif done is None and machines is not None:
+            _fill_on(machines, model, opened, settings, counter)
+        if done is None:
+            _finish(folder, manifest, opened)
+            if machines is not None:
+                machines.publish()
+    found = done or Study.load(folder)
+    if machines is not None:
+        machines.keep_for(found)
+    return found
+
+
+def _machines(cluster: str | None, out: str | Path) -> Cluster | None:
+    """What stands for the cluster, where one is asked for."""
+    if cluster is None:
+        if is_address(out):
+            raise StudyError(
+                f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
+                "machine."
+            )
+        return None
+    from mha_viz.corpus.cluster import Cluster  # Ray comes with the extra `cluster`
+
+    return Cluster(cluster, out)
+
+
+def _threads(folder: Path) -> int:
+    """In how many threads a study's sums are made: those that it was begun with."""
+    if (folder / MANIFEST).is_file():
+        begun = read_manifest(folder)["settings"]
+        if isinstance(begun, dict) and isinstance(begun.get("threads"), int):
+            return int(begun["threads"])
+    return torch.get_num_threads()
 
 
 def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
@@ -174,15 +212,35 @@ def _fill(
 ) -> None:
     """Measure and write every shard that is not there yet."""
     untrained: AttentionModel | None = None
+    with settings.in_threads():
+        for number, items in _missing(folder, opened, counter):
+            if untrained is None and settings.baselines:
+                untrained = _untrained(model)
+            shard = measure_shard(
+                model, items, settings, untrained=untrained, on_batch=counter.within
+            )
+            counter.complete(write_shard(folder, number, shard))
+
+
+def _fill_on(
+    machines: Cluster, model: AttentionModel, opened: Source, settings: Settings, counter: _Counter
+) -> None:
+    """As `_fill`, on the machines of a cluster."""
+    missing = _missing(machines.folder, opened, counter)
+    untrained = partial(_untrained, model) if settings.baselines else lambda: None
+    with machines.connected():
+        for shard in machines.fill(model, untrained, missing, settings):
+            counter.complete(shard)
+
+
+def _missing(folder: Path, opened: Source, counter: _Counter) -> Iterator[tuple[int, list[Item]]]:
+    """The shards that are not there yet; those that are, are counted."""
     for number, items in shards(opened):
         done = read_shard(folder, number)
-        if done is not None:
+        if done is None:
+            yield number, items
+        else:
             counter.complete(done, old=True)
-            continue
-        if untrained is None and settings.baselines:
-            untrained = _untrained(model)
-        shard = measure_shard(model, items, settings, untrained=untrained, on_batch=counter.within)
-        counter.complete(write_shard(folder, number, shard))
 
 
 def _untrained(model: AttentionModel) -> AttentionModel | None:

@@ -1,0 +1,129 @@
+"""A study at an address that fsspec knows, as s3://bucket/study: what is there, fetched and put."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import fsspec
+
+from mha_viz.corpus.storage import MANIFEST, SHARDS, SUMMARY, shard_folder
+from mha_viz.errors import StudyError, WriteError, translating
+
+T = TypeVar("T")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two letters at least: C:/ is a disk
+
+
+def is_address(place: object) -> bool:
+    """Whether a study's place is no folder of this machine.
+
+    >>> is_address("s3://bucket/study"), is_address("C:/studies"), is_address("studies/one")
+    (True, False, False)
+    """
+    return _ADDRESS.match(str(place)) is not None
+
+
+class Address:
+    """Where a study lies in parts: a part is complete once its shard.json, put last, is there.
+
+    Args:
+        url: as "s3://bucket/study", "gs://bucket/study" or "file:///shared/study".
+
+    Raises:
+        StudyError: fsspec does not know the kind, or lacks the package for it.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._files, root = self._reached(lambda: fsspec.core.url_to_fs(url))
+        self._root = root.rstrip("/")
+
+    def complete(self) -> list[int]:
+        """The numbers of the shards that are complete."""
+        found = self._reached(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
+        return sorted(int(path.split("/")[-2]) for path in found)
+
+    def fetch(self, folder: Path) -> None:
+        """Copy what is complete of the study into a folder, if anything is there.
+
+        Raises:
+            StudyError: the address holds something else.
+        """
+        self._files.invalidate_cache()
+        names = self._reached(self._names)
+        if names and MANIFEST not in names:
+            raise StudyError(
+                f"{self.url} holds other things ({names[0]}) and no study: give a new address, or "
+                "that of a study to go on with."
+            )
+        for name in names:
+            if "." in name:
+                self._fetch_file(name, folder)
+        for number in self.complete() if names else ():
+            self.fetch_shard(number, folder)
+
+    def fetch_shard(self, number: int, folder: Path) -> None:
+        """Copy one complete shard to its place in a folder."""
+        place = shard_folder(folder, number)
+        if place.exists():
+            return
+        draft = folder / f".{place.name}.part"
+        draft.mkdir(parents=True, exist_ok=True)
+        below = f"{SHARDS}/{place.name}"
+        self._fetch_file(f"{below}/{SUMMARY}", draft)
+        whole = draft / below
+        summary = json.loads((whole / SUMMARY).read_text("utf-8"))
+        for name in summary["files"]:
+            self._fetch_file(f"{below}/{name}", draft)
+        place.parent.mkdir(exist_ok=True)
+        whole.replace(place)
+        (draft / SHARDS).rmdir()
+        draft.rmdir()
+
+    def put_shard(self, folder: Path, number: int) -> None:
+        """Copy one shard of a folder to the address, what says that it is complete last.
+
+        Raises:
+            WriteError: it cannot be written.
+        """
+        place = shard_folder(folder, number)
+        below = f"{SHARDS}/{place.name}"
+        names = sorted(path.name for path in place.iterdir() if path.name != SUMMARY)
+        self.put(folder, [f"{below}/{name}" for name in (*names, SUMMARY)])
+
+    def put(self, folder: Path, names: list[str]) -> None:
+        """Copy files of a folder to the address, in this order.
+
+        Raises:
+            WriteError: one cannot be written.
+        """
+        with translating(lambda error: WriteError(self._cannot("written", error))):
+            for name in names:
+                target = f"{self._root}/{name}"
+                self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
+                self._files.put_file(str(folder / name), target)
+
+    def _names(self) -> list[str]:
+        if not self._files.exists(self._root):
+            return []
+        found = self._files.ls(self._root, detail=False)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+
+    def _fetch_file(self, name: str, folder: Path) -> None:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        self._reached(lambda: self._files.get_file(f"{self._root}/{name}", str(folder / name)))
+
+    def _reached(self, ask: Callable[[], T]) -> T:
+        with translating(lambda error: StudyError(self._cannot("read", error))):
+            return ask()
+
+    def _cannot(self, done: str, error: BaseException) -> str:
+        reason: Any = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        first = str(reason).strip().partition("\n")[0].rstrip(".")
+        return (
+            f"{self.url} cannot be {done}: {first}. What is complete of the study stays; the same "
+            "command goes on from there."
+        )
