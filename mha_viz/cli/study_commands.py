@@ -58,13 +58,16 @@ def make(
     source: Annotated[
         str, typer.Argument(help="A file of texts, a folder, - for standard input, or sample.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",
     column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     batch_tokens: Annotated[int, typer.Option(help="How many tokens run at once.")] = 8192,
-    cluster: Annotated[str | None, typer.Option(help="auto or an address.", hidden=True)] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="auto or HOST:PORT of a Ray cluster; --out may be s3://bucket/study."),
+    ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run import study
@@ -81,7 +84,7 @@ def make(
             on_progress=_progress(),
             cluster=cluster,
         )
-    _tell_about(found)
+    _tell_about(found, out)
 
 
 @app.command()
@@ -190,10 +193,10 @@ def _with_heads(table: DataFrame) -> DataFrame:
     return rest
 
 
-def _tell_about(found: Study) -> None:
+def _tell_about(found: Study, out: str) -> None:
     """What there is now, and what was not read."""
     counts = found.manifest["counts"]
-    typer.echo(f"{found.folder}: {_title(found)}, {found.n_tokens:,} tokens")
+    typer.echo(f"{out}: {_title(found)}, {found.n_tokens:,} tokens")
     if counts["n_skipped"]:
         skipped = found.manifest["skipped"]
         typer.echo(f"note: {counts['n_skipped']:,} could not be read", err=True)
@@ -219,8 +222,9 @@ def _progress() -> Callable[[Progress], None] | None:
 
 
 @contextmanager
-def _told_to_stop(folder: Path) -> Iterator[None]:
+def _told_to_stop(out: str) -> Iterator[None]:
     """SIGTERM ends the work as Ctrl-C does: tidily. Both say how to go on."""
+    from mha_viz.corpus.address import is_address
 
     def stop(_number: int, _frame: object) -> None:
         raise SystemExit(STOPPED)
@@ -229,7 +233,7 @@ def _told_to_stop(folder: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        if (folder / "study.json").exists():
+        if is_address(out) or Path(out, "study.json").exists():
             typer.echo("\nnote: stopped; the same command goes on from here", err=True)
         raise
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,10 +16,14 @@ from mha_viz.errors import StudyError, WriteError, translating
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # two letters at least: C:/ is a disk
+_TABLE = re.compile(r"[a-z_]+\.parquet")  # the name of one; what an address holds is not trusted
 
 
 def is_address(place: object) -> bool:
     """Whether a study's place is no folder of this machine.
+
+    Args:
+        place: as a user gives it.
 
     >>> is_address("s3://bucket/study"), is_address("C:/studies"), is_address("studies/one")
     (True, False, False)
@@ -41,13 +46,11 @@ class Address:
         self._files, root = self._reached(lambda: fsspec.core.url_to_fs(url))
         self._root = root.rstrip("/")
 
-    def complete(self) -> list[int]:
-        """The numbers of the shards that are complete."""
-        found = self._reached(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
-        return sorted(int(path.split("/")[-2]) for path in found)
-
     def fetch(self, folder: Path) -> None:
         """Copy what is complete of the study into a folder, if anything is there.
+
+        Args:
+            folder: an empty one.
 
         Raises:
             StudyError: the address holds something else.
@@ -60,31 +63,44 @@ class Address:
                 "that of a study to go on with."
             )
         for name in names:
-            if "." in name:
+            if name == MANIFEST or _TABLE.fullmatch(name):
                 self._fetch_file(name, folder)
-        for number in self.complete() if names else ():
+        for number in self._complete() if names else ():
             self.fetch_shard(number, folder)
 
     def fetch_shard(self, number: int, folder: Path) -> None:
-        """Copy one complete shard to its place in a folder."""
+        """Copy one complete shard to its place in a folder, unless it is there.
+
+        Args:
+            number: of the shard.
+            folder: of the copy.
+
+        Raises:
+            StudyError: the shard is not there, or damaged.
+        """
         place = shard_folder(folder, number)
-        if place.exists():
-            return
-        draft = folder / f".{place.name}.part"
-        draft.mkdir(parents=True, exist_ok=True)
         below = f"{SHARDS}/{place.name}"
-        self._fetch_file(f"{below}/{SUMMARY}", draft)
-        whole = draft / below
-        summary = json.loads((whole / SUMMARY).read_text("utf-8"))
-        for name in summary["files"]:
-            self._fetch_file(f"{below}/{name}", draft)
-        place.parent.mkdir(exist_ok=True)
-        whole.replace(place)
-        (draft / SHARDS).rmdir()
-        draft.rmdir()
+        with (
+            translating(lambda error: StudyError(self._cannot("read", error))),
+            tempfile.TemporaryDirectory(prefix=".", suffix=".part", dir=folder) as draft,
+        ):
+            if place.exists():
+                return
+            self._fetch_file(f"{below}/{SUMMARY}", Path(draft))
+            whole = Path(draft, below)
+            for name in json.loads((whole / SUMMARY).read_text("utf-8"))["files"]:
+                if not _TABLE.fullmatch(name):
+                    raise StudyError(f"{self.url} is damaged: {below}/{SUMMARY} was changed.")
+                self._fetch_file(f"{below}/{name}", Path(draft))
+            place.parent.mkdir(exist_ok=True)
+            whole.replace(place)
 
     def put_shard(self, folder: Path, number: int) -> None:
         """Copy one shard of a folder to the address, what says that it is complete last.
+
+        Args:
+            folder: that has the shard.
+            number: of the shard.
 
         Raises:
             WriteError: it cannot be written.
@@ -97,6 +113,10 @@ class Address:
     def put(self, folder: Path, names: list[str]) -> None:
         """Copy files of a folder to the address, in this order.
 
+        Args:
+            folder: that has the files.
+            names: below it.
+
         Raises:
             WriteError: one cannot be written.
         """
@@ -105,6 +125,12 @@ class Address:
                 target = f"{self._root}/{name}"
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(folder / name), target)
+
+    def _complete(self) -> list[int]:
+        """The numbers of the shards that are complete."""
+        found = self._reached(lambda: self._files.glob(f"{self._root}/{SHARDS}/*/{SUMMARY}"))
+        numbers = (path.split("/")[-2] for path in found)
+        return sorted(int(number) for number in numbers if number.isdecimal())
 
     def _names(self) -> list[str]:
         if not self._files.exists(self._root):

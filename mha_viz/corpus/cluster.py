@@ -51,7 +51,7 @@ _SEEN_WITHIN = 60.0  # seconds after which network file systems show what others
 
 
 class Cluster:
-    """A Ray cluster at work on one study. Use it as a context, which connects to the cluster.
+    """A Ray cluster at work on one study.
 
     Args:
         address: "auto" for the cluster that this machine belongs to, or "HOST:PORT" of its head.
@@ -73,25 +73,15 @@ class Cluster:
 
     @contextmanager
     def connected(self) -> Iterator[None]:
-        """Within it Ray is connected; a connection of the caller's own is used, and stays."""
-        if ray.is_initialized():
-            yield
-            return
-        stop = signal.getsignal(signal.SIGTERM)  # Ray sets its own
+        """Within it Ray is connected, and errors name the study as the user does."""
         try:
-            _check_listens(self._cluster)
-            ray.init(self._cluster, log_to_driver=False, logging_level="ERROR")
-        except Exception as error:  # of many kinds, by what is at the address
-            raise StudyError(
-                f"There is no Ray cluster at {self._cluster}: start its head with "
-                "`ray start --head`, its other machines with `ray start --address HOST:PORT`, and "
-                "give auto on a machine of it, or the address."
-            ) from error
-        try:
-            _restore(stop)
-            yield
-        finally:
-            ray.shutdown()
+            with _connection(self._cluster):
+                yield
+        except MhaVizError as error:
+            if self._address is None:
+                raise
+            told = str(error).replace(str(self.folder), self._address.url)
+            raise type(error)(told) from error
 
     def fill(
         self,
@@ -277,6 +267,29 @@ def _error(kind: str, message: str) -> MhaVizError:
     """An error of an actor, of the same class."""
     found = getattr(errors, kind, StudyError)
     return found(message)
+
+
+@contextmanager
+def _connection(address: str) -> Iterator[None]:
+    """Ray connected to a cluster; a connection of the caller's own is used, and stays."""
+    if ray.is_initialized():
+        yield
+        return
+    stop = signal.getsignal(signal.SIGTERM)  # Ray sets its own
+    try:
+        _check_listens(address)
+        ray.init(address, log_to_driver=False, logging_level="ERROR")
+    except Exception as error:  # of many kinds, by what is at the address
+        raise StudyError(
+            f"There is no Ray cluster at {address}: start its head with `ray start --head`, its "
+            "other machines with `ray start --address HOST:PORT`, and give auto on a machine of "
+            "it, or the address."
+        ) from error
+    try:
+        _restore(stop)
+        yield
+    finally:
+        ray.shutdown()
 
 
 def _check_listens(address: str) -> None:

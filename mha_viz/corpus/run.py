@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -146,20 +147,22 @@ def study(
         "settings": asdict(settings),
         "versions": versions(),
     }
-    counter = _Counter(_count(opened, about["source"], sample), on_progress)
-    claim(folder)
-    with locked(folder):
-        manifest = begin(folder, {**about, "source_name": opened.name})
-        done = _finished(folder, manifest)
-        if done is None and machines is None:
-            _fill(folder, model, opened, settings, counter)
-        elif done is None and machines is not None:
-            _fill_on(machines, model, opened, settings, counter)
-        if done is None:
-            _finish(folder, manifest, opened)
-            if machines is not None:
-                machines.publish()
-    found = done or Study.load(folder)
+    n_total = _count(opened, about["source"], sample)
+    with nullcontext() if machines is None else machines.connected():
+        claim(folder)
+        with locked(folder):
+            manifest = begin(folder, {**about, "source_name": opened.name})
+            found = _finished(folder, manifest)
+            if found is None:
+                counter = _Counter(n_total, on_progress)
+                if machines is None:
+                    _fill(folder, model, opened, settings, counter)
+                else:
+                    _fill_on(machines, model, opened, settings, counter)
+                _finish(folder, manifest, opened)
+                if machines is not None:
+                    machines.publish()
+    found = found or Study.load(folder)
     if machines is not None:
         machines.keep_for(found)
     return found
@@ -228,9 +231,8 @@ def _fill_on(
     """As `_fill`, on the machines of a cluster."""
     missing = _missing(machines.folder, opened, counter)
     untrained = partial(_untrained, model) if settings.baselines else lambda: None
-    with machines.connected():
-        for shard in machines.fill(model, untrained, missing, settings):
-            counter.complete(shard)
+    for shard in machines.fill(model, untrained, missing, settings):
+        counter.complete(shard)
 
 
 def _missing(folder: Path, opened: Source, counter: _Counter) -> Iterator[tuple[int, list[Item]]]:

@@ -12,6 +12,7 @@ import torch
 
 import mha_viz as mv
 from mha_viz.corpus import source as sources
+from mha_viz.corpus import storage
 from mha_viz.corpus.run import Progress
 from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS
@@ -56,6 +57,11 @@ def cluster() -> Iterator[Any]:
             made.shutdown()
 
 
+def _head(cluster: Any) -> str:
+    """Where its head listens; tests may reach this machine by no other name."""
+    return f"127.0.0.1:{cluster.address.rpartition(':')[2]}"
+
+
 def _begun(model: Any, out: Path) -> None:
     """A study that was stopped on one machine, after two of its shards."""
 
@@ -73,14 +79,16 @@ def test_an_address_is_filled_by_a_cluster_and_read_from_a_copy(
     _begun(bert, tmp_path / "study")
     address = f"file://{tmp_path}/study"
     told: list[Progress] = []
-    made = mv.study(bert, LINES, address, cluster=cluster.address, on_progress=told.append)
+    made = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
     assert [now.n_texts for now in told[:2]] == [PER_SHARD, 2 * PER_SHARD]  # what was there
     assert told[-1].n_texts == told[-1].n_total == len(LINES) and len(told) == N_SHARDS
     assert files_of(tmp_path / "study") == files_of(whole.folder)
     assert made.folder != tmp_path / "study" and made.heads.equals(whole.heads)
     told.clear()
-    again = mv.study(bert, LINES, address, cluster=cluster.address, on_progress=told.append)
+    again = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
     assert again.n_texts == len(LINES) and not told
+    with pytest.raises(StudyError, match=f"{address} holds a study of another source"):
+        mv.study(bert, TEXTS, address, cluster=_head(cluster))
 
 
 def test_a_machine_that_dies_in_the_middle_changes_no_bit(
@@ -98,11 +106,22 @@ def test_a_machine_that_dies_in_the_middle_changes_no_bit(
             raise Stopped
 
     with pytest.raises(Stopped):
-        mv.study(bert, LINES, tmp_path / "study", cluster=cluster.address, on_progress=kill)
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster), on_progress=kill)
     assert told == sorted(told)
     assert len(list((tmp_path / "study/shards").iterdir())) >= N_SHARDS - 1
     mv.study(bert, LINES, tmp_path / "study")
     assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_folder_that_others_do_not_see(
+    bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an actor finds out stops the study, in the actor's own words."""
+    monkeypatch.setattr(storage, "MANIFEST", "elsewhere.json")  # here alone
+    with pytest.raises(
+        StudyError, match=r"does not see the study .*/study: give a folder that all"
+    ):
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
 
 
 def test_a_cluster_without_room_for_an_actor_says_so(
@@ -110,12 +129,13 @@ def test_a_cluster_without_room_for_an_actor_says_so(
 ) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     with pytest.raises(StudyError, match=r"No machine of the cluster has 64 CPUs and 2\.\d GB"):
-        mv.study(bert, LINES, tmp_path / "study", cluster=cluster.address)
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
 
 
 def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"no Ray cluster at 127\.0\.0\.1:9: start its head"):
         mv.study(bert, LINES, tmp_path / "study", cluster="127.0.0.1:9")
+    assert not (tmp_path / "study").exists()
 
 
 def test_without_ray_it_is_said_how_to_get_it(tmp_path: Path) -> None:
