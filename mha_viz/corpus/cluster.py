@@ -11,6 +11,7 @@ import socket
 import tempfile
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ try:
     import ray
     from ray.data import ActorPoolStrategy, DataContext
     from ray.exceptions import RayError, RayTaskError
+    from ray.util.annotations import RayDeprecationWarning
 
     from mha_viz.corpus.worker import Plan, Task, Worker
 except ImportError as error:
@@ -185,7 +187,7 @@ class _Pool:
             except RayError as error:
                 attempts = 0 if len(left) < before else attempts + 1
                 if attempts == _ATTEMPTS:
-                    reason = str(error).strip().partition("\n")[0]
+                    reason = str(error).strip().partition("\n")[0].rstrip(".")
                     raise StudyError(
                         f"The cluster gave up {_ATTEMPTS} times ({reason}). What is complete of "
                         "the study stays; the same command goes on from there."
@@ -195,21 +197,23 @@ class _Pool:
         context = DataContext.get_current()
         context.enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.ERROR)
-        dataset = ray.data.from_items(
-            [{"task": task} for task in tasks], override_num_blocks=len(tasks)
-        ).map_batches(
-            Worker,
-            fn_constructor_args=([self._plan],),
-            batch_size=None,
-            compute=ActorPoolStrategy(
-                min_size=1,  # one that has nothing left to do makes room for one that begins anew
-                max_size=self._size,
-                initial_size=min(self._size, len(tasks)),
-                max_tasks_in_flight_per_actor=2,
-            ),
-            ray_remote_args_fn=lambda: {"max_restarts": _RESTARTS},
-            **self._needs,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RayDeprecationWarning)  # of ray_remote_args_fn
+            dataset = ray.data.from_items(
+                [{"task": task} for task in tasks], override_num_blocks=len(tasks)
+            ).map_batches(
+                Worker,
+                fn_constructor_args=([self._plan],),
+                batch_size=None,
+                compute=ActorPoolStrategy(
+                    min_size=1,  # who has nothing left to do makes room for who begins anew
+                    max_size=self._size,
+                    initial_size=min(self._size, len(tasks)),
+                    max_tasks_in_flight_per_actor=2,
+                ),
+                ray_remote_args_fn=lambda: {"max_restarts": _RESTARTS},
+                **self._needs,
+            )
         for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
             yield from map(json.loads, batch["told"])
 
