@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import cast
 
 import torch
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from mha_viz.checkpoints.budget import check_size
 from mha_viz.checkpoints.building import one_at_a_time
@@ -45,18 +47,41 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
     with one_at_a_time(), torch.random.fork_rng(devices=[]):
         check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
-        untrained = auto_class(type(network).__name__).from_config(
-            config,
-            attn_implementation=network.config._attn_implementation,
-            dtype=model.dtype,
-            trust_remote_code=False,
-        )
+        untrained = built(type(network), config, model.name, model.dtype)
     shapes = [{name: w.shape for name, w in one.named_parameters()} for one in (network, untrained)]
-    if type(untrained) is not type(network) or shapes[0] != shapes[1]:
-        raise ArgumentError(
-            f"{model.name} is a {type(network).__name__}, which its config alone does not build."
-        )
+    if shapes[0] != shapes[1]:
+        raise not_built(type(network), model.name)
     untrained.eval().requires_grad_(False).to(model.device)
     note = f"The weights are random (seed {seed}): what this model shows was not learned."
     name = f"{model.name} (random weights)"
     return AttentionModel(untrained, model.tokenizer, name=name, notes=(note,))
+
+
+def built(
+    like: type[PreTrainedModel], config: PreTrainedConfig, name: str, dtype: torch.dtype
+) -> PreTrainedModel:
+    """A network by its config alone, with new weights, within `one_at_a_time`.
+
+    Args:
+        like: the class that it must have.
+        config: with the attention that it is to use.
+        name: what messages call it.
+        dtype: of its weights.
+
+    Raises:
+        ArgumentError: the config builds another network.
+    """
+    network = auto_class(like.__name__).from_config(
+        config,
+        attn_implementation=config._attn_implementation,
+        dtype=dtype,
+        trust_remote_code=False,
+    )
+    if type(network) is not like:
+        raise not_built(like, name)
+    return cast(PreTrainedModel, network)
+
+
+def not_built(like: type[PreTrainedModel], name: str) -> ArgumentError:
+    """The error for a network that its config does not describe."""
+    return ArgumentError(f"{name} is a {like.__name__}, which its config alone does not build.")

@@ -57,7 +57,7 @@ def make(
     source: Annotated[
         str, typer.Argument(help="A file of texts, a folder, - for standard input, or sample.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The study's folder.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="The study's folder.")],
     model: Model = "tiny-bert",
     column: Annotated[str | None, typer.Option(help="Of a table: which one holds texts.")] = None,
     sample: Annotated[int | None, typer.Option(help="How many texts to draw; else all.")] = None,
@@ -69,7 +69,10 @@ def make(
             "--texts/--no-texts", help="Keep each text's own numbers; without, sums alone."
         ),
     ] = True,
-    cluster: Annotated[str | None, typer.Option(help="auto or an address.", hidden=True)] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="auto or HOST:PORT of a Ray cluster; --out may be s3://bucket/study."),
+    ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run import study
@@ -87,7 +90,7 @@ def make(
             keep_texts=keep_texts,
             cluster=cluster,
         )
-    _tell_about(found)
+    _tell_about(found, out)
 
 
 @app.command()
@@ -217,9 +220,9 @@ def _with_heads(table: DataFrame) -> DataFrame:
     return rest
 
 
-def _tell_about(found: Study) -> None:
+def _tell_about(found: Study, out: str) -> None:
     """What there is now, and what was not read of it."""
-    typer.echo(f"{found.folder}: {_title(found)}, {found.n_tokens:,} tokens")
+    typer.echo(f"{out}: {_title(found)}, {found.n_tokens:,} tokens")
     _tell_what_is_missing(found)
 
 
@@ -252,8 +255,9 @@ def _progress() -> Callable[[Progress], None] | None:
 
 
 @contextmanager
-def _told_to_stop(folder: Path) -> Iterator[None]:
+def _told_to_stop(out: str) -> Iterator[None]:
     """SIGTERM ends the work as Ctrl-C does: tidily. Both say how to go on."""
+    from mha_viz.corpus.address import is_address
 
     def stop(_number: int, _frame: object) -> None:
         raise SystemExit(STOPPED)
@@ -262,7 +266,7 @@ def _told_to_stop(folder: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        if (folder / "study.json").exists():
+        if is_address(out) or Path(out, "study.json").exists():
             typer.echo("\nnote: stopped; the same command goes on from here", err=True)
         raise
     finally:

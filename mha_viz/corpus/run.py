@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.corpus.address import is_address
 from mha_viz.corpus.batches import prepared
 from mha_viz.corpus.folding import SHARDS_AT_ONCE, fold, totals_so_far
 from mha_viz.corpus.identity import model_identity, versions
 from mha_viz.corpus.lock import locked
 from mha_viz.corpus.shard import Settings, measure_batches
-from mha_viz.corpus.source import Source, open_source, shards
+from mha_viz.corpus.source import Item, Source, open_source, shards
 from mha_viz.corpus.storage import (
     KEPT_SKIPPED,
+    MANIFEST,
     begin,
     claim,
     lost_shard,
+    read_manifest,
     read_shard,
     shard_folder,
     write_manifest,
@@ -32,6 +38,9 @@ from mha_viz.corpus.summary import summarise
 from mha_viz.corpus.totals import Totals
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, StudyError
+
+if TYPE_CHECKING:
+    from mha_viz.corpus.cluster import Cluster
 
 _COUNTED_BYTES = 64 * 2**20  # of a source that is read once more, to know how many texts there are
 
@@ -115,7 +124,9 @@ def study(
         keep_texts: whether to keep the texts, a row for each text and head, and who looks at what.
             Without, a study of any length takes the same space: it has all means, intervals and
             labels, quantiles from its histograms, and no examples, search or single texts.
-        cluster: must be None; for several machines.
+        cluster: None for this machine; "auto" or "HOST:PORT" of a Ray cluster's head for several
+            ones (extra `cluster`). `out` is then a folder that all of them share, or an address
+            such as "s3://bucket/study". The study is the same to the last bit.
 
     Returns:
         The study, to be asked.
@@ -132,15 +143,16 @@ def study(
     ...     found.n_texts, len(found.heads.query("metric == 'entropy'"))
     (2, 32)
     """
-    if cluster is not None:
-        raise StudyError(
-            "Studies on several machines need the extra `cluster`, which this version does not "
-            "have yet: leave cluster out, and the study runs on this machine."
-        )
     if batch_tokens < 1:
         raise ArgumentError(f"batch_tokens must be 1 or more, got {batch_tokens}.")
-    folder = Path(out)
-    settings = Settings(batch_tokens=batch_tokens, edges=keep_texts, keep_texts=keep_texts)
+    machines = _machines(cluster, out, keep_texts)
+    folder = Path(out) if machines is None else machines.folder
+    settings = Settings(
+        batch_tokens=batch_tokens,
+        edges=keep_texts,
+        keep_texts=keep_texts,
+        threads=_threads(folder),
+    )
     opened = open_source(source, column=column, sample=sample, seed=seed)
     about = {
         "model": model_identity(model),
@@ -149,16 +161,55 @@ def study(
         "versions": versions(),
     }
     n_total = _count(opened, about["source"], sample)
-    claim(folder)
-    with locked(folder):
-        manifest = begin(folder, {**about, "source_name": opened.name})
-        done = _finished(folder, manifest)
-        if done is not None:
-            return done
-        totals = totals_so_far(folder, model.n_layers, model.n_heads)
-        _fill(folder, model, opened, settings, totals, _Counter(n_total, on_progress))
-        _finish(folder, manifest, opened, totals)
-    return Study.load(folder)
+    with nullcontext() if machines is None else machines.connected():
+        claim(folder)
+        with locked(folder):
+            manifest = begin(folder, {**about, "source_name": opened.name})
+            found = _finished(folder, manifest)
+            if found is None:
+                counter = _Counter(n_total, on_progress)
+                totals = totals_so_far(folder, model.n_layers, model.n_heads)
+                if totals.n_shards:
+                    counter.complete(totals.counts, old=True)
+                if machines is None:
+                    _fill(folder, model, opened, settings, totals, counter)
+                else:
+                    _fill_on(machines, model, opened, settings, totals, counter)
+                _finish(folder, manifest, opened, totals)
+                if machines is not None:
+                    machines.publish()
+    found = found or Study.load(folder)
+    if machines is not None:
+        machines.keep_for(found)
+    return found
+
+
+def _machines(cluster: str | None, out: str | Path, keep_texts: bool) -> Cluster | None:
+    """What stands for the cluster, where one is asked for."""
+    if cluster is None:
+        if is_address(out):
+            raise StudyError(
+                f"{out} is an address, which takes a cluster (cluster=...): give a folder of this "
+                "machine."
+            )
+        return None
+    if is_address(out) and not keep_texts:
+        raise StudyError(
+            f"A study without its texts is added up where it lies, and {out} is an address: give a "
+            "folder that all machines share, or keep the texts."
+        )
+    from mha_viz.corpus.cluster import Cluster  # Ray comes with the extra `cluster`
+
+    return Cluster(cluster, out)
+
+
+def _threads(folder: Path) -> int:
+    """In how many threads a study's sums are made: those that it was begun with."""
+    if (folder / MANIFEST).is_file():
+        begun = read_manifest(folder)["settings"]
+        if isinstance(begun, dict) and isinstance(begun.get("threads"), int):
+            return int(begun["threads"])
+    return torch.get_num_threads()
 
 
 def _count(opened: Source, identity: dict[str, Any], sample: int | None) -> int | None:
@@ -188,14 +239,13 @@ def _fill(
 ) -> None:
     """Measure and write every shard that is not there yet."""
     untrained: AttentionModel | None = None
-    if totals.n_shards:
-        counter.complete(totals.counts, old=True)
 
     def is_done(number: int) -> bool:
         return number < totals.n_shards or shard_folder(folder, number).exists()
 
     coming = prepared(shards(opened), model.reader, settings.batch_tokens, is_done)
-    with closing(coming):  # the thread that reads ahead ends with this, however it ends
+    # the thread that reads ahead ends with this, however it ends
+    with settings.in_threads(), closing(coming):
         for number, packed, skipped in coming:
             if number < totals.n_shards:
                 continue
@@ -211,6 +261,35 @@ def _fill(
                 *(model, packed, skipped, settings), untrained=untrained, on_batch=counter.within
             )
             counter.complete(write_shard(folder, number, shard))
+
+
+def _fill_on(
+    machines: Cluster,
+    model: AttentionModel,
+    opened: Source,
+    settings: Settings,
+    totals: Totals,
+    counter: _Counter,
+) -> None:
+    """As `_fill`, on the machines of a cluster."""
+    missing = _missing(machines.folder, opened, totals, counter)
+    untrained = partial(_untrained, model) if settings.baselines else lambda: None
+    for shard in machines.fill(model, untrained, missing, settings):
+        counter.complete(shard)
+
+
+def _missing(
+    folder: Path, opened: Source, totals: Totals, counter: _Counter
+) -> Iterator[tuple[int, list[Item]]]:
+    """The shards that are not there yet; those that are, are counted."""
+    for number, items in shards(opened):
+        if number < totals.n_shards:
+            continue
+        done = read_shard(folder, number)
+        if done is None:
+            yield number, items
+        else:
+            counter.complete(done, old=True)
 
 
 def _untrained(model: AttentionModel) -> AttentionModel | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import torch
 
 from mha_viz.corpus.batches import Batch, batches
 from mha_viz.corpus.edges import Edges
@@ -36,6 +38,7 @@ class Settings:
         baselines: whether to score what heads that learned nothing would.
         min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
         keep_texts: whether what is known of single texts stays, or their sums alone.
+        threads: that torch adds up with; with others, the last digits of some sums are others.
 
     Raises:
         ArgumentError: no such budget, no such weight.
@@ -47,12 +50,23 @@ class Settings:
     baselines: bool = True
     min_weight: float = 0.3
     keep_texts: bool = True
+    threads: int = field(default_factory=torch.get_num_threads)
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1:
             raise ArgumentError(f"batch_tokens must be 1 or more, got {self.batch_tokens}.")
         if not 0 <= self.min_weight <= 1:
             raise ArgumentError(f"min_weight must lie in 0..1, got {self.min_weight}.")
+
+    @contextmanager
+    def in_threads(self) -> Iterator[None]:
+        """Within it torch works in as many threads as the settings say."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -299,11 +299,11 @@ def writing(folder: Path) -> Iterator[None]:
     """
     try:
         yield
-    except WriteError as error:
-        raise WriteError(_not_written(folder, str(error.__cause__ or error))) from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno == errno.ENOSPC:
+    except OSError as error:  # a WriteError is one, of a file that is written in one step
+        cause = error.__cause__ if isinstance(error, WriteError) else None
+        found = cause if isinstance(cause, OSError) else error
+        reason = found.strerror or str(found)
+        if found.errno == errno.ENOSPC:
             reason = "the disk is full"
         raise WriteError(_not_written(folder, reason)) from error
 

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from mha_viz.core.checks import Number
 from mha_viz.corpus import search as searching
 from mha_viz.corpus import tree_answers
+from mha_viz.corpus.address import is_address
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.pair_matrix import pair_matrix
@@ -63,6 +64,11 @@ class Study:
             StudyError: no study, one that is not finished, one that was cut or changed, or one
                 that a newer version wrote.
         """
+        if is_address(folder):
+            raise StudyError(
+                f"{folder} is an address: copy the study into a folder first (`aws s3 cp "
+                "--recursive`, `gcloud storage cp -r` or the like), and open that."
+            )
         folder = Path(folder)
         manifest = read_manifest(folder)
         if not manifest["finished"]:

@@ -116,7 +116,9 @@ def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
         (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
         (["empty.txt", "--out", "x"], "no text"),
         (["table.csv", "--out", "x", "--column", "body"], "body"),
-        (["texts.txt", "--out", "x", "--cluster", "auto"], "this machine"),
+        (["texts.txt", "--out", "x", "--cluster", "127.0.0.1:9"], "no Ray cluster at 127.0.0.1:9"),
+        (["texts.txt", "--out", "s3://bucket/x"], "an address, which takes a cluster"),
+        (["show", "s3://bucket/x"], "copy the study into a folder first"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import mha_viz as mv
 from mha_viz.corpus import source as sources
@@ -313,8 +314,8 @@ def test_texts_that_were_cut_are_told(bert: Any, tmp_path: Path, whole: mv.Study
 def test_arguments(bert: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="batch_tokens"):
         mv.study(bert, LINES, tmp_path / "study", batch_tokens=0)
-    with pytest.raises(StudyError, match="this machine"):
-        mv.study(bert, LINES, tmp_path / "study", cluster="auto")
+    with pytest.raises(StudyError, match="s3://bucket/study is an address, which takes a cluster"):
+        mv.study(bert, LINES, "s3://bucket/study")
     assert not (tmp_path / "study").exists()
 
 
@@ -364,6 +365,25 @@ def test_progress_counts_up_to_all_texts(bert: Any, tmp_path: Path) -> None:
     assert done == sorted(done) and done[-1] == len(LINES)
     assert {now.n_total for now in told} == {len(LINES)}
     assert told[-1].seconds_left == 0 and told[-1].texts_per_second > 0
+
+
+def test_it_goes_on_in_as_many_threads_as_it_was_begun_with(bert: Any, tmp_path: Path) -> None:
+    """With others the last digits of some sums would be others."""
+    seen: list[int] = []
+
+    def stop(_: Progress) -> None:
+        seen.append(torch.get_num_threads())
+        raise Stopped
+
+    for threads in (3, 1):
+        torch.set_num_threads(threads)
+        try:
+            with pytest.raises(Stopped):
+                mv.study(bert, LINES, tmp_path / "study", on_progress=stop)
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(1)
+    assert seen == [3, 3]
 
 
 def test_its_description_says_what_it_is_of(whole: mv.Study) -> None:

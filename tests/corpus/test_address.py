@@ -1,0 +1,94 @@
+"""Studies at addresses of fsspec: fetched, put, and not trusted."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus.address import Address
+from mha_viz.corpus.study import Study
+from mha_viz.errors import StudyError, WriteError
+from tests.corpus.test_run import files_of
+
+URL = "memory://bucket/study"
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """What memory:// holds."""
+    found = fsspec.filesystem("memory")
+    yield found
+    found.store.clear()
+    found.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture
+def there(made: Study, memory: Any) -> Address:
+    """A study at an address."""
+    address = Address(URL)
+    for number in range(3):
+        address.put_shard(made.folder, number)
+    address.put(made.folder, [*made.manifest["files"], "study.json"])
+    return address
+
+
+def test_what_is_put_there_comes_back(made: Study, there: Address, tmp_path: Path) -> None:
+    there.fetch(tmp_path)
+    assert files_of(tmp_path) == files_of(made.folder)
+
+
+def test_a_part_is_there_once_its_description_is(
+    there: Address, memory: Any, tmp_path: Path
+) -> None:
+    memory.rm("/bucket/study/shards/00001/shard.json")
+    there.fetch(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "shards").iterdir()) == ["00000", "00002"]
+    with pytest.raises(StudyError, match="memory://bucket/study cannot be read"):
+        there.fetch_shard(1, tmp_path)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_address_where_nothing_is(memory: Any, tmp_path: Path) -> None:
+    Address(URL).fetch(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_other_things_stay_as_they_are(memory: Any, tmp_path: Path) -> None:
+    memory.pipe("/bucket/study/thesis.tex", b"mine")
+    with pytest.raises(StudyError, match=r"holds other things \(thesis\.tex\) and no study"):
+        Address(URL).fetch(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../../../evil.parquet", "/tmp/evil.parquet", "evil.sh"])
+def test_names_that_lead_elsewhere_are_not_followed(
+    there: Address, memory: Any, tmp_path: Path, name: str
+) -> None:
+    place = "/bucket/study/shards/00000/shard.json"
+    memory.pipe(place, json.dumps({"files": {name: 1}}).encode())
+    with pytest.raises(StudyError, match=r"shards/00000/shard\.json was changed"):
+        there.fetch_shard(0, tmp_path)
+    memory.pipe(place, b"[]")
+    with pytest.raises(StudyError, match="cannot be read"):
+        there.fetch_shard(0, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_told(made: Study, tmp_path: Path) -> None:
+    (tmp_path / "study").write_text("a file")
+    with pytest.raises(WriteError, match=r"file://.*study cannot be written: .*goes on from there"):
+        Address(f"file://{tmp_path}/study").put(made.folder, ["study.json"])
+
+
+def test_a_kind_of_address_that_nobody_knows() -> None:
+    with pytest.raises(StudyError, match="nowhere://bucket cannot be read: Protocol not known"):
+        Address("nowhere://bucket")
+
+
+def test_a_study_at_an_address_is_copied_before_it_is_opened() -> None:
+    for address in (URL, Path(URL)):
+        with pytest.raises(StudyError, match="is an address: copy the study into a folder first"):
+            mv.Study.load(address)

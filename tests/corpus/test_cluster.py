@@ -1,0 +1,162 @@
+"""Studies on a cluster of three machines (all of them this one): the bits of one machine."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.corpus import source as sources
+from mha_viz.corpus import storage
+from mha_viz.corpus.run import Progress
+from mha_viz.errors import StudyError
+from tests.corpus.plain_study import TEXTS
+from tests.corpus.test_run import Stopped, files_of
+
+pytestmark = pytest.mark.slow  # Ray starts a dozen processes
+
+LINES = [f"{text} Number {i}." for i in range(5) for text in TEXTS]  # 35 texts, 9 shards of 4
+PER_SHARD, N_SHARDS = 4, 9
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_shards() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(bert: Any, _small_shards: None, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """The same study, on one machine."""
+    return mv.study(bert, LINES, tmp_path_factory.mktemp("whole") / "study")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head that has no processor to give, and two machines of one each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_health_check_period_ms", "1000")  # of 3000: sooner seen to be dead
+        patch.setenv("PYTHONPATH", os.getcwd())
+        from ray.cluster_utils import Cluster
+
+        made = Cluster(
+            initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+        )
+        try:
+            for _ in range(2):
+                made.add_node(num_cpus=1, memory=4 * 2**30)
+            yield made
+        finally:
+            made.shutdown()
+
+
+def _head(cluster: Any) -> str:
+    """Where its head listens; tests may reach this machine by no other name."""
+    return f"127.0.0.1:{cluster.address.rpartition(':')[2]}"
+
+
+def _begun(model: Any, out: Path) -> None:
+    """A study that was stopped on one machine, after two of its shards."""
+
+    def stop(now: Progress) -> None:
+        if now.n_texts > 2 * PER_SHARD:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        mv.study(model, LINES, out, on_progress=stop)
+
+
+def test_an_address_is_filled_by_a_cluster_and_read_from_a_copy(
+    whole: mv.Study, bert: Any, cluster: Any, tmp_path: Path
+) -> None:
+    _begun(bert, tmp_path / "study")
+    address = f"file://{tmp_path}/study"
+    told: list[Progress] = []
+    made = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
+    assert [now.n_texts for now in told[:2]] == [PER_SHARD, 2 * PER_SHARD]  # what was there
+    assert told[-1].n_texts == told[-1].n_total == len(LINES) and len(told) == N_SHARDS
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+    assert made.folder != tmp_path / "study" and made.heads.equals(whole.heads)
+    told.clear()
+    again = mv.study(bert, LINES, address, cluster=_head(cluster), on_progress=told.append)
+    assert again.n_texts == len(LINES) and not told
+    with pytest.raises(StudyError, match=f"{address} holds a study of another source"):
+        mv.study(bert, TEXTS, address, cluster=_head(cluster))
+
+
+def test_a_machine_that_dies_in_the_middle_changes_no_bit(
+    whole: mv.Study, bert: Any, cluster: Any, tmp_path: Path
+) -> None:
+    """Begun on one machine, gone on with on three, two of which are left, ended on one."""
+    _begun(bert, tmp_path / "study")
+    told: list[int] = []
+
+    def kill(now: Progress) -> None:
+        told.append(now.n_texts)
+        if len(told) == 3:  # the first one that the cluster has made
+            cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+        if len(told) == N_SHARDS - 1:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster), on_progress=kill)
+    assert told == sorted(told)
+    assert len(list((tmp_path / "study/shards").iterdir())) >= N_SHARDS - 1
+    mv.study(bert, LINES, tmp_path / "study")
+    assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_folder_that_others_do_not_see(
+    bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an actor finds out stops the study, in the actor's own words."""
+    monkeypatch.setattr(storage, "MANIFEST", "elsewhere.json")  # here alone
+    with pytest.raises(
+        StudyError, match=r"does not see the study .*/study: give a folder that all"
+    ):
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
+
+
+def test_a_cluster_without_room_for_an_actor_says_so(
+    bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    with pytest.raises(StudyError, match=r"No machine of the cluster has 64 CPUs and 2\.\d GB"):
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
+
+
+def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"no Ray cluster at 127\.0\.0\.1:9: start its head"):
+        mv.study(bert, LINES, tmp_path / "study", cluster="127.0.0.1:9")
+    assert not (tmp_path / "study").exists()
+
+
+def test_without_ray_it_is_said_how_to_get_it(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["ray"] = None
+import mha_viz as mv
+from mha_viz.errors import StudyError
+
+model = mv.load("tiny-bert")
+try:
+    mv.study(model, ["The cat sat."], sys.argv[1], cluster="auto")
+except StudyError as error:
+    print(error)
+print(mv.study(model, ["The cat sat."], sys.argv[1]).n_texts)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "study"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
+    )
+    assert 'pip install "mha-viz[cluster]"' in done.stdout and done.stdout.endswith("\n1\n")

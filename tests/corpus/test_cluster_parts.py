@@ -1,0 +1,127 @@
+"""What the machine that asks a cluster does by itself: portions, room for actors, second tries."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from ray.exceptions import RayActorError, RayTaskError
+
+from mha_viz.corpus import cluster as clusters
+from mha_viz.corpus.cluster import _Pool, _room, _windows
+from mha_viz.corpus.source import Item
+from mha_viz.corpus.worker import Task
+from mha_viz.errors import StudyError, WriteError
+
+TASKS = [Task(number, [Item(number, "x" * 800, f"a:{number}")]) for number in range(7)]
+
+
+def told(task: Task) -> dict[str, Any]:
+    return {"number": task.number, "summary": {"n_texts": task.number}}
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> _Pool:
+    """One without a cluster; a test says what comes of a run."""
+    monkeypatch.setattr(_Pool, "__init__", lambda _: None)
+    return _Pool()  # type: ignore[call-arg]
+
+
+def test_texts_wait_in_portions_and_are_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        clusters, "_WINDOW", 3000
+    )  # three shards of 1000, with what belongs to them
+    read: list[int] = []
+
+    def reading() -> Iterator[Task]:
+        for task in TASKS:
+            read.append(task.number)
+            yield task
+
+    windows = _windows(reading())
+    assert [task.number for task in next(windows)] == read == [0, 1, 2]
+    assert [[task.number for task in window] for window in windows] == [[3, 4, 5], [6]]
+    assert not list(_windows(iter(())))
+
+
+def machine(alive: bool = True, **has: float) -> dict[str, Any]:
+    return {"Alive": alive, "Resources": {"memory": 64 * 2**30, **has}}
+
+
+@pytest.mark.parametrize(
+    ("machines", "needs", "expected"),
+    [
+        ([machine(CPU=2)], {"num_cpus": 1}, 2),  # reading needs none: both may be taken
+        ([machine(), machine(CPU=7), machine(CPU=3)], {"num_cpus": 2}, 4),
+        ([machine(CPU=8), machine(False, CPU=8)], {"num_cpus": 8}, 1),
+        ([machine(CPU=99)], {"num_cpus": 1, "memory": 30 * 2**30}, 2),
+        ([machine(CPU=8, GPU=2), machine(CPU=8)], {"num_cpus": 1, "num_gpus": 1}, 2),
+    ],
+)
+def test_as_many_actors_as_machines_have_room_for(
+    monkeypatch: pytest.MonkeyPatch, machines: list[Any], needs: dict[str, Any], expected: int
+) -> None:
+    monkeypatch.setattr(clusters.ray, "nodes", lambda: machines)
+    assert _room({"memory": 2**30, "num_gpus": 0, **needs}) == expected
+
+
+def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters.ray, "nodes", lambda: [machine(CPU=4), machine(CPU=4)])
+    with pytest.raises(StudyError, match=r"has 8 CPUs and a GPU and 3\.0 GB .* with fewer threads"):
+        _room({"num_cpus": 8, "memory": 3 * 2**30, "num_gpus": 1})
+
+
+def test_what_ray_gives_up_is_tried_again_as_long_as_it_gets_on(
+    pool: _Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def run(tasks: list[Task]) -> Iterator[dict[str, Any]]:
+        asked.append(len(tasks))
+        yield told(tasks[-1])
+        raise RayActorError
+
+    monkeypatch.setattr(pool, "_run", run)
+    found = list(pool.measured(TASKS, lambda _: True))
+    assert [summary["n_texts"] for summary in found] == [6, 5, 4, 3, 2, 1, 0]
+    assert asked == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_a_cluster_that_gets_nowhere_is_told(pool: _Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def run(tasks: list[Task]) -> Iterator[dict[str, Any]]:
+        asked.append(len(tasks))
+        raise RayActorError
+        yield {}
+
+    monkeypatch.setattr(pool, "_run", run)
+    with pytest.raises(
+        StudyError, match=r"gave up 3 times \(The actor .* this task\)\. .*goes on from there"
+    ):
+        list(pool.measured(TASKS, lambda _: True))
+    assert asked == [7, 7, 7]
+
+
+def test_errors_of_an_actor_are_those_of_one_machine(
+    pool: _Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pool, "_run", lambda _: iter([{"number": 0, "error": ["WriteError", "The disk is full."]}])
+    )
+    with pytest.raises(WriteError, match=r"^The disk is full\.$"):
+        list(pool.measured(TASKS, lambda _: True))
+
+    def run(_: Any) -> Iterator[dict[str, Any]]:
+        raise RayTaskError("measure", "a trace", ZeroDivisionError("by zero"))
+        yield {}
+
+    monkeypatch.setattr(pool, "_run", run)
+    with pytest.raises(RayTaskError, match="a trace"):  # no error of ours: not tried again
+        list(pool.measured(TASKS, lambda _: True))
+
+
+def test_a_part_that_never_arrives(pool: _Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "_SEEN_WITHIN", 0.0)
+    monkeypatch.setattr(pool, "_run", lambda tasks: map(told, tasks))
+    with pytest.raises(StudyError, match="Part 00000 of the study was written, but this machine"):
+        list(pool.measured(TASKS, lambda _: False))

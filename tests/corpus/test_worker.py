@@ -1,0 +1,90 @@
+"""What an actor of a cluster does, called in this process."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.checkpoints.travelling import taken_apart
+from mha_viz.corpus import worker as workers
+from mha_viz.corpus.identity import versions
+from mha_viz.corpus.shard import Settings
+from mha_viz.corpus.source import open_source, shards
+from mha_viz.corpus.storage import read_manifest, read_shard
+from mha_viz.corpus.worker import Plan, Task, Worker
+from tests.corpus.plain_study import TEXTS
+from tests.corpus.test_run import files_of
+
+
+@pytest.fixture(autouse=True)
+def _no_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers.ray, "get", lambda plan: plan)
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    ((number, items),) = shards(open_source(TEXTS))
+    return Task(number, items)
+
+
+@pytest.fixture
+def plan(bert: Any, tmp_path: Path) -> Plan:
+    """Of a study whose one shard is not there."""
+    folder = mv.study(bert, TEXTS, tmp_path / "study").folder
+    shutil.rmtree(folder / "shards")
+    weights = read_manifest(folder)["model"]["weights_sha256"]
+    return Plan(folder, None, taken_apart(bert), None, weights, "cpu", Settings(), versions())
+
+
+def told(plan: Plan, task: Task) -> Any:
+    (one,) = Worker([plan])({"task": [task]})["told"]
+    return json.loads(one)
+
+
+def test_a_shard_lies_in_its_place_and_nothing_beside_it(plan: Plan, task: Task) -> None:
+    before = files_of(plan.folder).keys()
+    assert told(plan, task)["summary"] == read_shard(plan.folder, 0)
+    new = files_of(plan.folder).keys() - before
+    assert new and {Path(name).parent for name in new} == {Path("shards/00000")}
+
+
+def test_an_actor_that_was_taken_for_dead_comes_too_late(plan: Plan, task: Task) -> None:
+    told(plan, task)
+    before = files_of(plan.folder)
+    assert told(plan, task)["summary"] == read_shard(plan.folder, 0)
+    assert files_of(plan.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"folder": Path("/not/shared")}, r"does not see the study /not/shared: give a folder"),
+        ({"weights_sha256": "0" * 64}, "did not arrive whole"),
+        (
+            {"versions": {**versions(), "torch": "2.0"}},
+            r"has torch 2\.\d+.* 2\.0: install the same",
+        ),
+        ({"address": "nowhere://bucket/study"}, "cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_a_machine_is_told(
+    plan: Plan, task: Task, change: dict[str, Any], said: str
+) -> None:
+    kind, message = told(replace(plan, **change), task)["error"]
+    assert kind == "StudyError"
+    with pytest.raises(mv.errors.StudyError, match=said):
+        raise mv.errors.StudyError(message)
+
+
+def test_a_full_disk_is_told(plan: Plan, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mha_viz.corpus.storage.write_table", full)
+    kind, message = told(plan, task)["error"]
+    assert kind == "WriteError" and f"{plan.folder} cannot be written: the disk is full" in message
+    assert not list(plan.folder.glob(".*.part"))
