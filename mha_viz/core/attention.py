@@ -205,10 +205,14 @@ def _forbidding(dtype: torch.dtype) -> float:
 
 
 def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
-    """Which rows of a mask or of masked scores allow no key (..., query, 1); None if none is so."""
+    """Which rows of a mask or of masked scores allow no key (..., query, 1); None if none is so.
+
+    A graphics card is not asked whether any is: it would have to be waited for in every layer.
+    """
     best = additive.detach().amax(-1, keepdim=True)
     masked_rows = best <= _forbidding(additive.dtype)
-    return masked_rows if masked_rows.any() else None
+    known = masked_rows.device.type == "cpu"
+    return None if known and not masked_rows.any() else masked_rows
 
 
 def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = False) -> Tensor:

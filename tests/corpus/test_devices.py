@@ -15,7 +15,9 @@ from mha_viz.corpus.padded import PaddedTexts, Sight
 from mha_viz.corpus.profiles import AT, Profile
 from mha_viz.corpus.scores import SCORES, PatternSums
 from mha_viz.engine.attention_function import LayerTensors
+from mha_viz.engine.recording import reduce_texts
 from tests.corpus.reference import one_batch, small
+from tests.engine.test_families import SINGLE, build
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
 WANTED = Wanted(0.3, Profile(N_LAYERS, N_HEADS), chance=True)
@@ -74,6 +76,19 @@ def test_no_layer_is_fetched_from_its_device(causal: bool) -> None:
             assert weight[axis].device.type == rows[axis].device.type == "meta"
     for edges in sums.edges:
         assert isinstance(edges, Heaviest) and edges.weight.shape == (n_texts, N_HEADS, n, 3)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gemma2", "llama"])
+def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
+    """Of encoders, transformers itself asks whether a mask hides anything, once in each run."""
+    model = build(SINGLE[name], name)
+    encoded = one_batch(model).encoded
+    model.network.to("meta")
+    roots = torch.empty(model.n_layers, model.n_heads, model.d_head, model.d_head, device="meta")
+    texts = PaddedTexts.of(encoded, causal=True, device="meta")
+    sums = LayerSums(texts, roots, Wanted(0.3, Profile(model.n_layers, model.n_heads), chance=True))
+    reduce_texts(model, encoded, sums.add)
+    assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
 
 
 @pytest.mark.parametrize("min_weight", [0.0, 0.2, 0.3, 0.5, 1.0])

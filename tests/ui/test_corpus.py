@@ -258,11 +258,13 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
 
 def test_an_uploaded_table_is_studied():
     app = corpus("own-texts")
-    table_of_texts = b"name,text\na,The cat sat on the mat.\nb,Birds sing.\n"
+    table_of_texts = b"name,text\na,The cat sat on the mat.\nb," + b"Birds sing. " * 60 + b"\n"
     app.file_uploader(key="own-file").set_value(("Mine.CSV", table_of_texts, "text/csv"))
     app = made(app.button(key="own-study").click().run())
     check(app)
     assert "2 texts of your own" in said(app)
+    told = [one.value for one in app.warning]  # the second text is too long for the model
+    assert len(told) == 1 and "Cut to the 128 tokens" in told[0] and "1 of 2 texts" in told[0]
 
 
 def test_of_one_text_nothing_is_said_that_takes_two():
