@@ -246,7 +246,7 @@ def _title(name: str, content: bytes) -> str:
     """What texts are called: as their file is, or by the first of their words.
 
     >>> _title("", b"The cat sat on the mat because it was tired.\\nIt slept.")
-    '“The cat sat on the mat because it w…”'
+    '“The cat sat on the mat because it …”'
     """
     begin = " ".join(content[:200].decode(errors="ignore").split())
     return visible(name, 60) if name else f"“{visible(begin, 35)}”"
