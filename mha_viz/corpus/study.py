@@ -61,8 +61,7 @@ class Study:
             folder: where it lies.
 
         Raises:
-            StudyError: no study, one that is not finished, one that was cut or changed, or one
-                that a newer version wrote.
+            StudyError: no study, or one that is unfinished, cut, changed, or of a newer version.
         """
         if is_address(folder):
             raise StudyError(
@@ -322,9 +321,7 @@ class Study:
         )
 
     def sql(self, query: str) -> pd.DataFrame:
-        """The rows of your own query, in DuckDB's SQL, over the study's tables.
-
-        It can read them and nothing else.
+        """The rows of your own query, in DuckDB's SQL: it can read the study and nothing else.
 
         Args:
             query: one SELECT; `select table_name from information_schema.tables` lists the tables.
@@ -342,8 +339,8 @@ class Study:
     def _check_texts(self) -> None:
         if not self.has_texts:
             raise StudyError(
-                "This study keeps no text and no row for each: it was made with keep_texts=False "
-                "(--no-texts). Make it again without that to see single texts."
+                "This study keeps no single texts: it was made with keep_texts=False (--no-texts). "
+                "Make it again without that to see them."
             )
 
     def _check(self, layer: int | None, head: int | None) -> None:
