@@ -17,6 +17,7 @@ from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.session import memory
 from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.one_thread import threads_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.session.wanted import while_wanted
@@ -44,12 +45,13 @@ def report(scene: Scene, view: View) -> Report:
             )
         part = scene.record.part
         random = memory.untrained_copy(*which) if wanted else None
-        return make_report(
-            scene.record,
-            random=random,
-            induction=memory.induction(*which, part, False),
-            random_induction=memory.induction(*which, part, True) if wanted else None,
-        )
+        with threads_for(memory.model(*which), scene.text + (scene.pair or "")):
+            return make_report(
+                scene.record,
+                random=random,
+                induction=memory.induction(*which, part, False),
+                random_induction=memory.induction(*which, part, True) if wanted else None,
+            )
 
     return remembered(scene, "report", wanted, make=make)
 

@@ -209,11 +209,11 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
     keep = ("pattern", "z", "query", "key", "value") if model.backend == "mha_viz" else ("pattern",)
     with threads_for(model, text + (pair or "")):
         record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
-    seconds = time.perf_counter() - start
-    bar.empty()
-    button.empty()
-    with while_wanted():
-        return Run(record, measured(record), seconds)
+        seconds = time.perf_counter() - start
+        bar.empty()
+        button.empty()
+        with while_wanted():
+            return Run(record, measured(record), seconds)
 
 
 def measured(record: AttentionRecord) -> Facts:

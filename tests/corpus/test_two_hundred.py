@@ -1,0 +1,59 @@
+"""The study of two hundred texts beside a plain loop over them, number by number."""
+
+from itertools import cycle, islice
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.corpus.trees import read_conllu, sample_lines
+
+N_TEXTS = 200
+KEPT = ("pattern", "z", "value")
+
+
+@pytest.fixture(scope="module")
+def bert() -> mv.AttentionModel:
+    """In float64, so that a text runs alike by itself and in a batch; records are float32."""
+    model = mv.load("tiny-bert")
+    model.network.double()
+    yield model
+    model.network.float()
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    known = [read.sentence.text for read in read_conllu(sample_lines())]
+    return list(islice(cycle(known), N_TEXTS))
+
+
+@pytest.fixture(scope="module")
+def study(bert, texts, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return mv.study(bert, texts, tmp_path_factory.mktemp("study") / "out")
+
+
+@pytest.fixture(scope="module")
+def records(bert, texts) -> list[mv.AttentionRecord]:
+    return [bert.trace(text, keep=KEPT) for text in texts]
+
+
+def test_every_mean_is_that_of_the_texts_reports(study: mv.Study, records) -> None:
+    reports = pd.concat([mv.head_report(record) for record in records])
+    heads = study.heads
+    asked = heads["metric"].unique()
+    assert len(asked) > 12 and study.n_texts == N_TEXTS
+    for metric in asked:
+        by_head = reports.groupby(["layer", "head"])[metric]
+        rows = heads[heads["metric"] == metric].set_index(["layer", "head"])
+        np.testing.assert_allclose(rows["mean"], by_head.mean(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(rows["std"], by_head.std(), rtol=1e-5, atol=1e-6)
+        assert rows["n_texts"].tolist() == by_head.count().tolist()
+
+
+@pytest.mark.parametrize("measure", ["hellinger", "redundancy", "cka", "correlation"])
+def test_every_pair_of_heads_is_the_mean_over_texts(study: mv.Study, records, measure) -> None:
+    assert measure in PAIR_MEASURES
+    each = np.stack([mv.head_similarity(record, measure).numpy() for record in records])
+    np.testing.assert_allclose(study.pairs(measure), np.nanmean(each, 0), atol=1e-6)
