@@ -24,6 +24,9 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "the same word looked at": {"key": "word110"},
     "a word in one head, by weight": {"query": "word20", "layer": 2, "head": 3, "min_weight": 0.6},
     "the most frequent word": {"query": "word0"},
+    "the previous one of a frequent word": {"key": "word3", "previous": True, "min_weight": 0.5},
+    "verbs at their objects": {"relation": "obj", "query_upos": "VERB"},
+    "from verbs to nouns": {"query_upos": "VERB", "key_upos": "NOUN"},
 }
 
 
@@ -63,12 +66,47 @@ def write(folder: Path, n_texts: int) -> int:
             writer.write_table(part, row_group_size=_ROWS)
         assert writer is not None
         writer.close()
-    numbers = np.arange(n_texts)
-    texts = pa.array([f"A text about {number}." for number in numbers])
-    pq.write_table(
-        pa.table({"text_id": numbers, "place": texts, "text": texts}), folder / "sentences.parquet"
-    )
+    for name, table in _texts(n_texts, np.random.default_rng(1)).items():
+        pq.write_table(table, folder / f"{name}.parquet")
     return int(of_words.sum())
+
+
+def _texts(n_texts: int, dice: Any) -> dict[str, pa.Table]:
+    """The texts, a token a word, each word of some part of speech and below another one."""
+    numbers, n = np.arange(n_texts), n_texts * TOKENS
+    texts = pa.array([f"A text about {number}." for number in numbers])
+    tokens = pa.array(WORDS).take(pa.array(dice.integers(0, len(WORDS), n)))
+    of_text, word = np.repeat(numbers, TOKENS), np.tile(np.arange(TOKENS, dtype=np.int32), n_texts)
+    relations, parts = ("obj", "nsubj", "det", "case", "punct", "root"), ("VERB", "NOUN", "DET")
+    ends = np.arange(n + 1, dtype=np.int32)
+    return {
+        "sentences": pa.table(
+            {
+                "text_id": numbers,
+                "place": texts,
+                "text": texts,
+                "tokens": pa.ListArray.from_arrays(
+                    np.arange(0, n + 1, TOKENS, dtype=np.int32), tokens
+                ),
+            }
+        ),
+        "words": pa.table(
+            {
+                "text_id": of_text,
+                "word": word,
+                "upos": pa.array(parts).take(pa.array(dice.integers(0, len(parts), n))),
+                "tokens": pa.ListArray.from_arrays(ends, word),
+            }
+        ),
+        "arcs": pa.table(
+            {
+                "text_id": of_text,
+                "dependent_token": word,
+                "head_token": dice.integers(0, TOKENS, n).astype(np.int32),
+                "relation": pa.array(relations).take(pa.array(dice.integers(0, len(relations), n))),
+            }
+        ),
+    }
 
 
 def _edges(

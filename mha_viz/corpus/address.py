@@ -35,7 +35,7 @@ class Address:
     """Where a study lies in parts: a part is complete once its shard.json, put last, is there.
 
     Args:
-        url: as "s3://bucket/study", "gs://bucket/study" or "file:///shared/study".
+        url: as "s3://bucket/study", "gs://bucket/study" or "file:///mnt/study".
 
     Raises:
         StudyError: fsspec does not know the kind, or lacks the package for it.
