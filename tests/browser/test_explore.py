@@ -168,7 +168,7 @@ def test_the_words_of_the_card_are_seen_whole_and_its_numbers_taken_away(
     text = (tmp_path / "card.csv").read_text()
     assert "# Card of L1 H2" in text and TEXT in text and "The largest attention weight" in text
     page.keyboard.press("Escape")
-    page.get_by_text("In numbers and words").click()
+    page.get_by_text("In numbers and words", exact=True).click()
     wait_idle(page)
     meaning = page.get_by_text(re.compile("How undecided the head is .* over the text"))
     expect(meaning).to_be_visible()
