@@ -74,7 +74,7 @@ def test_a_study_gives_way_within_a_batch_and_is_the_same_study(monkeypatch):
 
 def test_pages_that_are_run_meanwhile_have_all_processors(monkeypatch):
     before, found = torch.get_num_threads(), []
-    monkeypatch.setattr(one_thread, "_THREADS", 3)
+    monkeypatch.setattr(one_thread, "_usual_threads", lambda: 3)
     try:
         with one_thread.one_thread():
             page = threading.Thread(target=lambda: found.append(torch.get_num_threads()))

@@ -90,6 +90,7 @@ def test_what_goes_to_the_browser(monkeypatch: pytest.MonkeyPatch) -> None:
         browser.hear = on_switch_change  # type: ignore[attr-defined]
         return dict(event)
 
+    browser.bring = lambda key: None  # type: ignore[attr-defined]
     monkeypatch.setattr(module.st, "session_state", state)
     monkeypatch.setattr(module, "_switches", browser)
     assert head_switches(3, 4, off=[(2, 0), (0, 1), (2, 0)], value_name="x" * 500, key="k") is None
