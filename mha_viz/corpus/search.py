@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 
 from mha_viz.core.checks import Number
@@ -21,6 +23,7 @@ _TOKEN_ARCS = f"""SELECT DISTINCT * FROM (
 ) WHERE relation = ? OR starts_with(relation, ? || ':')"""
 _OF_PART = "SELECT text_id, unnest(tokens) FROM words WHERE upos = ?"
 _BETWEEN = "tokens[key + 2 : query]"  # of a text, between the two; SQL counts from 1
+_HEAVY = (0.99, 0.9, 0.6)
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\%_"})
 
 
@@ -58,7 +61,6 @@ def edges(
     # Each table is in order of one word, so that most of it need not be read.
     table = BY_KEY if query is None and key is not None else BY_QUERY
     columns, asked = _COLUMNS, _Question()
-    asked.ask("weight >= ?", min_weight)
     for column, wanted in (("layer", layer), ("head", head), ("direction", direction)):
         if wanted is not None:
             asked.ask(f"{column} = ?", wanted)
@@ -79,14 +81,30 @@ def edges(
         between = f"list_filter({_BETWEEN}, lambda one: {condition})"
         asked.ask(f"key < query AND len({between}) = 0", *values)
         table = f"{table} JOIN (SELECT text_id, tokens FROM sentences) AS of_text USING (text_id)"
-    return database.ask(
-        f"""SELECT found.*, place, text FROM (
-            SELECT {columns} FROM {table} WHERE {" AND ".join(asked.conditions)}
+    question = f"""SELECT found.*, place, text FROM (
+            SELECT {columns} FROM {table} WHERE {" AND ".join([*asked.conditions, "weight >= ?"])}
             ORDER BY weight DESC, text_id, layer, head, query, key LIMIT ?
         ) AS found JOIN sentences USING (text_id)
-        ORDER BY weight DESC, text_id, layer, head, query, key""",
-        (*of_arcs, *asked.values, limit),
-    )
+        ORDER BY weight DESC, text_id, layer, head, query, key"""
+    by_words = not previous and (relation, query_upos, key_upos) == (None, None, None)
+
+    def heavier(least: Number) -> pd.DataFrame:
+        return database.ask(question, (*of_arcs, *asked.values, least, limit))
+
+    return heavier(min_weight) if by_words else _heaviest(heavier, min_weight, limit)
+
+
+def _heaviest(
+    heavier: Callable[[Number], pd.DataFrame], min_weight: Number, limit: int
+) -> pd.DataFrame:
+    """What `heavier` finds of that weight, which no table is in order of.
+
+    The heaviest come first: where enough of them are found, most edges need not be looked at.
+    """
+    for least in _HEAVY:
+        if least > min_weight and len(found := heavier(least)) == limit:
+            return found
+    return heavier(min_weight)
 
 
 def _check(min_weight: Number, limit: int, relation: str | None, direction: str | None) -> None:

@@ -225,6 +225,23 @@ def test_a_study_gives_back_its_sentences_with_their_trees(
         parts.sentence(int(numbers["A plain text has no tree."]))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"relation": "det"},
+        {"query_upos": "NOUN", "key_upos": "DET"},
+        {"key": "the", "previous": True},
+    ],
+)
+@pytest.mark.parametrize("limit", [1, 17, 60])
+def test_a_few_rows_are_the_heaviest_of_all(whole: mv.Study, asked: dict, limit: int) -> None:
+    every = whole.search(**asked, min_weight=0, limit=10**6)
+    assert len(every) > limit
+    pd.testing.assert_frame_equal(
+        whole.search(**asked, min_weight=0, limit=limit), every.head(limit)
+    )
+
+
 def words_of_tokens(study: mv.Study, sentences: list[Sentence]) -> dict[tuple[int, int], set[str]]:
     """The parts of speech of each token, by the letters that both stand for."""
     known = {sentence.text: sentence for sentence in sentences}
