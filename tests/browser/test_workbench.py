@@ -98,6 +98,7 @@ def test_what_was_chosen_meanwhile_reaches_the_address_once(open_page, wait_idle
     for key in ("Control+Home", "ArrowDown", "Enter", "ArrowDown", "Enter", "ArrowRight", "Enter"):
         page.keyboard.press(key)
     page.get_by_role("radio", name="Log").click()
+    expect(page).to_have_url(re.compile("scale=log"))  # what came last is told last
     wait_idle(page)
     assert {"layer": "2", "head": "1", "scale": "log"}.items() <= query(page).items()
     assert page.evaluate("history.length") - steps <= 3
