@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import mha_viz as mv
-from mha_viz.web.browser import script
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import pixels
 from tests.browser.compare_page import query
@@ -103,22 +102,6 @@ def test_what_was_chosen_meanwhile_reaches_the_address_once(open_page, wait_idle
     assert {"layer": "2", "head": "1", "scale": "log"}.items() <= query(page).items()
     assert page.evaluate("history.length") - steps <= 3
     assert page.evaluate("talk.asked") > asked
-
-
-def test_the_script_does_not_travel_with_each_choice(open_page, wait_idle):
-    page = open_page(LINK)
-    frames: list[int] = []
-    devtools = page.context.new_cdp_session(page)
-    devtools.on(
-        "Network.webSocketFrameReceived",
-        lambda event: frames.append(len(event["response"]["payloadData"])),  # in base64
-    )
-    devtools.send("Network.enable")
-    click_head(page, 2, 5)
-    expect(page).to_have_url(re.compile("layer=2&head=5"))
-    wait_idle(page)
-    devtools.detach()
-    assert len(frames) > 3 and sum(frames) < len(script("workbench"))
 
 
 def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):

@@ -1,7 +1,6 @@
 """Studies made, stopped at any moment and gone on with: the same to the last bit."""
 
 import errno
-import hashlib
 import json
 import os
 import signal
@@ -22,9 +21,8 @@ from mha_viz.corpus.run import Progress
 from mha_viz.errors import ArgumentError, MhaVizError, StudyError, WriteError
 from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
-from tests.corpus.random_moments import PER_SHARD, acting
-
-LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4
+from tests.corpus.random_moments import PER_SHARD
+from tests.corpus.small_studies import FEW, LINES, files_of
 
 
 class Stopped(Exception):
@@ -43,15 +41,6 @@ def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
         patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
         out = tmp_path_factory.mktemp("whole") / "study"
         return mv.study(bert, LINES, out)
-
-
-def files_of(folder: Path) -> dict[str, str]:
-    """Every file of a folder and the hash of its bytes."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_study_counts_its_texts(whole: mv.Study) -> None:
@@ -81,67 +70,7 @@ def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> Non
     assert files_of(whole.folder) == before
 
 
-# -- twenty random moments -------------------------------------------------------------------------
-
-CTRL_C, KILLED = range(12), range(12, 20)  # seeds
-FEW = LINES[:12]
-
-
-@pytest.fixture(scope="module")
-def few(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The files of a study of three shards that nothing interrupted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sources, "SHARD_TEXTS", PER_SHARD)
-        return files_of(mv.study(bert, FEW, tmp_path_factory.mktemp("few") / "study").folder)
-
-
-def goes_on(model: Any, folder: Path, expected: dict[str, str]) -> None:
-    """The same call makes the same study of what is there."""
-    with pytest.raises(StudyError, match=r"not finished|is no study"):
-        mv.Study.load(folder)
-    mv.study(model, iter(FEW), folder)
-    assert files_of(folder) == expected
-
-
-@pytest.mark.parametrize("seed", CTRL_C)
-def test_stopped_at_a_random_moment(
-    few: dict[str, str], bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Ctrl-C comes while files are written and renamed, the summaries among them."""
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    moments = acting(seed, stop)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", moments["fsync"])
-        patch.setattr(Path, "replace", moments["replace"])
-        with pytest.raises(KeyboardInterrupt):
-            mv.study(bert, FEW, tmp_path / "study", on_progress=moments["on_progress"])
-    goes_on(bert, tmp_path / "study", few)
-
-
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Studies whose processes killed themselves with SIGKILL, each in a folder of its seed."""
-    folder = tmp_path_factory.mktemp("killed")
-    (folder / "lines.txt").write_text("\n".join(FEW))
-    seeds = [str(seed) for seed in KILLED]
-    command = [sys.executable, "-m", "tests.corpus.random_moments"]
-    done = subprocess.run(
-        [*command, str(folder / "lines.txt"), str(folder), *seeds],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
-    )
-    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(seeds), done.stderr
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", KILLED)
-def test_killed_at_a_random_moment(few: dict[str, str], bert: Any, killed: Path, seed: int) -> None:
-    goes_on(bert, killed / str(seed), few)
+# -- stopped -------------------------------------------------------------------------------------
 
 
 def test_what_a_killed_process_left_is_cleared_away(

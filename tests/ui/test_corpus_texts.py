@@ -1,0 +1,125 @@
+"""What visitors may give the Corpus page, and whose studies they meet there."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus.run import study as make_study
+from mha_viz.errors import ArgumentError
+from mha_viz.ui.session import own_address, studies
+from mha_viz.ui.session.views import DEFAULT
+from tests.ui.compare_app import check, said
+from tests.ui.corpus_app import corpus, made, making
+
+TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
+
+
+def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
+    app = corpus("own-texts")
+    app.text_area(key="own-typed").set_value(TEXTS)
+    app = made(app.button(key="own-study").click().run())
+    check(app)
+    assert "3 texts of your own" in said(app)
+    key = app.session_state.view.corpus
+    (tmp_path / "texts.txt").write_text(TEXTS)
+    expected = make_study(mv.load("tiny-bert"), tmp_path / "texts.txt", tmp_path / "study")
+    shown = making(app).study
+    np.testing.assert_allclose(shown.heads["mean"], expected.heads["mean"], atol=1e-6)
+    again = corpus("own-texts", corpus=key)
+    assert "3 texts of your own" in said(again)
+    menu = again.selectbox(key="ask_corpus")
+    assert menu.options == ["The sample", "“The cat sat on the mat. A dog ran …”"]
+    assert "sentences of the sample" in said(menu.select("").run())
+
+
+def test_an_uploaded_table_is_studied():
+    app = corpus("own-texts")
+    table_of_texts = b"name,text\na,The cat sat on the mat.\nb," + b"Birds sing. " * 60 + b"\n"
+    app.file_uploader(key="own-file").set_value(("Mine.CSV", table_of_texts, "text/csv"))
+    app = made(app.button(key="own-study").click().run())
+    check(app)
+    assert "2 texts of your own" in said(app)
+    told = [one.value for one in app.warning]  # the second text is too long for the model
+    assert len(told) == 1 and "Cut to the 128 tokens" in told[0] and "1 of 2 texts" in told[0]
+
+
+def test_of_one_text_nothing_is_said_that_takes_two():
+    app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.", ""))
+    check(app)
+    assert "neither a spread nor an interval" in said(app)
+    assert "it takes two texts or more" in said(app)
+
+
+def test_what_cannot_be_studied_is_a_sentence():
+    app = corpus("own-texts")
+    app = app.button(key="own-study").click().run()
+    assert [error.value for error in app.error] == [
+        "There is no text yet\\: paste texts, one a line, or choose a file\\."
+    ]
+    app = app.run()  # all is there again
+    check(app)
+    keep = studies.Studies().give
+    for content, name, words in (
+        (b"x" * 3_000_000, "a.txt", "at most 2 MB"),
+        (b"x" * 3_000_000, "", "at most 2 MB"),
+        (b"x", "a.exe", "must end in"),
+        (b"x", "a.txt.gz", "must end in"),
+        (b"x", "txt", "must end in"),
+    ):
+        with pytest.raises(ArgumentError, match=words):
+            keep(content, name)
+
+
+def test_a_link_to_what_is_not_there_opens_on_what_is():
+    app = corpus(corpus="own_gone", layer="99", head="0", metric="nothing", kind="nothing")
+    assert not app.exception and not app.error
+    assert "sentences of the sample" in said(app)
+    view = app.session_state.view
+    assert view.corpus == "" and view.layer < 4 and view.metric == "entropy" and view.kind == ""
+
+
+def test_two_visitors_make_one_study_which_stops_and_goes_on():
+    model, kept = mv.load("tiny-bert"), studies.Studies()
+    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    kept.begin(view, model)
+    found = kept.find(view)
+    found.stop()
+    begun = found._thread
+    kept.begin(view, model)
+    assert found._thread is begun or not begun.is_alive()
+    found.stop()
+    found.wait()
+    assert found.study is None and found.error is None and not found.runs
+    kept.begin(view, model)
+    found.wait()
+    assert found.study.n_texts == 3
+
+
+def test_only_so_many_studies_are_kept():
+    kept = studies.Studies()
+    views = [
+        replace(DEFAULT, corpus=kept.give(f"Text {i}.".encode(), ""))
+        for i in range(studies.KEPT + 2)
+    ]
+    assert [kept.find(view) is None for view in views] == [True] * 2 + [False] * studies.KEPT
+
+
+def test_what_waits_for_its_turn_can_be_stopped_before_it_begins():
+    model, kept = mv.load("tiny-bert"), studies.Studies()
+    view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
+    with kept._turn:  # somebody else's study is made
+        kept.begin(view, model)
+        found = kept.find(view)
+        found.stop()
+        found.wait()
+    assert found.study is None and found.error is None and not found.folder.exists()
+
+
+def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(monkeypatch):
+    key = studies.studies().give(b"Given by another visit.", "earlier.txt")
+    assert "earlier.txt" not in corpus().selectbox(key="ask_corpus").options
+    assert "earlier.txt" in corpus(corpus=key).selectbox(key="ask_corpus").options  # has the link
+    monkeypatch.setattr(own_address, "only_here", lambda: True)
+    assert "earlier.txt" in corpus().selectbox(key="ask_corpus").options

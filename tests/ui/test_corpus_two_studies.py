@@ -1,0 +1,79 @@
+"""Two studies beside each other on the Corpus page, head by head."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus.compare import compare, compare_with_random
+from mha_viz.ui.corpus import comparing
+from mha_viz.ui.session import studies
+from mha_viz.ui.session.views import DEFAULT, SAME_MODEL
+from tests.ui.compare_app import check, said, table
+from tests.ui.corpus_app import corpus, making
+
+TEXTS = "The cat sat on the mat.\nA dog ran home because it was late.\nBirds sing.\n"
+
+
+@pytest.fixture(scope="module")
+def page():
+    return corpus("corpus-map-table")
+
+
+@pytest.fixture(scope="module")
+def study(page):
+    """The same study, opened again from its folder."""
+    return mv.Study.load(making(page).folder)
+
+
+def two(**params):
+    """The page with a second study, once that is there, too."""
+    app = corpus(**params)
+    other = studies.studies().find(comparing._other(app.session_state.view))
+    other.wait()
+    return app.run()
+
+
+def check_table(app, expected):
+    """The table of the second study has these rows of `compare`, of the metric shown."""
+    rows = expected[expected["metric"] == app.session_state.view.metric]
+    shown = table(app, "Head", "This study", "The other", "Standard errors")
+    names = [f"L{i} H{j}" for i, j in zip(rows["layer"], rows["head"], strict=True)]
+    assert shown["Head"].tolist() == names
+    for column, name in comparing._COLUMNS.items():
+        np.testing.assert_allclose(shown[name], rows[column], rtol=1e-6)
+    far = (rows["standard_errors"].abs() >= 3).sum()
+    assert f"{far} of {len(rows)} heads differ by 3 standard errors or more" in said(app)
+
+
+def test_a_study_is_compared_with_random_weights_on_the_same_texts(page, study):
+    check_table(page, compare_with_random(study))
+    assert "about 0.1 of 32 would by chance alone, and 1.5 by 2 or more" in said(page)
+
+
+def test_a_study_is_compared_with_another_model_s_on_the_same_texts_under_a_link(study):
+    app = two(corpus_model_b="tiny-gpt2", metric="distance")
+    check(app)
+    other = studies.studies().find(replace(DEFAULT, model="tiny-gpt2")).study
+    check_table(app, compare(other, study))
+
+
+def test_a_study_is_compared_with_the_same_model_s_on_other_texts(study):
+    key = studies.studies().give(TEXTS.encode(), "mine.txt")
+    app = two(corpus_model_b=SAME_MODEL, corpus_b=key)
+    check(app)
+    assert "Of 3 texts a standard error is itself uncertain" in said(app)
+    other = studies.studies().find(replace(DEFAULT, corpus=key)).study
+    check_table(app, compare(other, study))
+
+
+def test_what_is_not_there_to_compare_with_is_said():
+    app = corpus(corpus_model_b="nobody/nothing", corpus_b="own_gone")
+    assert not app.exception and not app.error
+    assert "'nobody/nothing', to compare with, is not on this" in said(app).replace("\\", "")
+    assert "no longer on this server" in said(app)
+    view = app.session_state.view
+    assert (view.corpus_model_b, view.corpus_b) == ("", "")
+    same = app.selectbox(key="ask_corpus_model_b").select(SAME_MODEL).run()
+    assert "Choose another model, or other texts" in said(same)
