@@ -36,11 +36,14 @@ WATCH = """(() => {
 ANSWERED = f"() => (!window.talk || talk.heard >= talk.asked) && ({IDLE})()"
 # By the page's own frames and in its own queue: what a click has put there, at once or after a
 # short delay, comes before. What came last is drawn once there is nothing else to do. A page that
-# sets one short timer after another is waited for no longer than such a delay takes.
+# sets one short timer after another is waited for no longer than such a delay takes. What unfolds
+# moves for half a second: a press that begins on a button and ends beside it is no click.
 REST = """() => new Promise((done) => {
-  const end = performance.now() + 300;
+  const end = performance.now() + 300, ends = (each) => each.effect?.getComputedTiming().endTime;
+  const moving = () => document.getAnimations().some(
+    (each) => each.playState === "running" && Number.isFinite(ends(each)) && ends(each) < 2000);
   const look = () => requestAnimationFrame(() => requestIdleCallback(() => {
-    if (window.talk?.soon.size && performance.now() < end) look();
+    if ((window.talk?.soon.size && performance.now() < end) || moving()) look();
     else done(window.talk?.count ?? 0);
   }, { timeout: 5000 }));
   look();

@@ -158,12 +158,11 @@ def test_the_words_of_the_card_are_seen_whole_and_its_numbers_taken_away(
     expect(page.locator(".heat[data-painted]")).to_be_visible()  # after that nothing below it moves
     page.get_by_text("All about this head").click()
     wait_idle(page)
-    export = page.get_by_role("button", name="Export").nth(1)  # the first is the grid's
-    # Streamlit places a menu before it knows how high it is: at the window's edge it leaves it.
-    export.evaluate("button => button.scrollIntoView({ block: 'center' })")
-    export.click()
+    page.get_by_role("button", name="Export").nth(1).click()  # the first is the grid's
+    as_table = page.get_by_role("button", name="CSV", exact=True)
+    expect(as_table).to_be_in_viewport(ratio=1)  # the menu opens above where there is no room below
     with page.expect_download() as download:
-        page.get_by_role("button", name="CSV", exact=True).click()
+        as_table.click()
     download.value.save_as(tmp_path / "card.csv")
     text = (tmp_path / "card.csv").read_text()
     assert "# Card of L1 H2" in text and TEXT in text and "The largest attention weight" in text

@@ -311,7 +311,7 @@ def test_where_nothing_would_be_left_it_is_said_and_can_be_undone(open_page, wai
     page.get_by_role("checkbox", name="No first").uncheck()
     wait_idle(page)
     expect(page.locator(".heat[data-painted]")).to_be_visible()
-    assert page.locator("[data-testid=stAlertContentError]").count() == 0
+    expect(page.locator("[data-testid=stAlertContentError]")).to_have_count(0)
 
 
 def test_messages_that_no_workbench_sends_change_nothing(open_page, wait_idle):

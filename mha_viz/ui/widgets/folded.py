@@ -29,6 +29,9 @@ def in_expander(title: str, key: str, draw: Callable[[], object]) -> None:
 def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> None:
     """A popover no wider than its label; other arguments as for `in_expander`.
 
+    Streamlit places a menu when it opens, before the contents have come. page.css therefore keeps
+    their height from the beginning: where it is lacking below the button, the menu opens above it.
+
     Args:
         label: of its button.
         icon: before the label.
@@ -36,7 +39,7 @@ def in_popover(label: str, icon: str, key: str, draw: Callable[[], object]) -> N
         draw: called while it is open.
     """
     folded = st.popover(label, icon=icon, width="content", on_change="rerun", key=key)
-    with folded:
+    with folded, st.container(key=f"{key}-menu"):
         if folded.open:
             with stop_on_error():
                 draw()
