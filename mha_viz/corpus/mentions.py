@@ -28,6 +28,10 @@ class Mention:
     end: int
     head: int
 
+    def moved(self, words: int) -> Mention:
+        """The same mention so many words on."""
+        return Mention(self.entity, self.start + words, self.end + words, self.head + words)
+
 
 def read_mentions(
     miscs: Sequence[dict[str, str | None]], heads: Sequence[int]
