@@ -109,7 +109,7 @@ class Source:
         if not any(passage.document for passage in self._passages()):
             raise SourceError(
                 f"There is no document to join the sentences of in {self.name}: expected CoNLL-U "
-                "with lines “# newdoc”. Leave join away to study each sentence by itself."
+                "with lines “# newdoc”. Study each sentence by itself, without joining them."
             )
 
     def _items(self) -> Iterator[Item]:
