@@ -17,7 +17,7 @@ from mha_viz.corpus.mentions import Mention
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.trees import Sentence, Word
 from mha_viz.errors import SourceError, TextError
-from mha_viz.text.encoding import Reader, encode_texts
+from mha_viz.text.encoding import Reader, count_positions
 
 DOCUMENT = "document"  # how sentences are joined, in settings; the one way there is
 MOST_TOKENS = 1024  # of a text: a pattern has the square of it
@@ -106,18 +106,20 @@ class _Room:
     """How many sentences a model takes at once."""
 
     def __init__(self, reader: Reader) -> None:
-        self._reader = replace(reader, n_ctx=min(reader.n_ctx, MOST_TOKENS))
-        self.most = self._reader.n_ctx - reader.tokenizer.num_special_tokens_to_add()
+        self._reader = reader
+        self._n_ctx = min(reader.n_ctx, MOST_TOKENS)
+        self._added = reader.tokenizer.num_special_tokens_to_add()
+        self.most = self._n_ctx - self._added
 
     def size(self, text: str) -> int:
         """How many tokens a sentence has by itself; 1 at least, for no text may be endless."""
         least = max(1, len(text) // _LONGEST_TOKEN)
+        if least > self.most:
+            return least
         try:
-            encoded = encode_texts(self._reader, text)[0]
+            return max(least, count_positions(self._reader, text) - self._added)
         except TextError:  # nothing in it can be read
             return least
-        own = sum(not token.is_special for token in encoded.tokens) + encoded.n_truncated
-        return max(own, least)
 
     def fitting(self, passages: list[Passage]) -> int:
         """How many of them, from the first, fit: joined, some tokenizers read more."""
@@ -125,7 +127,7 @@ class _Room:
             sentences = [one.sentence for one in passages[:n] if one.sentence is not None]
             text = join_sentences(sentences, "").text
             try:
-                if encode_texts(self._reader, text)[0].n_truncated == 0:
+                if count_positions(self._reader, text) <= self._n_ctx:
                     return n
             except TextError:  # nor can anything be read of all of them: told when they are run
                 return n

@@ -27,7 +27,7 @@ def choose() -> None:
         state.tell("The texts that this link names are no longer on this server; give them again.")
         state.change(corpus="")
         st.rerun()  # what is told stands above
-    menu, join, form = st.columns([3, 3, 5], vertical_alignment="bottom")
+    menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
     with menu:
         choosing.menu("corpus", "Texts", offered)
     with join:
