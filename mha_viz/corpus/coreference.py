@@ -6,7 +6,7 @@ sentence, or in all of a document's that were joined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
-from mha_viz.corpus.mentions import Mention
+from mha_viz.corpus.mentions import entities_by_head
 from mha_viz.corpus.trees import Sentence
 
 
@@ -47,18 +47,6 @@ def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Refer
         right = tuple(bool(means & entities[head]) for head in earlier)
         if any(right):
             found.append(Reference(query, earlier, right))
-    return found
-
-
-def entities_by_head(mentions: Iterable[Mention]) -> dict[int, set[str]]:
-    """Whom each head word stands for; two mentions may have one head word.
-
-    Args:
-        mentions: of a text.
-    """
-    found: dict[int, set[str]] = {}
-    for mention in mentions:
-        found.setdefault(mention.head, set()).add(mention.entity)
     return found
 
 

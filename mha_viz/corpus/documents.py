@@ -12,8 +12,7 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from mha_viz.core.asking import ask
-from mha_viz.corpus.coreference import entities_by_head
-from mha_viz.corpus.mentions import Mention
+from mha_viz.corpus.mentions import Mention, entities_by_head
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.trees import Sentence, Word
 from mha_viz.errors import SourceError, TextError
