@@ -17,6 +17,7 @@ import mha_viz.corpus
 from mha_viz.core.asking import ask, asking
 from mha_viz.core.showing import count
 from mha_viz.corpus.documents import DOCUMENT
+from mha_viz.corpus.readers import ending_of
 from mha_viz.corpus.run import Progress, study
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
@@ -47,7 +48,7 @@ class OwnTexts(NamedTuple):
     @property
     def is_treebank(self) -> bool:
         """Whether its sentences may be of documents."""
-        return self.path.suffix == ".conllu"
+        return ending_of(self.path.name) == ".conllu"
 
 
 class _Stopped(Exception):
