@@ -73,6 +73,10 @@ def make(
         str | None,
         typer.Option(help="auto or HOST:PORT of a Ray cluster; --out may be s3://bucket/study."),
     ] = None,
+    join: Annotated[
+        str | None,
+        typer.Option(help="document: of a treebank, joins each document's sentences to texts."),
+    ] = None,
 ) -> None:
     """Run a corpus through a model and store what every head does; again: goes on."""
     from mha_viz.corpus.run import study
@@ -89,6 +93,7 @@ def make(
             on_progress=_progress(),
             keep_texts=keep_texts,
             cluster=cluster,
+            join=join,
         )
     _tell_about(found, out)
 

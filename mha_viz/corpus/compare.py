@@ -54,9 +54,16 @@ def compare(a: Study, b: Study) -> pd.DataFrame:
             f"Two studies are compared head by head: expected as many layers and heads, got "
             f"{a.n_layers} x {a.n_heads} and {b.n_layers} x {b.n_heads}."
         )
-    same = a.manifest["source"] == b.manifest["source"]
+    same = _plan(a) == _plan(b)
     sides = [_Side(one, "texts", one.sql(f"{_MEANS} heads")) for one in (a, b)]
     return _compared(*sides, same_texts=same and a.has_texts and b.has_texts)
+
+
+def _plan(study: Study) -> list[object]:
+    """What decides which text has which number; joined, they are as long as the model takes."""
+    join = study.manifest["settings"].get("join")
+    names = ("n_ctx", "tokens_sha256") if join else ()
+    return [study.manifest["source"], join, *(study.manifest["model"][name] for name in names)]
 
 
 def compare_with_random(study: Study) -> pd.DataFrame:

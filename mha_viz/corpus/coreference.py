@@ -1,7 +1,7 @@
 """Does a head find what was talked about before? From each mention to the mentions before it.
 
-A mention stands for itself by its head word. What a study reads is one sentence at a time, so
-antecedents are those in the same sentence.
+A mention stands for itself by its head word. Antecedents are sought in the whole text: in the
+sentence, or in all of a document's that were joined.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
+from mha_viz.corpus.mentions import entities_by_head
 from mha_viz.corpus.trees import Sentence
 
 
@@ -39,10 +40,7 @@ def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Refer
         sentence: with its mentions.
         covered: which words the model has read.
     """
-    entities: dict[int, set[str]] = {}  # two mentions may have one head word
-    for mention in sentence.mentions:
-        if covered[mention.head]:
-            entities.setdefault(mention.head, set()).add(mention.entity)
+    entities = entities_by_head(mention for mention in sentence.mentions if covered[mention.head])
     found = []
     for query, means in entities.items():
         earlier = tuple(sorted(head for head in entities if head < query))

@@ -38,9 +38,10 @@ class FollowedTree(NamedTuple):
 
 
 def followed(record: AttentionRecord, sentence: Sentence, layer: int, head: int) -> FollowedTree:
-    """Hold one head against a sentence's tree.
+    """Hold one head against a sentence's tree, or the trees of several that were joined.
 
-    Special tokens and the word itself do not compete, as in the table of relations.
+    Special tokens, the word itself and words of other sentences do not compete, as in the table of
+    relations.
 
     Args:
         record: of the sentence, as a model left it.
@@ -63,8 +64,13 @@ def followed(record: AttentionRecord, sentence: Sentence, layer: int, head: int)
             f"The record must be of the sentence {sentence.text!r}, as a model left it: trace it."
         )
     words = align_words(record.tokens, sentence).between_words(record.head(layer, head)[None])[0]
-    looked = strongest_other(words[None])[0].tolist()
-    looks = [
-        Look(query, key, float(words[query, key])) for query, key in enumerate(looked) if key >= 0
-    ]
-    return FollowedTree(followed_arcs(sentence, words), looks)
+    arcs: list[Followed] = []
+    looks: list[Look] = []
+    for own, part in sentence.parts:
+        among, first = words[own, own], own.start
+        for arc in followed_arcs(part, among):
+            arcs.append(arc._replace(dependent=arc.dependent + first, head=arc.head + first))
+        for query, key in enumerate(strongest_other(among[None])[0].tolist()):
+            if key >= 0:
+                looks.append(Look(query + first, key + first, float(among[query, key])))
+    return FollowedTree(arcs, looks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from mha_viz.core.token import Token
 from mha_viz.corpus import coreference, parsing, relations, speech, word_table
-from mha_viz.corpus.alignment import Alignment, align_words
+from mha_viz.corpus.tree_text import OneTree, TreeText, tree_text
 from mha_viz.corpus.trees import ROOT, Sentence
 
 _PLACE = [("layer", pa.int16()), ("head", pa.int16())]
@@ -68,31 +67,6 @@ SCHEMAS = {
 }
 
 
-@dataclass(frozen=True)
-class TreeText:
-    """A sentence with what is asked of every head about it.
-
-    Args:
-        text_id: its number in the study.
-        sentence: with its tree.
-        alignment: of the model's tokens to its words.
-        asked: of its relations.
-        references: of its mentions.
-        kind: (word, part of speech).
-        n_arcs: of its tree, without punctuation.
-        branching_hits: how many of them join neighbours.
-    """
-
-    text_id: int
-    sentence: Sentence
-    alignment: Alignment
-    asked: list[relations.Question]
-    references: list[coreference.Reference]
-    kind: Float[np.ndarray, "word part_of_speech"]
-    n_arcs: int
-    branching_hits: int
-
-
 class TreeCounts:
     """What all heads did on the sentences so far; as small for a million of them as for a hundred.
 
@@ -118,61 +92,62 @@ class TreeCounts:
         self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
 
     def begin(self, text_id: int, tokens: Sequence[Token], sentence: Sentence) -> TreeText:
-        """Ask about a sentence, once; its layers follow by `add`.
+        """Ask about a text, once; its layers follow by `add`.
 
         Args:
             text_id: its number in the study.
             tokens: that the model read, special ones included.
-            sentence: with its tree.
+            sentence: of the text with its tree, or several of them joined.
         """
-        alignment = align_words(tokens, sentence)
-        covered, half = alignment.covered, sentence.half
-        text = TreeText(
-            text_id,
-            sentence,
-            alignment,
-            relations.questions(sentence, covered, causal=self.causal),
-            coreference.references(sentence, covered),
-            speech.kinds(sentence, covered),
-            len(parsing.gold_arcs(sentence, covered)),
-            parsing.branching_hits(sentence, covered),
-        )
-        tokens_of = word_table.tokens_of_words(alignment)
+        text = tree_text(text_id, tokens, sentence, causal=self.causal)
+        tokens_of = word_table.tokens_of_words(text.alignment)
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_table.word_rows(text_id, tokens_of, sentence)
-        for question, steps in zip(text.asked, relations.step_answers(text.asked), strict=True):
-            key = (half, question.relation, question.direction)
-            self._asked[key] += 1
-            self._steps[key] += steps.astype(np.int64)
+        for tree in text.trees:
+            for question, steps in zip(tree.asked, relations.step_answers(tree.asked), strict=True):
+                key = (text.half, question.relation, question.direction)
+                self._asked[key] += 1
+                self._steps[key] += steps.astype(np.int64)
+            self._rows += tree.kind.sum(0).astype(np.int64)
         for one in text.references:
             same = coreference.same_word_hit(one, sentence)
-            self._references[half] += np.array([1, coreference.nearest_hit(one), same])
-        self._rows += text.kind.sum(0).astype(np.int64)
+            self._references[text.half] += np.array([1, coreference.nearest_hit(one), same])
         return text
 
     def add(self, text: TreeText, layer: int, pattern: Float[Tensor, "head token token"]) -> None:
-        """Count what the heads of one layer do on a sentence.
+        """Count what the heads of one layer do on a text.
+
+        Words of other sentences compete where antecedents are sought, and nowhere else.
 
         Args:
             text: what `begin` gave.
             layer: its number.
-            pattern: of the sentence's own tokens, without padding.
+            pattern: of the text's own tokens, without padding.
         """
         words = text.alignment.between_words(pattern.float()).cpu()
-        half = text.sentence.half
-        if text.asked:
-            hits = relations.answers(text.asked, words).long().numpy()
-            for i, question in enumerate(text.asked):
-                self._hits[half, question.relation, question.direction, layer] += hits[:, i]
         if text.references:
             found = coreference.reference_hits(text.references, words)
-            self._reference_hits[half, layer] += found.sum(-1).numpy()
+            self._reference_hits[text.half, layer] += found.sum(-1).numpy()
+        arcs = np.zeros(len(words), dtype=np.int64)
+        for tree in text.trees:
+            own = words[:, tree.words, tree.words]
+            self._add_tree(tree, text.half, layer, own)
+            if tree.n_arcs:
+                arcs += parsing.arc_hits(own, tree.sentence, tree.covered)
         if text.n_arcs:
-            arcs = parsing.arc_hits(words, text.sentence, text.alignment.covered)
             self._parses.append((text, layer, arcs))
+
+    def _add_tree(
+        self, tree: OneTree, half: str, layer: int, words: Float[Tensor, "head word word"]
+    ) -> None:
+        """Count relations and parts of speech among the words of one sentence."""
+        if tree.asked:
+            hits = relations.answers(tree.asked, words).long().numpy()
+            for i, question in enumerate(tree.asked):
+                self._hits[half, question.relation, question.direction, layer] += hits[:, i]
         weights = words.numpy()
-        weight = speech.weight_by_kind(weights, text.kind)
-        expected = speech.expected_by_kind(weights, text.kind, causal=self.causal)
+        weight = speech.weight_by_kind(weights, tree.kind)
+        expected = speech.expected_by_kind(weights, tree.kind, causal=self.causal)
         self._weights[layer] += np.stack([weight, expected])
 
     def tables(self) -> dict[str, pa.Table]:
@@ -227,7 +202,7 @@ class TreeCounts:
 
     def _trees(self) -> list[dict[str, Any]]:
         return [
-            dict(text_id=text.text_id, half=text.sentence.half, layer=layer, head=head)
+            dict(text_id=text.text_id, half=text.half, layer=layer, head=head)
             | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
             for text, layer, by_head in self._parses
             for head, hits in enumerate(by_head)

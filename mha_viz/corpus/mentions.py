@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mha_viz.errors import TextError
@@ -27,6 +27,10 @@ class Mention:
     start: int
     end: int
     head: int
+
+    def moved(self, words: int) -> Mention:
+        """The same mention so many words on."""
+        return Mention(self.entity, self.start + words, self.end + words, self.head + words)
 
 
 def read_mentions(
@@ -60,6 +64,18 @@ def read_mentions(
     if opened:
         raise TextError(f"The mention of {opened[-1][0]!r} has no end in this sentence.")
     return tuple(sorted(found, key=lambda mention: (mention.start, -mention.end)))
+
+
+def entities_by_head(mentions: Iterable[Mention]) -> dict[int, set[str]]:
+    """Whom each head word stands for; two mentions may have one head word.
+
+    Args:
+        mentions: of a text.
+    """
+    found: dict[int, set[str]] = {}
+    for mention in mentions:
+        found.setdefault(mention.head, set()).add(mention.entity)
+    return found
 
 
 def _name(entity: str) -> str:

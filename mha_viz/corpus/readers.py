@@ -240,7 +240,7 @@ def _rows(
 def _conllu(stream: BufferedIOBase, name: str, column: str | None, skip: Skip) -> Iterator[Passage]:
     no_columns(name, column, "a treebank")
     for tree in read_conllu(_every_line(lines(stream, name, skip)), name, skip):
-        yield Passage(tree.place, tree.text, tree.sentence)
+        yield Passage(tree.place, tree.text, tree.sentence, tree.document)
 
 
 def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:

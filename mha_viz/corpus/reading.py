@@ -29,11 +29,17 @@ class Passage:
         place: where it begins, as "speech.txt:17": a line, or a row of a Parquet file.
         text: not yet cleaned; bytes that are no UTF-8 stand in it as U+DC80 to U+DCFF.
         sentence: its words and tree, of a CoNLL-U file.
+        document: the number of its document in the file, from 1; 0: of none that is known.
+        goes_on: whether the text before is of the same document, and it was joined to texts.
+        n_lost: of such a text, the mentions whose antecedents all stand in earlier ones.
     """
 
     place: str
     text: str
     sentence: Sentence | None = None
+    document: int = 0
+    goes_on: bool = False
+    n_lost: int = 0
 
 
 def lines(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[int, str]]:

@@ -103,6 +103,7 @@ def study(
     on_progress: Callable[[Progress], None] | None = None,
     keep_texts: bool = True,
     cluster: str | None = None,
+    join: str | None = None,
 ) -> Study:
     """Run many texts through a model, measure every head on each, and store it as a study.
 
@@ -127,6 +128,9 @@ def study(
         cluster: None for this machine; "auto" or "HOST:PORT" of a Ray cluster's head for several
             ones (extra `cluster`). `out` is then a folder that all of them share, or an address
             such as "s3://bucket/study". The study is the same to the last bit.
+        join: "document" joins the sentences of each document of a treebank (`# newdoc` in CoNLL-U)
+            to texts as long as the model takes, of 1,024 tokens at the most: antecedents may then
+            stand in earlier sentences. None: each sentence is a text.
 
     Returns:
         The study, to be asked.
@@ -152,8 +156,12 @@ def study(
         edges=keep_texts,
         keep_texts=keep_texts,
         threads=_threads(folder),
+        join=join,
     )
-    opened = open_source(source, column=column, sample=sample, seed=seed)
+    joins = model.reader if join else None
+    opened = open_source(source, column=column, sample=sample, seed=seed, join=joins)
+    if join:
+        opened.check_documents()
     about = {
         "model": model_identity(model),
         "source": opened.identity(),
@@ -310,6 +318,8 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         fold(folder, totals)
     counts = {"n_shards": totals.n_shards, **totals.counts}
     counts["n_skipped"] += opened.n_skipped
+    if manifest["settings"].get("join"):
+        counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
     skipped = [*map(list, opened.skipped), *totals.skipped]
     if counts["n_texts"] == 0:
         place, reason = skipped[0]

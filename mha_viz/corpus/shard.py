@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 
 from mha_viz.corpus.batches import Batch, batches
+from mha_viz.corpus.documents import DOCUMENT
 from mha_viz.corpus.edges import Edges
 from mha_viz.corpus.gold import BatchTrees, TreeCounts
 from mha_viz.corpus.histograms import histogram
@@ -39,9 +40,11 @@ class Settings:
         min_weight: in [0, 1], the least weight of an edge that is not its query's strongest.
         keep_texts: whether what is known of single texts stays, or their sums alone.
         threads: that torch adds up with; with others, the last digits of some sums are others.
+        join: "document" where the sentences of each document are joined to texts; None: they are
+            not.
 
     Raises:
-        ArgumentError: no such budget, no such weight.
+        ArgumentError: no such budget, no such weight, no such way to join.
     """
 
     batch_tokens: int = 8192
@@ -51,12 +54,15 @@ class Settings:
     min_weight: float = 0.3
     keep_texts: bool = True
     threads: int = field(default_factory=torch.get_num_threads)
+    join: str | None = None
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1:
             raise ArgumentError(f"batch_tokens must be 1 or more, got {self.batch_tokens}.")
         if not 0 <= self.min_weight <= 1:
             raise ArgumentError(f"min_weight must lie in 0..1, got {self.min_weight}.")
+        if self.join not in (None, DOCUMENT):
+            raise ArgumentError(f"join must be {DOCUMENT!r} or left out, got {self.join!r}.")
 
     @contextmanager
     def in_threads(self) -> Iterator[None]:

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from mha_viz.corpus import copies
+from mha_viz.corpus.documents import join_documents
 from mha_viz.corpus.readers import READERS, ending_of, passages
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.sampling import fair_sample
 from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import ArgumentError, SourceError, TextError
 from mha_viz.text.cleaning import clean_text, visible
+from mha_viz.text.encoding import Reader
 
 SHARD_TEXTS = 256
 SAMPLE = "sample"  # the treebank that comes with the package
@@ -35,13 +37,17 @@ class Item:
         number: its place among the texts of the source that can be read, from 0; in a sample, too.
         text: cleaned (`clean_text`).
         place: where it stands, as "speech.txt:17".
-        sentence: its words and tree, of a CoNLL-U file.
+        sentence: its words and tree, of a CoNLL-U file; or several, joined, with their trees.
+        goes_on: whether it goes on with the document of the text before (see `Passage`).
+        n_lost: the mentions whose antecedents all stand in earlier texts of the document.
     """
 
     number: int
     text: str
     place: str
     sentence: Sentence | None = None
+    goes_on: bool = False
+    n_lost: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,23 +77,40 @@ class Source:
         column: str | None = None,
         sample: int | None = None,
         seed: int = 0,
+        join: Reader | None = None,
     ) -> None:
         """Use `open_source`."""
         self.name = name
-        self.n_skipped = 0
+        self.n_skipped = self.n_going_on = self.n_lost = 0  # of the last iteration
         self.skipped: list[tuple[str, str]] = []  # of the last iteration; the first 100
         self._files = files
         self._ignored = list(ignored)
-        self._column, self._sample, self._seed = column, sample, seed
+        self._column, self._sample, self._seed, self._join = column, sample, seed, join
 
     def __iter__(self) -> Iterator[Item]:
-        self.n_skipped, self.skipped = 0, []
+        self.n_skipped = self.n_going_on = self.n_lost = 0
+        self.skipped = []
         for name, reason in self._ignored:
             self._skip(name, reason)
         items = self._items()
         if self._sample is not None:
             items = iter(fair_sample(items, self._sample, self._seed))
-        yield from items
+        for item in items:
+            self.n_going_on += item.goes_on
+            self.n_lost += item.n_lost
+            yield item
+
+    def check_documents(self) -> None:
+        """There are documents whose sentences can be joined.
+
+        Raises:
+            SourceError: no file says where one begins.
+        """
+        if not any(passage.document for passage in self._passages()):
+            raise SourceError(
+                f"There is no document to join the sentences of in {self.name}: expected CoNLL-U "
+                "with lines “# newdoc”. Study each sentence by itself, without joining them."
+            )
 
     def _items(self) -> Iterator[Item]:
         numbers = count()
@@ -97,7 +120,10 @@ class Source:
             except TextError as error:
                 self._skip(passage.place, str(error))
                 continue
-            yield Item(next(numbers), text, passage.place, passage.sentence)
+            yield Item(
+                *(next(numbers), text, passage.place, passage.sentence),
+                *(passage.goes_on, passage.n_lost),
+            )
         if next(numbers) == 0:
             first = [f" Skipped first, {place}: {reason}" for place, reason in self.skipped[:1]]
             raise SourceError(f"There is no text to study in {self.name}.{''.join(first)}")
@@ -107,9 +133,10 @@ class Source:
             came = False
             try:
                 with _opened(file) as stream:
-                    for passage in passages(
-                        stream, file.name, file.ending, self._column, self._skip
-                    ):
+                    found = passages(stream, file.name, file.ending, self._column, self._skip)
+                    if self._join is not None:
+                        found = join_documents(found, self._join)
+                    for passage in found:
                         came = True
                         yield passage
             except SourceError as error:
@@ -137,7 +164,12 @@ class Source:
 
 
 def open_source(
-    source: object, *, column: str | None = None, sample: int | None = None, seed: int = 0
+    source: object,
+    *,
+    column: str | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+    join: Reader | None = None,
 ) -> Source:
     """The texts of a corpus, in their order.
 
@@ -155,6 +187,7 @@ def open_source(
             the only one that holds text.
         sample: how many texts to draw, each choice equally likely; they are held in memory.
         seed: of the draw.
+        join: of a model, for which the sentences of each document are joined to longer texts.
 
     Raises:
         SourceError: nothing there, or nothing in it that could be read.
@@ -165,7 +198,7 @@ def open_source(
     """
     if sample is not None and sample < 1:
         raise ArgumentError(f"sample={sample}: expected the number of texts to draw, 1 or more.")
-    opened = partial(Source, column=column, sample=sample, seed=seed)
+    opened = partial(Source, column=column, sample=sample, seed=seed, join=join)
     if isinstance(source, (str, os.PathLike)):
         if str(source) == "-":
             return _copied("standard input", "", copies.standard_input, opened)

@@ -14,6 +14,7 @@ from mha_viz.core.checks import Number
 from mha_viz.corpus import search as searching
 from mha_viz.corpus import tree_answers
 from mha_viz.corpus.address import is_address
+from mha_viz.corpus.cuts import what_was_cut
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.pair_matrix import pair_matrix
@@ -93,15 +94,8 @@ class Study:
 
     @property
     def cut(self) -> str:
-        """How many texts were longer than the model takes, in a sentence; "" where none was."""
-        counts, model = self.manifest["counts"], self.manifest["model"]
-        if not counts["n_truncated"]:
-            return ""
-        return (
-            f"Cut to the {model['n_ctx']:,} tokens that {model['name']} takes: "
-            f"{counts['n_truncated']:,} of {self.n_texts:,} texts; about "
-            f"{counts['n_left_out']:,} tokens were left out."
-        )
+        """How many texts or documents were longer than the model takes, in words; "" if none."""
+        return what_was_cut(self.manifest)
 
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]
@@ -226,6 +220,8 @@ class Study:
 
     def sentence(self, text_id: int) -> Sentence:
         """A text with its gold tree, to be held against a head: see `corpus.followed.followed`.
+
+        Of sentences that were joined, each has its own tree.
 
         Args:
             text_id: of a text that came with a tree.

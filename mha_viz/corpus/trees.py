@@ -6,10 +6,11 @@ https://universaldependencies.org/format.html and, for `Entity=`, https://ufal.m
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from conllu.exceptions import ParseException
@@ -24,6 +25,7 @@ MAX_LINE = 100_000  # characters
 ROOT = -1  # the head of the word that has none
 PUNCTUATION = "punct"
 CHOOSE, REPORT = "choose", "report"
+_NEWDOC = re.compile(r"#\s*newdoc\b")
 
 # What is not asked of a file need not be well-formed in it.
 _READ = {name: lambda line, i: None for name in ("xpos", "feats", "deps")}
@@ -51,26 +53,65 @@ class Word:
     start: int
     end: int
 
+    def moved(self, words: int, characters: int) -> Word:
+        """The same word so many words and characters on."""
+        head = ROOT if self.head == ROOT else self.head + words
+        return replace(self, head=head, start=self.start + characters, end=self.end + characters)
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and its gold tree.
+    """A sentence and its gold tree; or several of a document, joined, each with its own tree.
 
     Args:
         text: as a model reads it (see `clean_text`).
         words: the words of the tree, in order; empty nodes are left out.
         mentions: what is talked about, in the order of their first words; () without `Entity=`.
+        space_after: whether a space parts it from the sentence that follows.
+        opening: the text that its document begins with, where sentences were joined; else "".
     """
 
     text: str
     words: tuple[Word, ...]
     mentions: tuple[Mention, ...] = ()
+    space_after: bool = True
+    opening: str = ""
 
     @property
     def half(self) -> str:
-        """`CHOOSE` or `REPORT`: to which half of all sentences it belongs, by its text alone."""
-        first = hashlib.sha256(self.text.encode()).digest()[0]
+        """`CHOOSE` or `REPORT`: to which half of all sentences it belongs.
+
+        Its text alone decides or, of joined sentences, the one that their document begins with, so
+        that no document is on both halves.
+        """
+        first = hashlib.sha256((self.opening or self.text).encode()).digest()[0]
         return CHOOSE if first % 2 else REPORT
+
+    @property
+    def parts(self) -> list[tuple[slice, Sentence]]:
+        """Its sentences one by one: which words each has, and the sentence with its heads alone.
+
+        The places of words stay those in the whole text, and mentions are left away. A sentence
+        ends where no arc of a tree leads on.
+
+        >>> sentence = next(read_conllu(sample_lines())).sentence
+        >>> [(words.start, words.stop) for words, _ in sentence.parts]
+        [(0, 13)]
+        """
+        reach = list(range(len(self.words)))
+        for number, word in enumerate(self.words):
+            if word.head != ROOT:
+                left, right = sorted((number, word.head))
+                reach[left] = max(reach[left], right)
+        ends = [i + 1 for i, farthest in enumerate(accumulate(reach, max)) if farthest == i]
+        return [
+            (slice(begin, end), self._of(begin, end))
+            for begin, end in zip([0, *ends], ends, strict=False)
+        ]
+
+    def _of(self, begin: int, end: int) -> Sentence:
+        words = (word.moved(-begin, 0) for word in self.words[begin:end])
+        return replace(self, words=tuple(words), mentions=())
 
 
 class Tree(NamedTuple):
@@ -80,11 +121,13 @@ class Tree(NamedTuple):
         text: the text that a model reads.
         place: where it stands, "file:line".
         sentence: its tree.
+        document: the number of its document in the file, from 1; 0 before the first `# newdoc`.
     """
 
     text: str
     place: str
     sentence: Sentence
+    document: int = 0
 
 
 def sample_lines() -> Iterator[str]:
@@ -113,8 +156,12 @@ def read_conllu(
     ('The old gardener opened the gate because she had heard a noise.', 'sample.conllu:1',
      ['The', 'old', 'gardener'])
     """
+    document = 0
     for number, rows, fault in _blocks(lines):
         place = f"{name}:{number}"
+        document += any(map(_NEWDOC.match, rows))  # of a broken sentence as well
+        if not fault and all(row.startswith("#") for row in rows):
+            continue
         try:
             if fault:
                 raise TextError(fault)
@@ -122,7 +169,7 @@ def read_conllu(
         except TextError as error:
             on_fault(place, str(error))
         else:
-            yield Tree(sentence.text, place, sentence)
+            yield Tree(sentence.text, place, sentence, document)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
@@ -132,7 +179,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
     for number, line in enumerate(chain(lines, [""]), start=1):
         row = line.rstrip("\r\n")
         if not row.strip():
-            if fault or any(not row.startswith("#") for row in rows):
+            if rows or fault:
                 yield first, rows, fault
             rows, first, fault = [], 0, ""
             continue
@@ -161,7 +208,8 @@ def _sentence(rows: list[str]) -> Sentence:
     words = tuple(_word(row, *places[i]) for i, row in enumerate(found))
     _check_tree(words)
     heads = [word.head for word in words]
-    return Sentence(text, words, read_mentions([row.get("misc") or {} for row in found], heads))
+    mentions = read_mentions([row.get("misc") or {} for row in found], heads)
+    return Sentence(text, words, mentions, space_after=written[-1][2])
 
 
 def _word(row: dict[str, Any], start: int, end: int) -> Word:

@@ -58,7 +58,7 @@ def tokens_of_words(alignment: Alignment) -> list[list[int]]:
 
 
 def sentence_of(text: str, words: pd.DataFrame) -> Sentence:
-    """A sentence with its tree, without what is talked about in it.
+    """A sentence with its tree, or several joined; without what is talked about in it.
 
     Args:
         text: as the model read it.

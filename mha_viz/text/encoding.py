@@ -65,6 +65,20 @@ def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Tex
     return encoded, target
 
 
+def count_positions(reader: Reader, text: str) -> int:
+    """How many positions of a model a text would take, uncut and with what is added to it.
+
+    Args:
+        reader: of the model.
+        text: cleaned; not longer than it takes to be too long, for all of it is read.
+
+    Raises:
+        TextError: whatever the tokenizer raises.
+    """
+    with reading():
+        return len(reader.tokenizer(text, verbose=False)["input_ids"])
+
+
 def attending(part: str, source: Text, target: Text | None) -> tuple[Text, Text]:
     """What attends in a part of a model, and what it attends to.
 

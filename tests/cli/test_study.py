@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import call
+from tests.making.trees import document
 
 LINES = "The cat sat because it was tired.\nRain fell all night.\n\nHe saw her because she came.\n"
 
@@ -105,6 +106,20 @@ def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["rows"]
 
 
+def test_a_document_is_a_text_where_sentences_are_joined(tmp_path: Path) -> None:
+    """Four sentences of one document, which tiny-bert's 128 tokens part into two texts."""
+    word = "cat/NOUN/0/root/Entity=(e1) " + "x/X/1/dep " * 40
+    (tmp_path / "trees.conllu").write_text(document(*[word] * 4))
+    source, out = str(tmp_path / "trees.conllu"), str(tmp_path / "out")
+    done = call("study", source, "--out", out, "--join", "document")
+    assert "2 texts" in done.stdout
+    for told in (done.stderr, call("study", "show", out, "--by", "entropy").stderr):
+        assert "1 of 2 texts go on with a document that is longer than 128 tokens" in told
+        assert "1 mention in them had antecedents in earlier texts alone" in told
+    failed = call("study", source, "--out", out, code=2)
+    assert "other settings (join: document there, None here)" in failed.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -115,6 +130,8 @@ def test_texts_that_were_cut_are_told(tmp_path: Path) -> None:
         (["texts.txt", "--out", "folder"], "other things"),
         (["texts.txt", "--out", "x", "--sample", "0"], "1 or more"),
         (["empty.txt", "--out", "x"], "no text"),
+        (["texts.txt", "--out", "x", "--join", "document"], "no document to join"),
+        (["sample", "--out", "x", "--join", "all"], "join must be 'document'"),
         (["table.csv", "--out", "x", "--column", "body"], "body"),
         (["texts.txt", "--out", "x", "--cluster", "127.0.0.1:9"], "no Ray cluster at 127.0.0.1:9"),
         (["texts.txt", "--out", "s3://bucket/x"], "an address, which takes a cluster"),

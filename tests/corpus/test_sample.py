@@ -1,5 +1,6 @@
 """The shipped treebank is UD v2: checked line by line, by rules of its own, without our reader."""
 
+import re
 from collections import Counter
 from importlib.resources import files
 from itertools import combinations
@@ -67,6 +68,22 @@ def test_there_are_many_different_sentences_of_many_constructions():
     assert sum(text.endswith("?") for text in texts) >= 15
     assert sum(any("-" in row[0] for row in rows) for _, rows in BLOCKS) >= 15  # "don't"
     assert {row[3] for _, rows in BLOCKS for row in words(rows)} >= UPOS - {"X"}
+
+
+def test_documents_tell_of_somebody_over_several_sentences_and_the_rest_stand_alone():
+    documents = []
+    for about, rows in BLOCKS:
+        if "newdoc id" in about:
+            documents.append([])
+        found = re.findall(r"\((e\d+)", " ".join(row[9] for row in rows))
+        documents[-1].append(Counter(found))
+    long = [one for one in documents if len(one) > 1]
+    assert len(long) >= 7 and len(documents) - len(long) >= 100
+    for one in long:
+        again = [
+            name for i, here in enumerate(one) for name in here if name in set().union(*one[:i])
+        ]
+        assert len(again) >= 3
 
 
 @pytest.mark.parametrize(("about", "rows"), EACH)

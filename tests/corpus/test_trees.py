@@ -28,7 +28,7 @@ def read(*rows):
 
 
 def test_text_and_offsets_follow_the_spaces():
-    [(text, place, sentence)], faults = read(*GOOD)
+    [(text, place, sentence, _)], faults = read(*GOOD)
     assert (text, place, faults) == ("It rains.", "a.conllu:1", [])
     assert [text[word.start : word.end] for word in sentence.words] == ["It", "rains", "."]
     assert [word.head for word in sentence.words] == [1, trees.ROOT, 1]
@@ -75,7 +75,7 @@ def test_empty_nodes_are_no_words():
 )
 def test_a_broken_sentence_is_skipped_with_its_place(rows, reason):
     found, faults = read(*GOOD, *rows, "", *GOOD)
-    assert [place for _, place, _ in found] == ["a.conllu:1", f"a.conllu:{6 + len(rows)}"]
+    assert [one.place for one in found] == ["a.conllu:1", f"a.conllu:{6 + len(rows)}"]
     [(place, said)] = faults
     assert place == "a.conllu:5" and reason in said
 
@@ -106,6 +106,13 @@ def test_reading_is_streaming():
 
 def test_comments_alone_are_no_sentence():
     assert read("# newdoc", "", *GOOD)[1] == []
+
+
+def test_a_sentence_tells_its_document_even_where_another_one_is_broken():
+    broken = ["# newdoc id = b", "1 a X 9 dep", ""]
+    found, faults = read(*GOOD, "# newdoc", *GOOD, *GOOD, *broken, *GOOD, "#newdoc", "", *GOOD)
+    assert [one.document for one in found] == [0, 1, 1, 2, 3] and len(faults) == 1
+    assert [one.document for one in read("# newdocument", "# new newdoc", *GOOD)[0]] == [0]
 
 
 def test_halves_are_about_equal_and_follow_the_text_alone():

@@ -14,11 +14,22 @@ from mha_viz.corpus.trees import ROOT, Sentence, read_conllu, sample_lines
 
 def tree(written: str) -> Sentence:
     """A sentence out of "form/UPOS/head/relation" for each word; heads count from 1, 0 is none."""
-    rows = []
+    return next(read_conllu(conllu(written).splitlines())).sentence
+
+
+def conllu(written: str, *comments: str) -> str:
+    """The same as a block of a CoNLL-U file, below some comments ("newdoc")."""
+    rows = [f"# {comment}" for comment in comments]
     for number, word in enumerate(written.split(), start=1):
         form, upos, head, deprel, *misc = word.split("/")
-        rows.append([str(number), form, form, upos, "_", "_", head, deprel, "_", *(misc or "_")])
-    return next(read_conllu("\t".join(row) for row in rows)).sentence
+        row = [str(number), form, form, upos, "_", "_", head, deprel, "_", *(misc or "_")]
+        rows.append("\t".join(row))
+    return "\n".join(rows) + "\n\n"
+
+
+def document(*written: str) -> str:
+    """Sentences as a document of a CoNLL-U file."""
+    return "".join(conllu(one, *["newdoc"][i:]) for i, one in enumerate(written))
 
 
 def sample() -> list[Sentence]:

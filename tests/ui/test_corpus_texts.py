@@ -10,6 +10,7 @@ from mha_viz.corpus.run import study as make_study
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.session import own_address, studies
 from mha_viz.ui.session.views import DEFAULT
+from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
 from tests.ui.corpus_app import corpus, made, making
 
@@ -50,6 +51,30 @@ def test_of_one_text_nothing_is_said_that_takes_two():
     check(app)
     assert "neither a spread nor an interval" in said(app)
     assert "it takes two texts or more" in said(app)
+
+
+def test_sentences_of_a_treebank_s_documents_are_joined():
+    """The study of the command; what has no trees has no documents."""
+    story = document("Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)")
+    story += conllu("She/PRON/2/nsubj/Entity=(e1) waved/VERB/0/root")
+    key = studies.studies().give(story.encode(), "mine.conllu")
+    app = corpus(corpus=key, gold="1", layer="0", head="0")
+    assert "2 texts of your own" in said(app) and not app.toggle(key="ask_joined").disabled
+    app = made(app.toggle(key="ask_joined").set_value(True).run())
+    check(app)
+    assert app.session_state.view.joined
+    assert "1 text of your own" in said(app)
+    assert "of 3 arcs" in said(app)  # of both sentences, in one line
+    assert making(app).study.sql("select text from sentences")["text"].tolist() == [
+        "Ann met Eve She waved"
+    ]
+    plain = studies.studies().give(b"It rains.", "plain.txt")
+    app = corpus(corpus=plain, joined="1")
+    check(app)
+    assert "1 text of your own" in said(app) and app.toggle(key="ask_joined").disabled
+    without = studies.studies().give(conllu("It/PRON/0/root").encode(), "none.conllu")
+    app = corpus(corpus=without, joined="1")
+    assert ["There is no document to join" in one.value for one in app.error] == [True]
 
 
 def test_what_cannot_be_studied_is_a_sentence():

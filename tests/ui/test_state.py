@@ -73,6 +73,7 @@ VIEW = View(
     to_upos="NOUN",
     along="obj.to_head",
     previous=True,
+    joined=True,
     corpus_b="sample",
     corpus_model_b="tiny-gpt2",
 )

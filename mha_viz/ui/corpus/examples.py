@@ -25,7 +25,8 @@ _WEIGHTS = (
 )
 _TREE = (
     "Above: the gold tree, from each word to its dependents; orange where the head follows the "
-    "arc in one direction or both. Below: the other word that each word looks at the most."
+    "arc in one direction or both. Below: the other word of its sentence that each word looks "
+    "at the most."
 )
 
 

@@ -13,17 +13,26 @@ from mha_viz.ui.session.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, descr
 from mha_viz.ui.widgets import choosing, folded
 from mha_viz.ui.widgets.messages import plain
 
+_JOIN = (
+    "Of a treebank that says where its documents begin (# newdoc): a text is then as much of a "
+    "document as the model takes, and antecedents may stand in earlier sentences. Relations and "
+    "trees are asked within each sentence all the same."
+)
+
 
 def choose() -> None:
-    """A menu of the texts, and an expander with a form for others."""
+    """A menu of the texts, whether sentences are joined, and an expander with a form for others."""
     offered = {"": "The sample"} | own()
     if state.current().corpus not in offered:
         state.tell("The texts that this link names are no longer on this server; give them again.")
         state.change(corpus="")
         st.rerun()  # what is told stands above
-    menu, form = st.columns([1, 2], vertical_alignment="bottom")
+    menu, join, form = st.columns([4, 2, 6], vertical_alignment="bottom")
     with menu:
         choosing.menu("corpus", "Texts", offered)
+    with join:
+        can_join = studies().is_treebank(state.current().corpus)
+        state.bound("joined", st.toggle, "Join sentences", help=_JOIN, disabled=not can_join)
     with form:
         folded.in_expander("Study texts of your own", "own-texts", _form)
 

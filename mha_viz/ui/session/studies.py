@@ -16,6 +16,8 @@ from typing import NamedTuple
 import mha_viz.corpus
 from mha_viz.core.asking import ask, asking
 from mha_viz.core.showing import count
+from mha_viz.corpus.documents import DOCUMENT
+from mha_viz.corpus.readers import ending_of
 from mha_viz.corpus.run import Progress, study
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
@@ -43,6 +45,11 @@ class OwnTexts(NamedTuple):
     column: str | None
     title: str
 
+    @property
+    def is_treebank(self) -> bool:
+        """Whether its sentences may be of documents."""
+        return ending_of(self.path.name) == ".conllu"
+
 
 class _Stopped(Exception):
     """A visitor has asked to stop."""
@@ -54,24 +61,25 @@ class Making:
     Args:
         folder: where it lies.
         texts: the source.
-        column: of a table that holds the texts; None where it is found by itself.
         sample: how many texts at most; None is all.
+        join: as for `corpus.run.study`.
         turn: held while a study is made, so that the others wait.
     """
 
     def __init__(
         self,
         folder: Path,
-        texts: Path,
-        column: str | None,
+        texts: OwnTexts,
         sample: int | None,
+        join: str | None,
         turn: threading.Lock,
     ) -> None:
         self.folder = folder
         self.progress: Progress | None = None
         self.study: Study | None = None
         self.error: BaseException | None = None
-        self.texts, self._column, self._sample, self._turn = texts, column, sample, turn
+        self.texts, self._column = texts.path, texts.column
+        self._sample, self._join, self._turn = sample, join, turn
         self._stop, self._give_way = threading.Event(), GivesWay()
         self._thread: threading.Thread | None = None
 
@@ -115,6 +123,7 @@ class Making:
                     sample=self._sample,
                     batch_tokens=BATCH_TOKENS,
                     on_progress=self._tell,
+                    join=self._join,
                 )
         except _Stopped:
             return
@@ -193,12 +202,12 @@ class Studies:
         with self._lock:
             if view.corpus and view.corpus not in self._own:
                 return None
-            texts, column, _ = self._own.get(view.corpus, _OF_SAMPLE)
-            name = _name_of(view)
+            name = self._name_of(view)
             if name not in self._made:
+                texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._join_of(view)
                 sample = MAX_TEXTS if view.corpus else None
                 folder = self._folder / name
-                self._made[name] = Making(folder, texts, column, sample, self._turn)
+                self._made[name] = Making(folder, texts, sample, join, self._turn)
             self._made.move_to_end(name)
             self._trim()
             return self._made[name]
@@ -206,10 +215,11 @@ class Studies:
     def finished(self, view: View) -> Study | None:
         """The study of a view's model over its texts, if it is made already; else None."""
         with self._lock:
-            found = self._made.get(_name_of(view))
+            name = self._name_of(view)
+            found = self._made.get(name)
             if found is None or found.study is None:
                 return None
-            self._made.move_to_end(_name_of(view))
+            self._made.move_to_end(name)
             return found.study
 
     def own(self) -> dict[str, str]:
@@ -217,12 +227,26 @@ class Studies:
         with self._lock:
             return {key: texts.title for key, texts in self._own.items()}
 
+    def is_treebank(self, corpus: str) -> bool:
+        """Whether the texts that a key stands for have trees, and perhaps documents."""
+        with self._lock:
+            return self._own.get(corpus, _OF_SAMPLE).is_treebank
+
     def begin(self, view: View, model: AttentionModel) -> None:
         """Begin the study of a view, or go on with it; of two visitors at once, one does."""
         making = self.find(view)
         if making is not None:
             with self._lock:
                 making.begin(model)
+
+    def _join_of(self, view: View) -> str | None:
+        """How a view's sentences are joined; other texts are not, whatever the view says."""
+        texts = self._own.get(view.corpus, _OF_SAMPLE)
+        return DOCUMENT if view.joined and texts.is_treebank else None
+
+    def _name_of(self, view: View) -> str:
+        what = repr((view.corpus, view.checkpoint, self._join_of(view)))
+        return hashlib.sha256(what.encode()).hexdigest()[:32]
 
     def _trim(self) -> None:
         """Let go of the oldest, but of none that is being made."""
@@ -236,10 +260,6 @@ class Studies:
 
 
 _OF_SAMPLE = OwnTexts(SAMPLE, None, "")
-
-
-def _name_of(view: View) -> str:
-    return hashlib.sha256(repr((view.corpus, view.checkpoint)).encode()).hexdigest()[:32]
 
 
 def _title(name: str, content: bytes) -> str:
@@ -261,7 +281,8 @@ def described(study: Study, view: View) -> str:
     """How many texts of which kind a view's study has."""
     if view.corpus:
         return count(study.n_texts, "text") + " of your own"
-    return count(study.n_texts, "sentence") + " of the sample"
+    of = "text" if study.manifest["settings"].get("join") else "sentence"
+    return f"{count(study.n_texts, of)} of the sample"
 
 
 @cache

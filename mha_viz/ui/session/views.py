@@ -95,9 +95,10 @@ class View:
         written: how many tokens the model has written behind the text; by next_temperature,
             next_top_k (0 is all) and next_seed, and by `branches`: (position, token) of those that
             somebody chose.
-        corpus: the texts that are studied; "" is the sample that comes with the app. kind: the key
-            of the label by which the Corpus page colours heads; "" is by the metric, "relation" by
-            a relation of gold trees: `arc`, as "nsubj.to_head".
+        corpus: the texts that are studied; "" is the sample that comes with the app. joined: of a
+            treebank, a text is a document and not a sentence. kind: the key of the label by which
+            the Corpus page colours heads; "" is by the metric, "relation" by a relation of gold
+            trees: `arc`, as "nsubj.to_head".
         gold: whether a head's examples are drawn with their gold trees.
         from_word, to_word: what is searched in a study, "" is any word; with `min_weight` at least,
             and in the chosen head or, with `any_head`, in all of them. from_upos, to_upos: their
@@ -155,6 +156,7 @@ class View:
     next_seed: int = _choice(0, read.whole(0, 999_999_999))
     branches: tuple[tuple[int, int], ...] = _choice((), read.branches)
     corpus: str = _choice("", read.key)
+    joined: bool = _choice(False, read.switch)
     kind: str = _choice("", read.key)
     arc: str = _choice("all.to_head", read.arc)
     gold: bool = _choice(False, read.switch)

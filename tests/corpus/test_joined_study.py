@@ -1,0 +1,187 @@
+"""Studies of documents whose sentences are joined: what they count, keep, go on with and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.compare import compare
+from mha_viz.corpus.followed import followed
+from mha_viz.corpus.run import Progress
+from mha_viz.errors import ArgumentError, SourceError, StudyError
+from tests.corpus.small_studies import files_of
+from tests.making.trees import conllu, document
+
+MET = "Ann/PROPN/2/nsubj/Entity=(e1) met/VERB/0/root Eve/PROPN/2/obj/Entity=(e2)"
+ASLEEP = "She/PRON/2/nsubj/Entity=(e1) fell/VERB/0/root asleep/ADJ/2/xcomp"
+SAW = "Eve/PROPN/2/nsubj/Entity=(e2) saw/VERB/0/root her/PRON/2/obj/Entity=(e1)"
+BALL = "The/DET/2/det/Entity=(e1 ball/NOUN/3/nsubj/Entity=e1) fell/VERB/0/root"
+ROLLS = "It/PRON/2/nsubj/Entity=(e1) rolls/VERB/0/root far/ADV/2/advmod"
+# Of the first, two documents of three and two sentences; their openings are on the two halves.
+DOCUMENTS = [(MET, ASLEEP, SAW), (BALL, ROLLS), (MET + " again/ADV/2/advmod", SAW)]
+LONG = (MET, ASLEEP, SAW, SAW, ASLEEP) * 8  # more than tiny-bert's 128 tokens
+
+
+@pytest.fixture(scope="module")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents, a sentence of none, and a line of a plain text's folder."""
+    folder = tmp_path_factory.mktemp("documents") / "source"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A plain text has no tree.\n")
+    (folder / "b.conllu").write_text("".join(document(*one) for one in DOCUMENTS))
+    (folder / "c.conllu").write_text(conllu(ROLLS) + document(*LONG))
+    return folder
+
+
+def study(bert: Any, treebank: Path, out: Path, **more: Any) -> mv.Study:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 2)
+        return mv.study(bert, treebank, out, **more)
+
+
+@pytest.fixture(scope="module")
+def joined(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return study(bert, treebank, tmp_path_factory.mktemp("joined") / "study", join="document")
+
+
+@pytest.fixture(scope="module")
+def singly(bert: Any, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    return study(bert, treebank, tmp_path_factory.mktemp("singly") / "study")
+
+
+def sums(one: mv.Study, table: str, *names: str) -> list[int]:
+    rows = one.sql(f"select * from {table} where layer = 0 and head = 0")
+    return [int(rows[name].sum()) for name in names]
+
+
+def test_a_text_is_a_document_or_what_fits_of_it(joined: mv.Study, singly: mv.Study) -> None:
+    texts = joined.sql("select place, text, n_left_out from sentences order by text_id")
+    assert texts["text"].tolist()[:5] == [
+        "A plain text has no tree.",
+        "Ann met Eve She fell asleep Eve saw her",
+        "The ball fell It rolls far",
+        "Ann met Eve again Eve saw her",
+        "It rolls far",
+    ]
+    assert texts["place"].tolist()[1:5] == [
+        "b.conllu:1",
+        "b.conllu:14",
+        "b.conllu:23",
+        "c.conllu:1",
+    ]
+    assert (texts["n_left_out"] == 0).all() and joined.n_texts > 6
+    assert singly.n_texts == 1 + 7 + 1 + len(LONG)
+    assert " ".join(texts["text"][5:]) == " ".join(
+        word.split("/")[0] for one in LONG for word in one.split()
+    )
+
+
+def test_mentions_are_asked_across_sentences_and_trees_as_before(
+    joined: mv.Study, singly: mv.Study
+) -> None:
+    """By hand, of the short documents: She, Eve, her | It | Eve, her; of the long one all mentions
+    but the first two of each text."""
+    n_long = sum(sentence.count("Entity=") for sentence in LONG)
+    assert n_long == 8 * 8
+    parts = joined.n_texts - 5
+    assert sums(joined, "coreference", "n") == [3 + 1 + 2 + n_long - 2 * parts]
+    assert sums(singly, "coreference", "n") == [0]
+    for table, names in (("relations", ["n"]), ("trees", ["n_arcs", "branching_hits"])):
+        assert sums(joined, table, *names) == sums(singly, table, *names)
+    assert len(joined.coreference) and joined.coreference["random_baseline"].notna().all()
+
+
+def test_what_a_cut_took_is_counted_and_said(joined: mv.Study, singly: mv.Study) -> None:
+    parts = joined.n_texts - 5
+    counts = joined.manifest["counts"]
+    assert (counts["n_going_on"], counts["n_lost"]) == (parts - 1, 2 * (parts - 1))
+    assert f"{parts - 1} of {joined.n_texts} texts go on with a document" in joined.cut
+    assert f"{2 * (parts - 1)} mentions" in joined.cut and "128 tokens" in joined.cut
+    assert singly.cut == "" and "n_lost" not in singly.manifest["counts"]
+
+
+def test_a_joined_text_comes_back_with_its_trees(joined: mv.Study, bert: Any) -> None:
+    text = joined.sentence(1)
+    assert [word.form for word in text.words] == "Ann met Eve She fell asleep Eve saw her".split()
+    assert [words.stop for words, _ in text.parts] == [3, 6, 9]
+    tree = followed(bert.trace(text.text), text, 1, 0)
+    assert [(arc.dependent, arc.head) for arc in tree.arcs] == [
+        *[(0, 1), (2, 1), (3, 4), (5, 4), (6, 7), (8, 7)]
+    ]
+    found = joined.search(relation="obj", direction="to_head", query_upos="PRON", min_weight=0)
+    assert len(found) and set(found["query_token"]) == {"her"}
+    assert set(found["key_token"]) == {"saw"}
+    assert len(joined.examples(1, 0)) > 3
+
+
+def test_stopped_and_gone_on_with_it_has_the_same_bytes(
+    joined: mv.Study, bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    def stop(now: Progress) -> None:
+        if now.n_texts >= 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        study(bert, treebank, tmp_path / "study", join="document", on_progress=stop)
+    study(bert, treebank, tmp_path / "study", join="document")
+    assert files_of(tmp_path / "study") == files_of(joined.folder)
+
+
+def test_without_texts_it_counts_the_same(
+    joined: mv.Study, bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    sums_alone = study(bert, treebank, tmp_path / "study", join="document", keep_texts=False)
+    for name in ("coreference", "relations", "trees"):
+        pd.testing.assert_frame_equal(getattr(sums_alone, name), getattr(joined, name))
+    assert sums_alone.cut == joined.cut
+
+
+def test_a_sample_draws_among_joined_texts(joined: mv.Study, bert: Any, treebank: Path) -> None:
+    every = list(sources.open_source(treebank, join=bert.reader))
+    drawn = list(sources.open_source(treebank, sample=4, join=bert.reader))
+    assert len(every) == joined.n_texts and len(drawn) == 4
+    assert all(one in every for one in drawn)
+
+
+def test_another_way_to_join_is_another_study(
+    joined: mv.Study, singly: mv.Study, bert: Any, treebank: Path
+) -> None:
+    for one, join in ((joined, None), (singly, "document")):
+        before = files_of(one.folder)
+        with pytest.raises(StudyError, match=r"other settings \(join"):
+            study(bert, treebank, one.folder, join=join)
+        assert files_of(one.folder) == before
+    with pytest.raises(StudyError, match="same sentences"):
+        joined.chosen_on(singly)
+
+
+def test_what_has_no_documents_is_refused_before_anything_is_made(
+    bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "plain.conllu").write_text(conllu(MET))
+    for source in (["One.", "Two."], tmp_path / "plain.conllu"):
+        with pytest.raises(SourceError, match=r"no document to join .* “# newdoc”"):
+            mv.study(bert, source, tmp_path / "study", join="document")
+    with pytest.raises(ArgumentError, match="join must be 'document'"):
+        mv.study(bert, treebank, tmp_path / "study", join="paragraph")
+    assert not (tmp_path / "study").exists()
+
+
+def test_texts_are_compared_one_by_one_where_they_are_the_same(
+    joined: mv.Study, singly: mv.Study, bert: Any, treebank: Path, tmp_path: Path
+) -> None:
+    """Not where one joins and the other does not, though both have a text of each number."""
+    again = study(bert, treebank, tmp_path / "study", join="document", seed=0)
+    assert compare(joined, again)["difference"].abs().max() == 0
+    assert (compare(joined, again)["standard_error"].fillna(0) == 0).all()
+    apart = compare(joined, singly).dropna(subset="standard_error")
+    assert len(apart) > 100
+    sides = [one.heads.set_index(["layer", "head", "metric"]) for one in (joined, singly)]
+    expected = sum(side["std"] ** 2 / side["n_texts"] for side in sides) ** 0.5
+    for row in apart.itertuples():
+        assert row.standard_error == pytest.approx(expected[row.layer, row.head, row.metric])
