@@ -10,12 +10,15 @@ import torch
 
 from mha_viz.corpus.batches import Batch
 from mha_viz.corpus.edges import Heaviest, layer_edges
+from mha_viz.corpus.likeness import MEASURES, PairSums
 from mha_viz.corpus.measuring import CHANCE, LayerSums, Wanted
 from mha_viz.corpus.padded import PaddedTexts, Sight
 from mha_viz.corpus.profiles import AT, Profile
 from mha_viz.corpus.scores import SCORES, PatternSums
 from mha_viz.engine.attention_function import LayerTensors
 from mha_viz.engine.recording import reduce_texts
+from mha_viz.engine.run import Run
+from tests.corpus.elsewhere import on
 from tests.corpus.reference import one_batch, small
 from tests.engine.test_families import SINGLE, build
 
@@ -101,12 +104,7 @@ def test_the_heaviest_keys_hold_the_edges(
     sums = PatternSums(one.pattern, texts, Sight.of(texts, None))
     expected = layer_edges(1, sums, min_weight)
 
-    class Elsewhere(torch.Tensor):
-        """A tensor of which only its device is said to be another."""
-
-        device = property(lambda self: torch.device("cuda"))  # type: ignore[assignment]
-
-    elsewhere = PatternSums(one.pattern.as_subclass(Elsewhere), texts, sums.sight)
+    elsewhere = PatternSums(one.pattern.as_subclass(on("cuda")), texts, sums.sight)
     heaviest = layer_edges(1, elsewhere, min_weight)
     assert isinstance(heaviest, Heaviest)
     found = heaviest.fetched()
@@ -118,3 +116,40 @@ def test_the_heaviest_keys_hold_the_edges(
 
     assert len(rows(expected))
     np.testing.assert_array_equal(rows(found), rows(expected))
+
+
+def left(made: list[LayerTensors], kind: type[torch.Tensor] = torch.Tensor) -> Run:
+    """What a run holds of layers for the pairs of their heads."""
+    names = ("pattern", "z")
+    return Run(
+        {name: [getattr(one, name).as_subclass(kind) for one in made] for name in names}, None
+    )
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_of_pairs_only_matrices_of_heads_are_fetched(kind: str) -> None:
+    n_all, there = N_LAYERS * N_HEADS, on(kind)
+    ours, theirs = PairSums(n_all), PairSums(n_all)
+    ours.add(left(layers("cpu")), batch().encoded)
+    theirs.add(left(layers("cpu"), there), batch().encoded)
+    a, b = (one.table().to_pandas().select_dtypes("number") for one in (ours, theirs))
+    if kind == "cuda":
+        assert a.equals(b)
+    np.testing.assert_allclose(a, b, atol=1e-5)
+    matrices = [n for n in there.fetched if n > 1]  # others: whether anything is not defined
+    assert matrices == [len(MEASURES) * n_all**2] * len(batch().encoded)
+    assert max(matrices) < n_all * max(len(text.tokens) for text in batch().encoded) ** 2
+
+
+def test_heads_that_are_nearly_alike_are_so_where_there_is_no_float64() -> None:
+    """Those few are compared by the processor."""
+    made = layers("cpu")
+    for one in made:
+        one.pattern[:, 1] = one.pattern[:, 0]
+        one.pattern[:, 3] = 0.9999 * one.pattern[:, 2] + 0.0001 * one.pattern[:, 0]
+    sums = PairSums(N_LAYERS * N_HEADS, ["hellinger"]), PairSums(N_LAYERS * N_HEADS, ["hellinger"])
+    sums[0].add(left(made), batch().encoded)
+    sums[1].add(left(made, on("mps")), batch().encoded)
+    a, b = (one.table().to_pandas().set_index(["i", "j"])["sum"] for one in sums)
+    assert a[0, 1] == b[0, 1] == 0 and 0 < a[2, 3] < 0.02
+    np.testing.assert_allclose(a, b, rtol=1e-5)
