@@ -1,21 +1,20 @@
-"""Every head against the gold trees of many sentences: counted text by text, a layer at a time."""
+"""Every head against the gold trees of many sentences: what was counted, as tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mha_viz.core.token import Token
-from mha_viz.corpus import coreference, parsing, relations, speech, word_table
-from mha_viz.corpus.alignment import Alignment, align_words
+from mha_viz.corpus import coreference, relations, speech, word_table
+from mha_viz.corpus.tree_text import TreeText, tree_text
 from mha_viz.corpus.trees import ROOT, Sentence
 
 _PLACE = [("layer", pa.int16()), ("head", pa.int16())]
@@ -69,28 +68,20 @@ SCHEMAS = {
 
 
 @dataclass(frozen=True)
-class TreeText:
-    """A sentence with what is asked of every head about it.
+class LayerHits:
+    """What the heads of one layer did on the texts of a batch.
 
     Args:
-        text_id: its number in the study.
-        sentence: with its tree.
-        alignment: of the model's tokens to its words.
-        asked: of its relations.
-        references: of its mentions.
-        kind: (word, part of speech).
-        n_arcs: of its tree, without punctuation.
-        branching_hits: how many of them join neighbours.
+        relations: half, relation and direction -> of each head, how many questions it answers.
+        references: half -> how many antecedents it finds.
+        arcs: (tree, head), how many arcs of each text's trees, one after another, it has.
+        weights: weight by parts of speech and what is expected of it, summed over the texts.
     """
 
-    text_id: int
-    sentence: Sentence
-    alignment: Alignment
-    asked: list[relations.Question]
-    references: list[coreference.Reference]
-    kind: Float[np.ndarray, "word part_of_speech"]
-    n_arcs: int
-    branching_hits: int
+    relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
+    references: Mapping[str, Int[np.ndarray, " head"]]
+    arcs: Int[np.ndarray, "tree head"]
+    weights: Float[np.ndarray, "2 head from_upos to_upos"]
 
 
 class TreeCounts:
@@ -118,62 +109,46 @@ class TreeCounts:
         self._reference_hits: dict[tuple[str, int], Any] = defaultdict(int)
 
     def begin(self, text_id: int, tokens: Sequence[Token], sentence: Sentence) -> TreeText:
-        """Ask about a sentence, once; its layers follow by `add`.
+        """Ask about a text, once; its layers follow by `add`.
 
         Args:
             text_id: its number in the study.
             tokens: that the model read, special ones included.
-            sentence: with its tree.
+            sentence: of the text, with its tree.
         """
-        alignment = align_words(tokens, sentence)
-        covered, half = alignment.covered, sentence.half
-        text = TreeText(
-            text_id,
-            sentence,
-            alignment,
-            relations.questions(sentence, covered, causal=self.causal),
-            coreference.references(sentence, covered),
-            speech.kinds(sentence, covered),
-            len(parsing.gold_arcs(sentence, covered)),
-            parsing.branching_hits(sentence, covered),
-        )
-        tokens_of = word_table.tokens_of_words(alignment)
+        text = tree_text(text_id, tokens, sentence, causal=self.causal)
+        tokens_of = word_table.tokens_of_words(text.alignment)
         self._arcs += token_arcs(text_id, tokens_of, sentence)
         self._words += word_table.word_rows(text_id, tokens_of, sentence)
-        for question, steps in zip(text.asked, relations.step_answers(text.asked), strict=True):
-            key = (half, question.relation, question.direction)
-            self._asked[key] += 1
-            self._steps[key] += steps.astype(np.int64)
+        for tree in text.trees:
+            for question, steps in zip(tree.asked, relations.step_answers(tree.asked), strict=True):
+                key = (text.half, question.relation, question.direction)
+                self._asked[key] += 1
+                self._steps[key] += steps.astype(np.int64)
+            self._rows += tree.kind.sum(0).astype(np.int64)
         for one in text.references:
             same = coreference.same_word_hit(one, sentence)
-            self._references[half] += np.array([1, coreference.nearest_hit(one), same])
-        self._rows += text.kind.sum(0).astype(np.int64)
+            self._references[text.half] += np.array([1, coreference.nearest_hit(one), same])
         return text
 
-    def add(self, text: TreeText, layer: int, pattern: Float[Tensor, "head token token"]) -> None:
-        """Count what the heads of one layer do on a sentence.
+    def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
+        """Count what the heads of one layer do on the texts of a batch.
 
         Args:
-            text: what `begin` gave.
+            texts: what `begin` gave.
             layer: its number.
-            pattern: of the sentence's own tokens, without padding.
+            hits: of that layer on these texts.
         """
-        words = text.alignment.between_words(pattern.float()).cpu()
-        half = text.sentence.half
-        if text.asked:
-            hits = relations.answers(text.asked, words).long().numpy()
-            for i, question in enumerate(text.asked):
-                self._hits[half, question.relation, question.direction, layer] += hits[:, i]
-        if text.references:
-            found = coreference.reference_hits(text.references, words)
-            self._reference_hits[half, layer] += found.sum(-1).numpy()
-        if text.n_arcs:
-            arcs = parsing.arc_hits(words, text.sentence, text.alignment.covered)
-            self._parses.append((text, layer, arcs))
-        weights = words.numpy()
-        weight = speech.weight_by_kind(weights, text.kind)
-        expected = speech.expected_by_kind(weights, text.kind, causal=self.causal)
-        self._weights[layer] += np.stack([weight, expected])
+        for question, by_head in hits.relations.items():
+            self._hits[*question, layer] += by_head
+        for half, by_head in hits.references.items():
+            self._reference_hits[half, layer] += by_head
+        of_trees = iter(hits.arcs)
+        for text in texts:
+            arcs = sum(next(of_trees) for _ in text.trees)
+            if text.n_arcs:
+                self._parses.append((text, layer, arcs))
+        self._weights[layer] += hits.weights
 
     def tables(self) -> dict[str, pa.Table]:
         """What was counted, as `SCHEMAS` says; sorted, so that the order of texts does not show."""
@@ -227,7 +202,7 @@ class TreeCounts:
 
     def _trees(self) -> list[dict[str, Any]]:
         return [
-            dict(text_id=text.text_id, half=text.sentence.half, layer=layer, head=head)
+            dict(text_id=text.text_id, half=text.half, layer=layer, head=head)
             | dict(n_arcs=text.n_arcs, hits=int(hits), branching_hits=text.branching_hits)
             for text, layer, by_head in self._parses
             for head, hits in enumerate(by_head)
@@ -241,35 +216,6 @@ class TreeCounts:
             for n, nearest, same in [self._references[half].tolist()]
             for head, hits in enumerate(by_head)
         ]
-
-
-class BatchTrees:
-    """The sentences of a batch that have a tree, held against every layer as it comes.
-
-    Args:
-        counts: to add to.
-        texts: number, tokens and tree (None where it has none) of each text of the batch.
-    """
-
-    def __init__(
-        self, counts: TreeCounts, texts: Iterable[tuple[int, Sequence[Token], Sentence | None]]
-    ) -> None:
-        self._counts = counts
-        self._texts = [
-            (row, len(tokens), counts.begin(text_id, tokens, sentence))
-            for row, (text_id, tokens, sentence) in enumerate(texts)
-            if sentence is not None
-        ]
-
-    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
-        """Count what the heads of one layer do, text by text.
-
-        Args:
-            layer: its number.
-            pattern: of the batch, padding included.
-        """
-        for row, n, text in self._texts:
-            self._counts.add(text, layer, pattern[row, :, :n, :n])
 
 
 def token_arcs(
@@ -291,33 +237,6 @@ def token_arcs(
         for theirs in tokens[word.head]
         if mine != theirs
     ]
-
-
-def tree_tables(
-    texts: Iterable[tuple[int, Float[Tensor, "layer head _ _"], Sequence[Token], Sentence]],
-    *,
-    causal: bool,
-) -> dict[str, pa.Table]:
-    """The tables of some sentences whose patterns are at hand.
-
-    Args:
-        texts: number, pattern, tokens and tree of each.
-        causal: the model sees nothing that comes later.
-
-    >>> import mha_viz as mv
-    >>> from mha_viz.corpus.trees import read_conllu, sample_lines
-    >>> tree = next(read_conllu(sample_lines()))
-    >>> record = mv.load("tiny-bert").trace(tree.text)
-    >>> texts = [(0, record.pattern, record.tokens, tree.sentence)]
-    >>> tree_tables(texts, causal=False)["relation_offsets"].num_rows % 20
-    0
-    """
-    counts = TreeCounts(causal=causal)
-    for text_id, pattern, tokens, sentence in texts:
-        text = counts.begin(text_id, tokens, sentence)
-        for layer, one in enumerate(pattern):
-            counts.add(text, layer, one)
-    return counts.tables()
 
 
 _SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}

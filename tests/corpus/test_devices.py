@@ -5,11 +5,14 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from mha_viz.corpus.batch_trees import BatchTrees
 from mha_viz.corpus.batches import Batch
 from mha_viz.corpus.edges import Heaviest, layer_edges
+from mha_viz.corpus.gold import TreeCounts
 from mha_viz.corpus.likeness import MEASURES, PairSums
 from mha_viz.corpus.measuring import CHANCE, LayerSums, Wanted
 from mha_viz.corpus.padded import PaddedTexts, Sight
@@ -21,6 +24,7 @@ from mha_viz.engine.run import Run
 from tests.corpus.elsewhere import on
 from tests.corpus.reference import one_batch, small
 from tests.engine.test_families import SINGLE, build
+from tests.making.trees import sample, word_tokens
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
 WANTED = Wanted(0.3, Profile(N_LAYERS, N_HEADS), chance=True)
@@ -92,6 +96,57 @@ def test_no_layer_of_a_whole_run_is_fetched(name: str) -> None:
     sums = LayerSums(texts, roots, Wanted(0.3, Profile(model.n_layers, model.n_heads), chance=True))
     reduce_texts(model, encoded, sums.add)
     assert [one.device.type for one in sums.scores] == ["meta"] * model.n_layers
+
+
+SENTENCES = sample()[::30]
+
+
+def tree_texts() -> list[tuple]:
+    """Number, tokens and tree; the second has none."""
+    texts = [(i, word_tokens(sentence), sentence) for i, sentence in enumerate(SENTENCES)]
+    return [*texts[:1], (99, texts[1][1], None), *texts[1:]]
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_no_layer_is_fetched_for_gold_trees(causal: bool) -> None:
+    """Counts are: fewer numbers than one text has weights."""
+    texts = tree_texts()
+    trees = BatchTrees(TreeCounts(causal=causal), texts, "meta")
+    longest = max(len(tokens) for _, tokens, _ in texts)
+    pattern = torch.empty(len(texts), N_HEADS, longest, longest, device="meta")
+    for layer in range(N_LAYERS):
+        trees.add(layer, pattern)
+    for _, sums in trees._layers:
+        assert {one.device.type for one in sums} == {"meta"}
+        assert sum(map(torch.numel, sums[:-1])) < pattern[0].numel()
+        assert sums.weights.shape == (2, N_HEADS, 17, 17)
+    with pytest.raises(NotImplementedError, match="meta"):
+        trees.finish()
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_batch_of_trees_counts_what_each_of_its_texts_does(causal: bool) -> None:
+    """Padded as in a run, with a text in between that has no tree."""
+    texts = tree_texts()
+    longest = max(len(tokens) for _, tokens, _ in texts)
+    pattern = torch.zeros(N_LAYERS, len(texts), N_HEADS, longest, longest)
+    alone, together = TreeCounts(causal=causal), TreeCounts(causal=causal)
+    for row, (text_id, tokens, sentence) in enumerate(texts):
+        n = len(tokens)
+        weights = (3 * torch.randn(N_LAYERS, N_HEADS, n, n)).softmax(-1)
+        pattern[:, row, :, :n, :n] = weights.tril() if causal else weights
+        one = BatchTrees(alone, [(text_id, tokens, sentence)])
+        for layer in range(N_LAYERS):
+            one.add(layer, pattern[layer, row : row + 1, :, :n, :n])
+        one.finish()
+    trees = BatchTrees(together, texts)
+    for layer in range(N_LAYERS):
+        trees.add(layer, pattern[layer])
+    trees.finish()
+    for name, table in alone.tables().items():
+        ours, theirs = table.to_pandas(), together.tables()[name].to_pandas()
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6)
+        assert len(ours)
 
 
 @pytest.mark.parametrize("min_weight", [0.0, 0.2, 0.3, 0.5, 1.0])
