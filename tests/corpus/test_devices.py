@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from mha_viz.core.metrics.outputs import output_root
 from mha_viz.corpus.batch_trees import BatchTrees
 from mha_viz.corpus.batches import Batch
 from mha_viz.corpus.edges import Heaviest, layer_edges
@@ -171,6 +172,15 @@ def test_of_gold_trees_only_counts_are_fetched(kind: str) -> None:
     same_tables(here, elsewhere)
     assert len(there.fetched) == 4 * N_LAYERS  # of relations, antecedents, arcs, parts of speech
     assert max(there.fetched) == 2 * N_HEADS * 17**2
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_what_heads_write_is_known_wherever_the_model_is(kind: str) -> None:
+    """Once for each model: by the processor where the device has no float64."""
+    weights = [torch.rand(N_HEADS, D_HEAD, 20) for _ in range(N_LAYERS)]
+    with There(kind) as there:
+        found = output_root([there.bring(one) for one in weights], torch.float32).cpu()
+    torch.testing.assert_close(found, output_root(weights, torch.float32))
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])

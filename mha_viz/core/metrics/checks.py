@@ -167,6 +167,15 @@ def widest(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def with_float64(tensor: Tensor) -> Tensor:
+    """As it is, on the processor if its device has no float64.
+
+    Args:
+        tensor: to be summed up in float64, whatever that takes.
+    """
+    return tensor if widest(tensor.device) == torch.float64 else tensor.cpu()
+
+
 def exact(tensor: Tensor) -> Tensor:
     """In the `widest` floats of its device.
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.asking import ask
-from mha_viz.core.metrics.checks import Pattern, check_pattern, widest
+from mha_viz.core.metrics.checks import Pattern, check_pattern, widest, with_float64
 from mha_viz.core.metrics.spread import LEAST
 from mha_viz.core.threads import in_threads
 
@@ -53,7 +53,7 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     near = close.any(0) | close.any(1)
     if near.any():
         within = near[:, None] & near
-        exactly = pattern if widest(pattern.device) == torch.float64 else pattern.cpu()
+        exactly = with_float64(pattern)
         found = _squared_hellinger(exactly, near.to(exactly.device), torch.float64)
         squared[within] = found.flatten().to(squared)
     return finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
