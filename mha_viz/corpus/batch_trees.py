@@ -63,9 +63,9 @@ class BatchTrees:
     def finish(self) -> None:
         """Fetch what was counted; the run is done."""
         for layer, sums in self._layers:
-            relations_, references, arcs, weights = (one.cpu().numpy() for one in sums)
+            answered, references, arcs, weights = (one.cpu().numpy() for one in sums)
             hits = LayerHits(
-                dict(zip(self._asked.asked_of, relations_.astype(np.int64), strict=True)),
+                dict(zip(self._asked.asked_of, answered.astype(np.int64), strict=True)),
                 dict(zip(self._asked.referred, references.astype(np.int64), strict=True)),
                 arcs,
                 weights,
@@ -100,7 +100,8 @@ class _Asked:
     ) -> None:
         self._device = device
         n_words = max(len(text.alignment.shares) for text in texts.values())
-        shares = torch.zeros(shape[0], n_words + 1, shape[1])  # of a last word that has no token
+        # one word more than there is, without a token: it fills up texts and trees that have fewer
+        shares = torch.zeros(shape[0], n_words + 1, shape[1])
         for row, text in texts.items():
             words, tokens = text.alignment.shares.shape
             shares[row, :words, :tokens] = text.alignment.shares
