@@ -47,9 +47,20 @@ class Alignment:
         tensor([[[0.5000, 0.2500],
                  [0.5000, 0.2500]]])
         """
-        shares = self.shares.to(pattern)
-        average = shares / shares.sum(-1, keepdim=True).clamp_min(1e-12)
-        return average @ pattern @ shares.mT
+        return between_words(self.shares.to(pattern), pattern)
+
+
+def between_words(
+    shares: Float[Tensor, "*#texts word token"], pattern: Float[Tensor, "*texts token token"]
+) -> Float[Tensor, "*texts word word"]:
+    """As `Alignment.between_words`, of one text or of several at once.
+
+    Args:
+        shares: of each text, see `Alignment`; zeros for words and tokens that fill it up.
+        pattern: weights between all tokens.
+    """
+    average = shares / shares.sum(-1, keepdim=True).clamp_min(1e-12)
+    return average @ pattern @ shares.mT
 
 
 def align_words(tokens: Sequence[Token], sentence: Sentence) -> Alignment:

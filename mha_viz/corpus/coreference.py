@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
@@ -33,6 +33,22 @@ class Reference(NamedTuple):
     right: tuple[bool, ...]
 
 
+class Asked(NamedTuple):
+    """The references of all texts of a batch, as tensors.
+
+    Args:
+        text: (reference,), the place of its text in the batch.
+        query: (reference,), number of the mention's head word.
+        among: (reference, word), the head words of earlier mentions.
+        right: (reference, word), those that mean the same.
+    """
+
+    text: Int[Tensor, " reference"]
+    query: Int[Tensor, " reference"]
+    among: Bool[Tensor, "reference word"]
+    right: Bool[Tensor, "reference word"]
+
+
 def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Reference]:
     """The mentions that have an antecedent, by their head words.
 
@@ -50,22 +66,35 @@ def references(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[Refer
     return found
 
 
+def as_tensors(asked: Sequence[tuple[int, Reference]], n_words: int) -> Asked:
+    """References to be looked for together.
+
+    Args:
+        asked: each with the place of its text in the batch.
+        n_words: of the longest text.
+    """
+    among, right = torch.zeros(2, len(asked), n_words, dtype=torch.bool)
+    for row, (_, one) in enumerate(asked):
+        among[row, list(one.earlier)] = True
+        right[row, list(one.earlier)] = torch.tensor(one.right)
+    places = [(text, one.query) for text, one in asked]
+    text, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    return Asked(text, query, among, right)
+
+
 def reference_hits(
-    asked: Sequence[Reference], words: Float[Tensor, "*layers head word word"]
-) -> Bool[Tensor, "*layers head reference"]:
+    asked: Asked, words: Float[Tensor, "text head word word"]
+) -> Bool[Tensor, "reference head"]:
     """Whether the earlier mention with the most weight is an antecedent; not where two share it.
 
     Args:
-        asked: the references of one sentence, one at least.
-        words: its weights between words.
+        asked: the references.
+        words: the weights between the words of each text.
     """
-    hits = []
-    for query, earlier, right in asked:
-        weights = words[..., query, list(earlier)].cpu()
-        most, place = weights.max(-1)
-        alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
-        hits.append(torch.tensor(right)[place] & alone)
-    return torch.stack(hits, dim=-1)
+    weights = words[asked.text, :, asked.query].masked_fill(~asked.among[:, None], -1.0)
+    most, place = weights.max(-1)
+    alone = ((weights == most[..., None]).sum(-1) == 1) & (most > 0)
+    return asked.right.gather(1, place) & alone
 
 
 def nearest_hit(asked: Reference) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 
+from mha_viz.core.asking import ask
 from mha_viz.corpus.storage import SHARDS
 from mha_viz.errors import WriteError
 
@@ -44,6 +45,7 @@ def _sort(folder: Path, memory: str) -> None:
         connection.execute(f"SET memory_limit = '{memory}'")  # what is more lies on the disk
         connection.execute("SET temp_directory = " + quoted(folder / ".sorting.part"))
         for name, word in ((BY_QUERY, "query_word"), (BY_KEY, "key_word")):
+            ask()
             draft = folder / f".{name}.part"
             connection.execute(
                 f"""COPY (

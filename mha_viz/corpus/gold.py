@@ -1,20 +1,20 @@
-"""Every head against the gold trees of many sentences: counted text by text, a layer at a time."""
+"""Every head against the gold trees of many sentences: what was counted, as tables."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
 from mha_viz.core.token import Token
-from mha_viz.corpus import coreference, parsing, relations, speech, word_table
-from mha_viz.corpus.tree_text import OneTree, TreeText, tree_text
+from mha_viz.corpus import coreference, relations, speech, word_table
+from mha_viz.corpus.tree_text import TreeText, tree_text
 from mha_viz.corpus.trees import ROOT, Sentence
 
 _PLACE = [("layer", pa.int16()), ("head", pa.int16())]
@@ -67,6 +67,23 @@ SCHEMAS = {
 }
 
 
+@dataclass(frozen=True)
+class LayerHits:
+    """What the heads of one layer did on the texts of a batch.
+
+    Args:
+        relations: half, relation and direction -> of each head, how many questions it answers.
+        references: half -> how many antecedents it finds.
+        arcs: (tree, head), how many arcs of each text's trees, one after another, it has.
+        weights: weight by parts of speech and what is expected of it, summed over the texts.
+    """
+
+    relations: Mapping[tuple[str, str, str], Int[np.ndarray, " head"]]
+    references: Mapping[str, Int[np.ndarray, " head"]]
+    arcs: Int[np.ndarray, "tree head"]
+    weights: Float[np.ndarray, "2 head from_upos to_upos"]
+
+
 class TreeCounts:
     """What all heads did on the sentences so far; as small for a million of them as for a hundred.
 
@@ -114,41 +131,24 @@ class TreeCounts:
             self._references[text.half] += np.array([1, coreference.nearest_hit(one), same])
         return text
 
-    def add(self, text: TreeText, layer: int, pattern: Float[Tensor, "head token token"]) -> None:
-        """Count what the heads of one layer do on a text.
-
-        Words of other sentences compete where antecedents are sought, and nowhere else.
+    def add(self, texts: Sequence[TreeText], layer: int, hits: LayerHits) -> None:
+        """Count what the heads of one layer do on the texts of a batch.
 
         Args:
-            text: what `begin` gave.
+            texts: what `begin` gave.
             layer: its number.
-            pattern: of the text's own tokens, without padding.
+            hits: of that layer on these texts.
         """
-        words = text.alignment.between_words(pattern.float()).cpu()
-        if text.references:
-            found = coreference.reference_hits(text.references, words)
-            self._reference_hits[text.half, layer] += found.sum(-1).numpy()
-        arcs = np.zeros(len(words), dtype=np.int64)
-        for tree in text.trees:
-            own = words[:, tree.words, tree.words]
-            self._add_tree(tree, text.half, layer, own)
-            if tree.n_arcs:
-                arcs += parsing.arc_hits(own, tree.sentence, tree.covered)
-        if text.n_arcs:
-            self._parses.append((text, layer, arcs))
-
-    def _add_tree(
-        self, tree: OneTree, half: str, layer: int, words: Float[Tensor, "head word word"]
-    ) -> None:
-        """Count relations and parts of speech among the words of one sentence."""
-        if tree.asked:
-            hits = relations.answers(tree.asked, words).long().numpy()
-            for i, question in enumerate(tree.asked):
-                self._hits[half, question.relation, question.direction, layer] += hits[:, i]
-        weights = words.numpy()
-        weight = speech.weight_by_kind(weights, tree.kind)
-        expected = speech.expected_by_kind(weights, tree.kind, causal=self.causal)
-        self._weights[layer] += np.stack([weight, expected])
+        for question, by_head in hits.relations.items():
+            self._hits[*question, layer] += by_head
+        for half, by_head in hits.references.items():
+            self._reference_hits[half, layer] += by_head
+        of_trees = iter(hits.arcs)
+        for text in texts:
+            arcs = sum(next(of_trees) for _ in text.trees)
+            if text.n_arcs:
+                self._parses.append((text, layer, arcs))
+        self._weights[layer] += hits.weights
 
     def tables(self) -> dict[str, pa.Table]:
         """What was counted, as `SCHEMAS` says; sorted, so that the order of texts does not show."""
@@ -218,35 +218,6 @@ class TreeCounts:
         ]
 
 
-class BatchTrees:
-    """The sentences of a batch that have a tree, held against every layer as it comes.
-
-    Args:
-        counts: to add to.
-        texts: number, tokens and tree (None where it has none) of each text of the batch.
-    """
-
-    def __init__(
-        self, counts: TreeCounts, texts: Iterable[tuple[int, Sequence[Token], Sentence | None]]
-    ) -> None:
-        self._counts = counts
-        self._texts = [
-            (row, len(tokens), counts.begin(text_id, tokens, sentence))
-            for row, (text_id, tokens, sentence) in enumerate(texts)
-            if sentence is not None
-        ]
-
-    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
-        """Count what the heads of one layer do, text by text.
-
-        Args:
-            layer: its number.
-            pattern: of the batch, padding included.
-        """
-        for row, n, text in self._texts:
-            self._counts.add(text, layer, pattern[row, :, :n, :n])
-
-
 def token_arcs(
     text_id: int, tokens: Sequence[Sequence[int]], sentence: Sentence
 ) -> list[dict[str, Any]]:
@@ -266,33 +237,6 @@ def token_arcs(
         for theirs in tokens[word.head]
         if mine != theirs
     ]
-
-
-def tree_tables(
-    texts: Iterable[tuple[int, Float[Tensor, "layer head _ _"], Sequence[Token], Sentence]],
-    *,
-    causal: bool,
-) -> dict[str, pa.Table]:
-    """The tables of some sentences whose patterns are at hand.
-
-    Args:
-        texts: number, pattern, tokens and tree of each.
-        causal: the model sees nothing that comes later.
-
-    >>> import mha_viz as mv
-    >>> from mha_viz.corpus.trees import read_conllu, sample_lines
-    >>> tree = next(read_conllu(sample_lines()))
-    >>> record = mv.load("tiny-bert").trace(tree.text)
-    >>> texts = [(0, record.pattern, record.tokens, tree.sentence)]
-    >>> tree_tables(texts, causal=False)["relation_offsets"].num_rows % 20
-    0
-    """
-    counts = TreeCounts(causal=causal)
-    for text_id, pattern, tokens, sentence in texts:
-        text = counts.begin(text_id, tokens, sentence)
-        for layer, one in enumerate(pattern):
-            counts.add(text, layer, one)
-    return counts.tables()
 
 
 _SUMS = {"n", "hits", "weight", "expected", "rows", "nearest_hits", "same_word_hits"}

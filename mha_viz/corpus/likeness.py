@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
-from torch import Tensor
+import torch
 
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.names import PAIR_MEASURES
@@ -36,18 +36,22 @@ class PairSums:
     def add(self, left: Run, encoded: Sequence[Encoded]) -> None:
         """Add the texts of a batch, one after another.
 
+        They are compared where the model ran; of each text one matrix for each measure is fetched.
+
         Args:
             left: what the run held of all layers: pattern and, for all but "hellinger", z.
             encoded: the texts.
         """
+        device = left.pattern[0].device
         for row, text in enumerate(encoded):
             n = slice(len(text.tokens))
-            made_of: dict[str, Tensor] = {"pattern": float32(left.kept["pattern"], row, n, n)}
+            made_of = {"pattern": float32(left.pattern, row, n, n, device=device)}
             if "z" in left.kept:
-                made_of["z"] = float32(left.kept["z"], row, n)
-            for measure, sums in self._sums.items():
-                found = METRICS[measure].function(made_of[PAIR_MEASURES[measure]])
-                values = found.cpu().double().numpy()[self._pairs]
+                made_of["z"] = float32(left.kept["z"], row, n, device=device)
+            matrices = [METRICS[key].function(made_of[PAIR_MEASURES[key]]) for key in self._sums]
+            found = torch.stack(matrices).cpu().double().numpy()
+            for sums, matrix in zip(self._sums.values(), found, strict=True):
+                values = matrix[self._pairs]
                 known = np.isfinite(values)
                 values = np.where(known, values, 0.0)
                 sums += np.stack([known, values, values**2])

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics.outputs import output_root
+from mha_viz.corpus.batch_trees import BatchTrees
 from mha_viz.corpus.edges import Heaviest, LayerEdges, layer_edges
-from mha_viz.corpus.gold import BatchTrees
 from mha_viz.corpus.padded import PaddedTexts, Sight
 from mha_viz.corpus.profiles import Profile, rows_of, weight_of
 from mha_viz.corpus.scores import (
@@ -91,10 +91,12 @@ class BatchMeasure:
 
         def reduce(one: LayerTensors) -> None:
             sums = self._layers.add(one)
-            if trees is not None:  # counted word by word, by the processor
+            if trees is not None:
                 trees.add(one.layer, sums.pattern)
 
         self.left: Run = reduce_texts(model, encoded, reduce, wanted.keep)
+        if trees is not None:
+            trees.finish()
         self.edges = [
             found.fetched() if isinstance(found, Heaviest) else found
             for found in self._layers.edges

@@ -162,15 +162,6 @@ class Sight:
         return {kind: (own | of_keys)[kind] for kind in KINDS}
 
 
-def exact(tensor: Tensor) -> Tensor:
-    """In float64, in which small sums are made; Apple's GPUs have none, and stay with float32.
-
-    Args:
-        tensor: of any numbers.
-    """
-    return tensor.float() if tensor.device.type == "mps" else tensor.double()
-
-
 def is_punctuation(token: Token, text: str) -> bool:
     """Whether a token of a text is made of punctuation and symbols alone.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import pandas as pd
-from jaxtyping import Bool, Float
-from numpy.typing import NDArray
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.corpus.halves import on_both_halves, untrained_accuracy
@@ -35,66 +37,88 @@ def tree_words(sentence: Sentence, covered: Bool[Tensor, " word"]) -> list[int]:
     return [i for i, w in words if there[i] and (w.deprel != PUNCTUATION or w.head == ROOT)]
 
 
-def spanning_trees(
-    words: Float[NDArray[np.floating], "*layers head word word"],
-) -> NDArray[np.int64]:
-    """The maximum spanning tree of every head's weights, both directions of a pair added.
-
-    Prim's algorithm, for all heads at once. Of equal weights the earlier word's is taken.
+class Gold(NamedTuple):
+    """The gold trees of a batch, as tensors; their words are those of `tree_words`.
 
     Args:
-        words: weights between the words of the tree.
+        words: (tree, word), their numbers in the sentence; -1 where a tree has fewer.
+        arcs: (tree, word, word), whether an arc joins two of them, whatever its direction.
+    """
+
+    words: Int[Tensor, "tree word"]
+    arcs: Bool[Tensor, "tree word word"]
+
+
+def as_tensors(trees: Sequence[tuple[Sentence, Bool[Tensor, " _"]]]) -> Gold:
+    """Trees to be held against heads together.
+
+    Args:
+        trees: each sentence, and which of its words the model has read.
+    """
+    kept = [tree_words(sentence, covered) for sentence, covered in trees]
+    longest = max(1, *map(len, kept))
+    words = torch.full((len(trees), longest), -1)
+    arcs = torch.zeros(len(trees), longest, longest, dtype=torch.bool)
+    for number, (sentence, covered) in enumerate(trees):
+        words[number, : len(kept[number])] = torch.tensor(kept[number], dtype=torch.long)
+        places = {word: i for i, word in enumerate(kept[number])}
+        for dependent, head in gold_arcs(sentence, covered):
+            i, j = places[dependent], places[head]
+            arcs[number, i, j] = arcs[number, j, i] = True
+    return Gold(words, arcs)
+
+
+def spanning_trees(
+    words: Float[Tensor, "tree head word word"], n_words: Int[Tensor, " tree"]
+) -> Int[Tensor, "tree head arc 2"]:
+    """The maximum spanning tree of every head's weights, both directions of a pair added.
+
+    Prim's algorithm, for all heads and sentences at once, with nothing that waits for the device.
+    Of equal weights the earlier word's is taken.
+
+    Args:
+        words: weights between the words of each tree.
+        n_words: how many each tree has; the rest fills it up.
 
     Returns:
-        (..., head, arc, 2): the two words of each arc; one arc fewer than words.
+        (tree, head, arc, 2): the two words of each arc; one arc fewer than words, and from the
+        first word to itself where a tree has fewer.
 
     Source: Prim 1957; for attention, Htut et al. 2019, who take directed trees with a given root.
 
-    >>> spanning_trees(np.array([[[0, 0.9, 0.1], [0, 0, 0.2], [0, 0, 0]]])).tolist()
-    [[[0, 1], [1, 2]]]
+    >>> weights = torch.tensor([[[[0, 0.9, 0.1], [0, 0, 0.2], [0, 0, 0]]]])
+    >>> spanning_trees(weights, torch.tensor([3])).tolist()
+    [[[[0, 1], [1, 2]]]]
     """
-    n, lead = words.shape[-1], words.shape[:-2]
-    both = (words + np.swapaxes(words, -1, -2)).reshape(-1, n, n)
-    heads = np.arange(len(both))
-    best = both[:, 0].astype(float)  # weight of each word's best arc into the tree
-    into = np.zeros((len(both), n), dtype=np.int64)
-    best[:, 0] = -np.inf  # is in the tree
-    arcs = np.zeros((len(both), max(n - 1, 0), 2), dtype=np.int64)
+    n = words.shape[-1]
+    both = words + words.mT
+    beyond = torch.arange(n, device=words.device) >= n_words[:, None, None]
+    best = both[:, :, 0].masked_fill(beyond, -torch.inf)  # each word's best arc into the tree
+    best[..., 0] = -torch.inf  # is in the tree
+    into = torch.zeros_like(best, dtype=torch.long)
+    arcs = into.new_zeros(*into.shape[:2], n - 1, 2)
     for step in range(n - 1):
-        new = best.argmax(-1)
-        arcs[:, step, 0], arcs[:, step, 1] = into[heads, new], new
-        better = (both[heads, new] > best) & np.isfinite(best)
-        into[better] = np.broadcast_to(new[:, None], into.shape)[better]
-        best = np.where(better, both[heads, new], best)
-        best[heads, new] = -np.inf
-    return arcs.reshape(*lead, max(n - 1, 0), 2)
+        new = best.argmax(-1, keepdim=True)
+        arcs[:, :, step] = torch.cat([into.gather(-1, new), new], -1)
+        from_new = both.gather(2, new[..., None].expand(-1, -1, 1, n))[:, :, 0]
+        better = (from_new > best) & best.isfinite()
+        into = torch.where(better, new, into)
+        best = torch.where(better, from_new, best).scatter(-1, new, -torch.inf)
+    return arcs
 
 
-def arc_hits(
-    words: Float[Tensor, "*layers head word word"],
-    sentence: Sentence,
-    covered: Bool[Tensor, " word"],
-) -> NDArray[np.int64]:
+def arc_hits(words: Float[Tensor, "tree head word word"], gold: Gold) -> Int[Tensor, "tree head"]:
     """How many gold arcs are in the spanning tree of each head's weights.
 
     UUAS, the unlabelled undirected attachment score, is this over `len(gold_arcs(...))`.
 
     Args:
-        words: weights between all words of the sentence.
-        sentence: with its tree.
-        covered: which words the model has read.
-
-    Returns:
-        (..., head), counts.
+        words: weights between the words of each tree, those of `gold.words` alone.
+        gold: the trees.
     """
-    kept = tree_words(sentence, covered)
-    arcs = spanning_trees(words[..., kept, :][..., kept].cpu().numpy())
-    gold = np.zeros((len(kept), len(kept)), dtype=bool)
-    places = {word: i for i, word in enumerate(kept)}
-    for dependent, head in gold_arcs(sentence, covered):
-        i, j = places[dependent], places[head]
-        gold[i, j] = gold[j, i] = True
-    return gold[arcs[..., 0], arcs[..., 1]].sum(-1)
+    first, second = spanning_trees(words, (gold.words >= 0).sum(-1)).unbind(-1)
+    number = torch.arange(len(words), device=words.device)[:, None, None]
+    return gold.arcs[number, first, second].sum(-1)
 
 
 def branching_hits(sentence: Sentence, covered: Bool[Tensor, " word"]) -> int:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from mha_viz.corpus.padded import KINDS, Sight, exact
+from mha_viz.core.metrics.checks import exact
+from mha_viz.corpus.padded import KINDS, Sight
 from mha_viz.corpus.scores import PatternSums
 
 FAR = 32  # offsets beyond are counted together

@@ -44,6 +44,20 @@ class Question(NamedTuple):
     keys: tuple[int, ...]
 
 
+class Asked(NamedTuple):
+    """The questions about all trees of a batch, as tensors.
+
+    Args:
+        tree: (question,), which tree it is about.
+        query: (question,), number of the word that looks.
+        right: (question, 1 + word), whether no word is right, which is never, and which words are.
+    """
+
+    tree: Int[Tensor, " question"]
+    query: Int[Tensor, " question"]
+    right: Bool[Tensor, "question _"]
+
+
 class Followed(NamedTuple):
     """An arc of the gold tree, and whether one head's strongest weights run along it.
 
@@ -93,22 +107,32 @@ def questions(
     return found
 
 
+def as_tensors(asked: Sequence[tuple[int, Question]], n_words: int) -> Asked:
+    """Questions to be answered together.
+
+    Args:
+        asked: each with the number of its tree.
+        n_words: of the longest tree.
+    """
+    right = torch.zeros(len(asked), 1 + n_words, dtype=torch.bool)
+    marked = [(row, 1 + key) for row, (_, question) in enumerate(asked) for key in question.keys]
+    right[tuple(torch.tensor(marked, dtype=torch.long).reshape(-1, 2).T)] = True
+    places = [(tree, question.query) for tree, question in asked]
+    tree, query = torch.tensor(places, dtype=torch.long).reshape(-1, 2).T
+    return Asked(tree, query, right)
+
+
 def answers(
-    asked: Sequence[Question], words: Float[Tensor, "*layers head word word"]
-) -> Bool[Tensor, "*layers head question"]:
+    asked: Asked, words: Float[Tensor, "tree head word word"]
+) -> Bool[Tensor, "question head"]:
     """Whether the word looked at the most is right; not where two words share the most weight.
 
     Args:
-        asked: questions about one sentence.
-        words: its weights between words.
+        asked: the questions.
+        words: the weights between the words of each tree; zeros where it has fewer.
     """
-    right = torch.zeros(len(asked), words.shape[-1] + 1, dtype=torch.bool)  # the last: nothing
-    marked = [(row, key) for row, question in enumerate(asked) for key in question.keys]
-    right[tuple(zip(*marked, strict=True))] = True
-    looked: Int[Tensor, "*layers head question"] = strongest_other(words)[
-        ..., [question.query for question in asked]
-    ]
-    return right[torch.arange(len(asked)), looked.cpu()]
+    looked = strongest_other(words)[asked.tree, :, asked.query]
+    return asked.right.gather(1, looked + 1)
 
 
 def step_answers(asked: Sequence[Question]) -> NDArray[np.bool_]:

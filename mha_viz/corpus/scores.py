@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS
+from mha_viz.core.metrics.checks import exact
 from mha_viz.core.metrics.focus import row_keys_for_mass
 from mha_viz.core.metrics.outputs import rounding
 from mha_viz.core.metrics.spread import row_entropy
-from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight, exact
+from mha_viz.corpus.padded import KINDS, PaddedTexts, Sight
 
 # "induction" has a probe of its own, on texts of its own.
 SCORES = tuple(key for key, one in METRICS.items() if one.of == "head" and key != "induction")

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from mha_viz.corpus.batch_trees import BatchTrees
 from mha_viz.corpus.batches import Batch, batches
 from mha_viz.corpus.documents import DOCUMENT
 from mha_viz.corpus.edges import Edges
-from mha_viz.corpus.gold import BatchTrees, TreeCounts
+from mha_viz.corpus.gold import TreeCounts
 from mha_viz.corpus.histograms import histogram
 from mha_viz.corpus.likeness import MEASURES, PairSums, parts_to_keep
 from mha_viz.corpus.measuring import CHANCE, WAYS, BatchMeasure, Wanted
@@ -167,7 +168,7 @@ def measure_batches(
             for part in parts_to_keep(model, batch) if settings.pairs else [batch]:
                 measured.add(part)
             if settings.baselines and untrained is not None and untrained.backend == "mha_viz":
-                trees = _trees_of(batch, their_trees)
+                trees = _trees_of(batch, their_trees, untrained.device)
                 found = BatchMeasure(untrained, batch.encoded, Wanted(), trees)
                 theirs.parts.append(found.scores())
             texts, tokens = texts + len(batch.items), tokens + batch.n_real
@@ -214,7 +215,7 @@ class _Measured:
         self.trees = TreeCounts(causal=model.causal)
 
     def add(self, batch: Batch) -> None:
-        trees = _trees_of(batch, self.trees)
+        trees = _trees_of(batch, self.trees, self.model.device)
         found = BatchMeasure(self.model, batch.encoded, self.wanted, trees)
         self.texts += zip(batch.items, batch.encoded, strict=True)
         self.scores.parts.append(found.scores())
@@ -260,10 +261,11 @@ class _Measured:
         return tables | self.trees.tables() if self.has_trees else tables
 
 
-def _trees_of(batch: Batch, counts: TreeCounts) -> BatchTrees:
+def _trees_of(batch: Batch, counts: TreeCounts, device: torch.device) -> BatchTrees:
     """The trees of a batch's texts, to be held against every layer of its run."""
     pairs = zip(batch.items, batch.encoded, strict=True)
-    return BatchTrees(counts, ((one.number, code.tokens, one.sentence) for one, code in pairs))
+    texts = ((one.number, code.tokens, one.sentence) for one, code in pairs)
+    return BatchTrees(counts, texts, device)
 
 
 def _score_table(

@@ -1,15 +1,12 @@
-"""From part of speech to part of speech: where does a head's weight go?
-
-The products are torch's: numpy's library wakes all its threads for matrices as small as these.
-"""
+"""From part of speech to part of speech: where does a head's weight go?"""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from mha_viz.core.metrics.checks import exact
 from mha_viz.corpus.trees import Sentence
 
 # https://universaldependencies.org/u/pos
@@ -35,38 +32,38 @@ def kinds(
 
 
 def weight_by_kind(
-    words: Float[np.ndarray, "*layers head word word"],
-    kind: Float[np.ndarray, "word part_of_speech"],
-) -> Float[np.ndarray, "*layers head from_upos to_upos"]:
+    words: Float[Tensor, "*trees head word word"],
+    kind: Float[Tensor, "*#trees word part_of_speech"],
+) -> Float[Tensor, "*trees head from_upos to_upos"]:
     """The weight from all words of one part of speech to all of another, summed over the former.
 
     Args:
-        words: weights between the words of a sentence.
-        kind: their parts of speech.
+        words: weights between the words of each tree.
+        kind: their parts of speech; zeros for words that fill a tree up.
     """
-    marked = torch.from_numpy(kind)
-    return (marked.mT @ torch.from_numpy(words).double() @ marked).numpy()
+    marked = exact(kind).unsqueeze(-3)
+    return marked.mT @ exact(words) @ marked
 
 
 def expected_by_kind(
-    words: Float[np.ndarray, "*layers head word word"],
-    kind: Float[np.ndarray, "word part_of_speech"],
+    words: Float[Tensor, "*trees head word word"],
+    kind: Float[Tensor, "*#trees word part_of_speech"],
     *,
     causal: bool,
-) -> Float[np.ndarray, "*layers head from_upos to_upos"]:
+) -> Float[Tensor, "*trees head from_upos to_upos"]:
     """The same, if each word's weight fell evenly on all words that it can see.
 
     Each row sums to what `weight_by_kind` gives, so the difference is what a head does beyond what
     the frequencies of the parts of speech in its sentence alone give.
 
     Args:
-        words: weights between the words of a sentence.
-        kind: their parts of speech.
+        words: weights between the words of each tree.
+        kind: their parts of speech; zeros for words that fill a tree up.
         causal: a word sees only itself and what stands before it.
     """
-    marked = torch.from_numpy(kind)
-    seen = marked.sum(-1).repeat(len(kind), 1)
+    marked = exact(kind).unsqueeze(-3)
+    seen = marked.sum(-1)[..., None, :].expand(*words.shape[:-3], 1, *words.shape[-2:])
     seen = seen.tril() if causal else seen
     even = seen / seen.sum(-1, keepdim=True).clamp_min(1)
-    mass = torch.from_numpy(words).double().sum(-1)
-    return (marked.mT @ (mass[..., None] * (even @ marked))).numpy()
+    mass = exact(words).sum(-1)
+    return marked.mT @ (mass[..., None] * (even @ marked))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from mha_viz.core.asking import ask
 from mha_viz.corpus.blocks import whole_column
 from mha_viz.corpus.edges_index import sort_edges
 from mha_viz.corpus.histograms import histogram_quantiles
@@ -50,6 +51,7 @@ def summarise(folder: Path, totals: Totals) -> dict[str, int]:
 
 def _write(folder: Path, name: str, table: pa.Table) -> None:
     """Under a name of its own first, then in its place."""
+    ask()
     draft = folder / f".{name}.part"
     write_table(draft, table)
     draft.replace(folder / f"{name}.parquet")
@@ -68,6 +70,7 @@ def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
         where = dict(zip(("layer", "head"), np.divmod(places, totals.n_heads), strict=True))
     parts = []
     for at, column in enumerate(means.columns):
+        ask()
         own = {name: of.reshape(means.n_places, -1)[:, at] for name, of in numbers.items()}
         if table == "texts":
             own |= dict(zip(QUANTILES, _quantiles(folder, column, totals), strict=True))

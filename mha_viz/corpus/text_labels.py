@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
+from mha_viz.core.asking import ask
 from mha_viz.core.metrics import LABELS, Baseline, Label
 from mha_viz.core.metrics.labels import to_beat
 from mha_viz.corpus.blocks import Block, read_block
@@ -29,6 +30,7 @@ def labels_of_texts(
     n_tokens = lengths.values[:, 0, 0].astype(float)
     found: dict[str, Bool[np.ndarray, "text layer head"]] = {}
     for label in LABELS.values():
+        ask()
         if label.metric not in known["texts"].columns:
             continue
         score = _scores(known["texts"], label.metric, n_layers)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Float, UInt8
 
+from mha_viz.core.asking import ask
 from mha_viz.corpus.blocks import Block, number_columns, read_block, texts_of
 from mha_viz.corpus.intervals import N_RESAMPLES, Resamples, text_weights
 from mha_viz.corpus.moments import Moments
@@ -65,6 +66,7 @@ class Means:
 
     def add(self, block: Block, weights: UInt8[np.ndarray, "resample text"]) -> None:
         """Count the texts of one shard."""
+        ask()
         values = block.values.reshape(len(block.text_ids), -1)
         self.moments.add(values)
         self.resamples.add(weights, values)
@@ -150,6 +152,7 @@ class Totals:
         for key, given in labels_of_texts(folder, number, blocks, self.n_layers).items():
             self.labels[key] = self.labels.get(key, np.zeros(given.shape[1:])) + given.sum(0)
         for name, keys in ADDED_UP.items():
+            ask()
             path = shard_folder(folder, number) / f"{name}.parquet"
             if path.exists():
                 self.tables[name] = _added(self.tables.get(name), pq.read_table(path), keys)

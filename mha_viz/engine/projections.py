@@ -179,8 +179,8 @@ def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
-def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
-    """One text of a batch: (layer, head, ...), float32 on the CPU, contiguous.
+def float32(layers: Layers, row: int, *rest: slice, device: torch.device | str = "cpu") -> Tensor:
+    """One text of a batch: (layer, head, ...), float32 on a device, contiguous.
 
     What is all that already is not copied.
 
@@ -188,10 +188,11 @@ def float32(layers: Layers, row: int, *rest: slice) -> Tensor:
         layers: (batch, head, ...) of each layer.
         row: of the text in the batch.
         rest: what to take of the further axes.
+        device: where to.
     """
     index: tuple[Any, ...] = (row, slice(None), *rest)
     if isinstance(layers, Tensor):
         part = layers[(slice(None), *index)]
     else:
         part = torch.stack([layer[index] for layer in layers])
-    return part.to("cpu", torch.float32).contiguous()
+    return part.to(device, torch.float32).contiguous()

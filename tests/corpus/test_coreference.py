@@ -5,6 +5,7 @@ import torch
 
 from mha_viz.corpus.coreference import (
     Reference,
+    as_tensors,
     coreference_scores,
     nearest_hit,
     reference_hits,
@@ -31,7 +32,9 @@ def test_the_antecedent_must_be_the_mention_with_the_most_weight():
     words[0, 0, 3] = torch.tensor([0.2, 0.7, 0.1, 0.0, 0.0])  # "told" is no mention
     words[1, 0, 3] = torch.tensor([0.1, 0.0, 0.2, 0.0, 0.0])
     words[2, 0, 3] = torch.tensor([0.2, 0.0, 0.2, 0.0, 0.0])  # a tie; the last looks nowhere
-    assert reference_hits([ASKED], words)[:, 0, 0].tolist() == [True, False, False, False]
+    asked = as_tensors([(text, ASKED) for text in range(4)], 5)
+    assert reference_hits(asked, words)[:, 0].tolist() == [True, False, False, False]
+    assert reference_hits(as_tensors([], 5), words).shape == (0, 1)
 
 
 def test_baselines():

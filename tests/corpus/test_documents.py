@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from mha_viz.corpus import documents
+from mha_viz.corpus.batch_trees import tree_tables
 from mha_viz.corpus.documents import join_documents, join_sentences
 from mha_viz.corpus.followed import followed
-from mha_viz.corpus.gold import tree_tables
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.relations import ALL
 from mha_viz.corpus.trees import Sentence, read_conllu, sample_lines

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.corpus.gold import SCHEMAS, TreeCounts, tree_tables
+from mha_viz.corpus.batch_trees import tree_tables
+from mha_viz.corpus.gold import SCHEMAS, TreeCounts
 from mha_viz.corpus.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.trees import ROOT
 from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens

@@ -5,7 +5,14 @@ import pytest
 import torch
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from mha_viz.corpus.parsing import arc_hits, branching_hits, gold_arcs, spanning_trees, tree_words
+from mha_viz.corpus.parsing import (
+    arc_hits,
+    as_tensors,
+    branching_hits,
+    gold_arcs,
+    spanning_trees,
+    tree_words,
+)
 from mha_viz.corpus.trees import ROOT
 from tests.making.trees import sample, tree
 
@@ -20,19 +27,35 @@ def covered(sentence):
 @pytest.mark.parametrize("n", [2, 3, 7, 12])
 def test_spanning_trees_are_scipys(n):
     words = np.random.default_rng(n).random((2, 3, n, n))
-    found = spanning_trees(words)
+    found = spanning_trees(torch.from_numpy(words), torch.tensor([n, n]))
     assert found.shape == (2, 3, n - 1, 2)
-    for layer in range(2):
-        for head in range(3):
-            both = words[layer, head] + words[layer, head].T
-            expected = minimum_spanning_tree(np.triu(10 - both, 1)).tocoo()
-            pairs = set(zip(expected.row.tolist(), expected.col.tolist(), strict=True))
-            assert {tuple(sorted(arc)) for arc in found[layer, head].tolist()} == pairs
+    for place in np.ndindex(2, 3):
+        both = words[place] + words[place].T
+        expected = minimum_spanning_tree(np.triu(10 - both, 1)).tocoo()
+        pairs = set(zip(expected.row.tolist(), expected.col.tolist(), strict=True))
+        assert {tuple(sorted(arc)) for arc in found[place].tolist()} == pairs
+
+
+def test_words_that_fill_a_tree_up_are_in_none():
+    words = torch.rand(3, 2, 7, 7)
+    together = spanning_trees(words, torch.tensor([7, 4, 1]))
+    assert torch.equal(together[:1], spanning_trees(words[:1], torch.tensor([7])))
+    alone = spanning_trees(words[1:2, :, :4, :4], torch.tensor([4]))
+    assert torch.equal(together[1:2, :, :3], alone)
+    assert not together[1, :, 3:].any() and not together[2].any()
 
 
 def test_equal_weights_give_a_tree_all_the_same():
-    arcs = spanning_trees(np.zeros((1, 4, 4)))[0]
-    assert len(arcs) == 3 and set(arcs.ravel().tolist()) == {0, 1, 2, 3}
+    arcs = spanning_trees(torch.zeros(1, 1, 4, 4), torch.tensor([4]))[0, 0]
+    assert arcs.tolist() == [[0, 1], [0, 2], [0, 3]]
+
+
+def found_arcs(words, sentence):
+    """How many of a sentence's arcs are in the tree of one head's (word, word)."""
+    kept = tree_words(sentence, covered(sentence))
+    gold = as_tensors([(sentence, covered(sentence))])
+    assert gold.words.tolist() == [kept]
+    return arc_hits(words[kept][:, kept][None, None], gold).item()
 
 
 def test_arcs_leave_punctuation_and_the_root_out():
@@ -46,14 +69,12 @@ def test_arcs_leave_punctuation_and_the_root_out():
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_head_that_follows_the_tree_has_all_arcs(sentence, way):
     n = len(sentence.words)
-    words = torch.full((1, 1, n, n), 0.01)
+    words = torch.full((n, n), 0.01)
     for i, word in enumerate(sentence.words):
         if word.head != ROOT:
-            words[0, 0, i, word.head] = 0.8
+            words[i, word.head] = 0.8
     words = words if way == "up" else words.mT
-    assert arc_hits(words, sentence, covered(sentence)).item() == len(
-        gold_arcs(sentence, covered(sentence))
-    )
+    assert found_arcs(words, sentence) == len(gold_arcs(sentence, covered(sentence)))
 
 
 @pytest.mark.parametrize("sentence", EACH)
@@ -61,8 +82,18 @@ def test_a_head_that_looks_at_the_word_before_is_the_branching_baseline(sentence
     """Among the words of the tree, for punctuation in between has no arc."""
     kept = tree_words(sentence, covered(sentence))
     n = len(sentence.words)
-    words = torch.zeros(1, n, n)
-    words[0, kept[1:], kept[:-1]] = 1.0
-    assert arc_hits(words, sentence, covered(sentence)).item() == branching_hits(
-        sentence, covered(sentence)
-    )
+    words = torch.zeros(n, n)
+    words[kept[1:], kept[:-1]] = 1.0
+    assert found_arcs(words, sentence) == branching_hits(sentence, covered(sentence))
+
+
+def test_trees_of_different_lengths_are_held_against_heads_together():
+    sentences = [(one, covered(one)) for one in EACH]
+    gold = as_tensors(sentences)
+    words = torch.rand(len(EACH), 3, *[gold.words.shape[1]] * 2)
+    together = arc_hits(words, gold)
+    for number, one in enumerate(sentences):
+        n = len(tree_words(*one))
+        alone = arc_hits(words[number : number + 1, :, :n, :n], as_tensors([one]))
+        assert torch.equal(together[number], alone[0])
+    assert together.any()

@@ -13,6 +13,7 @@ from mha_viz.corpus.relations import (
     TO_HEAD,
     Question,
     answers,
+    as_tensors,
     followed_arcs,
     questions,
     relation_scores,
@@ -36,6 +37,12 @@ def following(keys):
     for query, key in enumerate(keys):
         words[query, key] += 0.6
     return words[None, None]
+
+
+def answered(questions, words):
+    """Whether each is right: (layer, head, question)."""
+    sheet = as_tensors([(0, question) for question in questions], words.shape[-1])
+    return torch.stack([answers(sheet, layer[None]).T for layer in words])
 
 
 def test_questions_go_both_ways():
@@ -75,15 +82,15 @@ def test_a_head_that_follows_the_tree_is_always_right(sentence):
     """To its head from every word; the root looks at itself, and is not asked."""
     heads = [i if word.head < 0 else word.head for i, word in enumerate(sentence.words)]
     up = [one for one in asked(sentence) if one.direction == TO_HEAD]
-    assert answers(up, following(heads)).all()
+    assert answered(up, following(heads)).all()
     wrong = [(head + 1) % len(heads) for head in heads]
-    assert not answers(up, following(wrong)).any()
+    assert not answered(up, following(wrong)).any()
 
 
 def test_any_of_several_dependents_is_right():
     twice = Question("amod", TO_DEPENDENT, 2, (0, 1))
-    assert answers([twice], following([2, 2, 1])).all()
-    assert answers([twice], following([2, 2, 0])).all()
+    assert answered([twice], following([2, 2, 1])).all()
+    assert answered([twice], following([2, 2, 0])).all()
 
 
 def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
@@ -91,7 +98,7 @@ def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
     words = torch.zeros(3, 1, 3, 3)
     words[0, 0, 0] = torch.tensor([0.8, 0.0, 0.1])
     words[1, 0, 0] = torch.tensor([0.0, 0.1, 0.1])  # the third looks nowhere
-    assert answers(question, words)[:, 0, 0].tolist() == [True, False, False]
+    assert answered(question, words)[:, 0, 0].tolist() == [True, False, False]
 
 
 def test_answers_against_a_plain_loop():
@@ -99,11 +106,29 @@ def test_answers_against_a_plain_loop():
     sentence = sample()[3]
     n = len(sentence.words)
     words = torch.rand(2, 3, n, n)
-    found = answers(asked(sentence), words)
+    found = answered(asked(sentence), words)
     for layer, head, (i, one) in product(range(2), range(3), enumerate(asked(sentence))):
         others = [key for key in range(n) if key != one.query]
         looked = max(others, key=lambda key: words[layer, head, one.query, key])
         assert bool(found[layer, head, i]) == (looked in one.keys)
+
+
+def test_trees_are_asked_together_and_the_longer_ones_fill_up_the_others():
+    torch.manual_seed(1)
+    sentences = sample()[2:6]
+    longest = max(len(sentence.words) for sentence in sentences)
+    words = torch.zeros(len(sentences), 3, longest, longest)
+    for own, sentence in zip(words, sentences, strict=True):
+        n = len(sentence.words)
+        own[:, :n, :n] = torch.rand(3, n, n)
+    alone = [
+        answered(asked(sentence), own[None, :, : len(sentence.words), : len(sentence.words)])[0].T
+        for own, sentence in zip(words, sentences, strict=True)
+    ]
+    all_asked = [(i, one) for i, sentence in enumerate(sentences) for one in asked(sentence)]
+    together = answers(as_tensors(all_asked, longest), words)
+    assert torch.equal(together, torch.cat(alone)) and together.any()
+    assert answers(as_tensors([], longest), words).shape == (0, 3)
 
 
 def test_steps():

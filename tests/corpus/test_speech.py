@@ -1,6 +1,5 @@
 """From part of speech to part of speech, against sums written out."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -8,7 +7,7 @@ from mha_viz.corpus.speech import PARTS, expected_by_kind, kinds, weight_by_kind
 from tests.making.trees import tree
 
 SENTENCE = tree("The/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root the/DET/5/det fog/NOUN/3/obj")
-KIND = kinds(SENTENCE, torch.ones(5, dtype=torch.bool))
+KIND = torch.from_numpy(kinds(SENTENCE, torch.ones(5, dtype=torch.bool)))
 DET, NOUN, VERB = (PARTS.index(name) for name in ("DET", "NOUN", "VERB"))
 
 
@@ -23,7 +22,7 @@ def test_unknown_parts_of_speech_are_x_and_unread_words_are_none():
 
 
 def test_weights_are_summed_by_kind():
-    words = np.random.default_rng(0).random((2, 3, 5, 5))
+    words = torch.rand(2, 3, 5, 5, dtype=torch.float64)
     found = weight_by_kind(words, KIND)
     assert found[..., NOUN, DET] == pytest.approx(words[..., [1, 1, 4, 4], [0, 3, 0, 3]].sum(-1))
     assert found.sum((-1, -2)) == pytest.approx(words.sum((-1, -2)))
@@ -31,16 +30,16 @@ def test_weights_are_summed_by_kind():
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_even_attention_is_what_is_expected(causal):
-    even = np.ones((1, 5, 5)) / 5
+    even = torch.ones(1, 5, 5) / 5
     if causal:
-        even = np.tril(np.ones((1, 5, 5))) / np.arange(1, 6)[:, None]
+        even = torch.ones(1, 5, 5).tril() / torch.arange(1, 6)[:, None]
     even = 0.7 * even  # the rest went to special tokens
     found = expected_by_kind(even, KIND, causal=causal)
     assert found == pytest.approx(weight_by_kind(even, KIND))
 
 
 def test_each_row_of_what_is_expected_has_the_weight_that_there_is():
-    words = np.random.default_rng(1).random((2, 5, 5))
+    words = torch.rand(2, 5, 5, dtype=torch.float64)
     found = expected_by_kind(words, KIND, causal=False)
     assert found.sum(-1) == pytest.approx(weight_by_kind(words, KIND).sum(-1))
     assert found[:, VERB, NOUN] == pytest.approx(words[:, 2].sum(-1) * 2 / 5)

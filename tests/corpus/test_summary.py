@@ -1,10 +1,13 @@
 """Means, pairs, profile and labels of a study against the same from the single texts."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
+from mha_viz.core.asking import asking
 from mha_viz.core.measure import text_baselines
 from mha_viz.core.metrics import LABELS, Baseline
 from mha_viz.corpus.measuring import BatchMeasure, Wanted
@@ -13,6 +16,7 @@ from mha_viz.reports.induction import induction_scores
 from mha_viz.reports.report import KEEP, report
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.reference import one_batch
+from tests.corpus.small_studies import files_of
 from tests.making.trees import sample
 
 METRICS = ("entropy", "distance", "previous_token", "duplicate_token", "output_norm", "variance")
@@ -131,3 +135,23 @@ def test_how_many_tokens_occur_again_is_what_the_report_counts(shipped, bert) ->
             assert counts.tolist() == [
                 known.at(layer).n_rows or 0 for layer in range(model.n_layers)
             ]
+
+
+class Left(Exception):
+    """Somebody stopped waiting."""
+
+
+def test_the_end_of_a_study_asks_whether_to_go_on(bert: mv.AttentionModel, tmp_path: Path) -> None:
+    """Left while texts are added up, summed up and sorted, it is the same study in the end."""
+    whole, folder = mv.study(bert, TEXTS, tmp_path / "whole"), tmp_path / "left"
+    for name in ("shards/00000", "heads.parquet", "labels.parquet", "edges.parquet"):
+
+        def look(done: Path = folder / name) -> None:
+            if done.exists():
+                raise Left
+
+        with pytest.raises(Left), asking(look):
+            mv.study(bert, TEXTS, folder)
+        assert not list(folder.glob(".*.part"))
+    mv.study(bert, TEXTS, folder)
+    assert files_of(folder) == files_of(whole.folder)

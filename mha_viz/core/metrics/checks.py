@@ -153,3 +153,33 @@ def allowed_keys(
             f"differ, got {tuple(allowed.shape)}"
         )
     return of_layers
+
+
+def widest(device: torch.device) -> torch.dtype:
+    """The floats that small sums are made in: float64, but of Apple's GPUs, which have float32.
+
+    Args:
+        device: where they are made.
+
+    >>> widest(torch.device("cpu")), widest(torch.device("mps"))
+    (torch.float64, torch.float32)
+    """
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def with_float64(tensor: Tensor) -> Tensor:
+    """As it is, on the processor if its device has no float64.
+
+    Args:
+        tensor: to be summed up in float64, whatever that takes.
+    """
+    return tensor if widest(tensor.device) == torch.float64 else tensor.cpu()
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """In the `widest` floats of its device.
+
+    Args:
+        tensor: of any numbers.
+    """
+    return tensor.to(widest(tensor.device))

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.checks import Array, Given, as_tensor
-from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z
+from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z, with_float64
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
 
@@ -202,7 +202,7 @@ def output_root(
 
     Args:
         W_O: each layer's output weights (head, d_head, d_model).
-        dtype: of the result; it is made in float64.
+        dtype: of the result; it is made in float64, by the processor where the device has none.
 
     >>> output_root([torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[5.]]]], dtype=torch.float64)
@@ -210,7 +210,7 @@ def output_root(
     if isinstance(W_O, OutputWeights):
         return W_O.root(dtype)
     # a layer at a time: only one layer's weights are ever held twice
-    wide = (as_tensor("W_O", layer).detach().double() for layer in W_O)
+    wide = (with_float64(as_tensor("W_O", layer).detach()).double() for layer in W_O)
     return _root(torch.stack([weight @ weight.mT for weight in wide])).to(dtype)
 
 

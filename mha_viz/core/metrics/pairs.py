@@ -7,6 +7,8 @@ zeros are alike, a row of zeros and a full one have nothing in common.
 """
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import iadd
 
 import numpy as np
 import torch
@@ -14,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.asking import ask
-from mha_viz.core.metrics.checks import Pattern, check_pattern
+from mha_viz.core.metrics.checks import Pattern, check_pattern, widest, with_float64
 from mha_viz.core.metrics.spread import LEAST
 from mha_viz.core.threads import in_threads
 
@@ -51,7 +53,9 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     near = close.any(0) | close.any(1)
     if near.any():
         within = near[:, None] & near
-        squared[within] = _squared_hellinger(pattern, near, torch.float64).flatten()
+        exactly = with_float64(pattern)
+        found = _squared_hellinger(exactly, near.to(exactly.device), torch.float64)
+        squared[within] = found.flatten().to(squared)
     return finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
@@ -121,18 +125,18 @@ def _nowhere(pattern: Tensor) -> Tensor:
 
 
 def products(blocks: Iterable[Tensor]) -> Tensor:
-    """Sum over blocks of block block^T, added up in float64; nothing far below the diagonal.
+    """Sum over blocks of block block^T, in the `widest` floats; nothing far below the diagonal.
 
     Args:
-        blocks: each (head, entries).
+        blocks: each (head, entries); at least one.
     """
-    return sum(map(_products, blocks), torch.zeros((), dtype=torch.float64))
+    return reduce(iadd, map(_products, blocks))
 
 
 def _products(block: Tensor) -> Tensor:
     """Of one block: two thirds of the work for 144 heads, since the matrix is symmetric."""
     ask()
-    upper = block.new_zeros(len(block), len(block), dtype=torch.float64)
+    upper = block.new_zeros(len(block), len(block), dtype=widest(block.device))
     for begin in range(0, len(block), STRIP):
         upper[begin : begin + STRIP, begin:] = block[begin : begin + STRIP] @ block[begin:].mT
     return upper
@@ -153,7 +157,7 @@ def _mixed(block: Tensor) -> Tensor:
 
 def _mixed_on_device(block: Tensor) -> Tensor:
     """As `_mixed`, of torch's own operations."""
-    sums = block.new_zeros(len(block), len(block), dtype=torch.float64)
+    sums = block.new_zeros(len(block), len(block), dtype=widest(block.device))
     for i, first in enumerate(block):
         mixture = first + block[i:]
         sums[i, i:] = torch.xlogy(mixture, mixture).sum(-1)
@@ -164,7 +168,7 @@ def finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
     """Symmetric to the last bit, `own` on the diagonal where it is a number.
 
     Args:
-        matrix: (head, head), float64; what is below the diagonal is not looked at.
+        matrix: (head, head); what is below the diagonal is not looked at.
         own: what a head is beside itself; None where that is no constant.
         dtype: of the result.
     """

@@ -1,0 +1,209 @@
+"""The gold trees of a batch, held against each layer as it comes.
+
+All that is made of weights is made where the model runs, and nothing waits for it: weights between
+words, which word each looks at the most, spanning trees, sums by parts of speech. What is fetched,
+when the run is done, are counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from mha_viz.core.metrics.checks import exact, widest
+from mha_viz.core.token import Token
+from mha_viz.corpus import coreference, parsing, relations, speech
+from mha_viz.corpus.alignment import between_words
+from mha_viz.corpus.gold import LayerHits, TreeCounts
+from mha_viz.corpus.tree_text import OneTree, TreeText
+from mha_viz.corpus.trees import Sentence
+
+
+class BatchTrees:
+    """The texts of a batch that have a tree, held against every layer as it comes.
+
+    Args:
+        counts: to add to, once the run is done.
+        texts: number, tokens and tree (None where it has none) of each text of the batch.
+        device: where the model runs.
+    """
+
+    def __init__(
+        self,
+        counts: TreeCounts,
+        texts: Iterable[tuple[int, Sequence[Token], Sentence | None]],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._counts, self._texts = counts, dict[int, TreeText]()
+        lengths = []
+        for row, (text_id, tokens, sentence) in enumerate(texts):
+            lengths.append(len(tokens))
+            if sentence is not None:
+                self._texts[row] = counts.begin(text_id, tokens, sentence)
+        self._layers: list[tuple[int, _Sums]] = []
+        if self._texts:
+            self._asked = _Asked(self._texts, (len(lengths), max(lengths)), device)
+
+    def add(self, layer: int, pattern: Float[Tensor, "batch head query key"]) -> None:
+        """Count what the heads of one layer do; the counts stay on the device.
+
+        Args:
+            layer: its number.
+            pattern: of the batch, padding included, whose rows are zeros.
+        """
+        if self._texts:
+            self._layers.append((layer, self._asked.sums(pattern, causal=self._counts.causal)))
+
+    def finish(self) -> None:
+        """Fetch what was counted; the run is done."""
+        for layer, sums in self._layers:
+            answered, references, arcs, weights = (one.cpu().numpy() for one in sums)
+            hits = LayerHits(
+                dict(zip(self._asked.asked_of, answered.astype(np.int64), strict=True)),
+                dict(zip(self._asked.referred, references.astype(np.int64), strict=True)),
+                arcs,
+                weights,
+            )
+            self._counts.add(list(self._texts.values()), layer, hits)
+
+
+class _Sums(NamedTuple):
+    """What the heads of one layer did."""
+
+    relations: Float[Tensor, "group head"]
+    references: Float[Tensor, "half head"]
+    arcs: Int[Tensor, "tree head"]
+    weights: Float[Tensor, "2 head from_upos to_upos"]
+
+
+class _Asked:
+    """All that is asked of a layer, as tensors on its device.
+
+    Args:
+        texts: by their row in the batch.
+        shape: of the batch: texts and tokens.
+        device: of its model.
+
+    Attributes:
+        asked_of: half, relation and direction of each group of questions.
+        referred: the halves that have references.
+    """
+
+    def __init__(
+        self, texts: dict[int, TreeText], shape: tuple[int, int], device: torch.device | str
+    ) -> None:
+        self._device = device
+        n_words = max(len(text.alignment.shares) for text in texts.values())
+        # one word more than there is, without a token: it fills up texts and trees that have fewer
+        shares = torch.zeros(shape[0], n_words + 1, shape[1])
+        for row, text in texts.items():
+            words, tokens = text.alignment.shares.shape
+            shares[row, :words, :tokens] = text.alignment.shares
+        self._shares = shares.to(device)
+        trees = [(row, text.half, tree) for row, text in texts.items() for tree in text.trees]
+        self._row = torch.tensor([row for row, *_ in trees]).to(device)
+        self._place_trees([tree for *_, tree in trees], n_words)
+
+        asked = [
+            (number, half, question)
+            for number, (_, half, tree) in enumerate(trees)
+            for question in tree.asked
+        ]
+        names = [(half, question.relation, question.direction) for _, half, question in asked]
+        self.asked_of, self._group = _grouped(names, device)
+        found = relations.as_tensors([(tree, one) for tree, _, one in asked], self._own.shape[1])
+        self._questions = relations.Asked(*(one.to(device) for one in found))
+
+        referring = [
+            (row, text.half, one) for row, text in texts.items() for one in text.references
+        ]
+        self.referred, self._half = _grouped([half for _, half, _ in referring], device)
+        mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
+        self._references = coreference.Asked(*(one.to(device) for one in mentions))
+
+    def _place_trees(self, trees: Sequence[OneTree], n_words: int) -> None:
+        """Where the words of each tree stand in its text, all of them and those of its arcs."""
+        longest = max(len(tree.kind) for tree in trees)
+        first = torch.tensor([tree.words.start for tree in trees])[:, None]
+        kind = torch.zeros(len(trees), longest, len(speech.PARTS))
+        own = torch.full((len(trees), longest), n_words)
+        for number, tree in enumerate(trees):
+            n = len(tree.kind)
+            kind[number, :n] = torch.from_numpy(tree.kind)
+            own[number, :n] = torch.arange(n) + first[number]
+        gold = parsing.as_tensors([(tree.sentence, tree.covered) for tree in trees])
+        kept = torch.where(gold.words < 0, n_words, gold.words + first)
+        self._gold = parsing.Gold(*(one.to(self._device) for one in gold))
+        self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
+
+    def sums(self, pattern: Float[Tensor, "batch head query key"], *, causal: bool) -> _Sums:
+        """What the heads of a layer do, on its device."""
+        words = between_words(self._shares[:, None], pattern)
+        own = self._among(self._own, words)
+        right = relations.answers(self._questions, own)
+        met = coreference.reference_hits(self._references, words)
+        weight = speech.weight_by_kind(own, self._kind)
+        expected = speech.expected_by_kind(own, self._kind, causal=causal)
+        return _Sums(
+            _counted(right, self._group, len(self.asked_of)),
+            _counted(met, self._half, len(self.referred)),
+            parsing.arc_hits(self._among(self._kept, words), self._gold),
+            torch.stack([weight.sum(0), expected.sum(0)]),
+        )
+
+    def _among(
+        self, at: Int[Tensor, "tree own"], words: Float[Tensor, "batch head word word"]
+    ) -> Float[Tensor, "tree head own own"]:
+        """The weights among some words of each tree."""
+        head = torch.arange(words.shape[1], device=words.device)[:, None, None]
+        query, key = at[:, None, :, None], at[:, None, None, :]
+        return words[self._row[:, None, None, None], head, query, key]
+
+
+def _grouped(names: Sequence[Any], device: torch.device | str) -> tuple[list[Any], Tensor]:
+    """Each name once, and of each of them which one it is."""
+    known = list(dict.fromkeys(names))
+    places = {name: place for place, name in enumerate(known)}
+    return known, torch.tensor([places[name] for name in names], dtype=torch.long).to(device)
+
+
+def _counted(
+    hits: Bool[Tensor, "question head"], group: Int[Tensor, " question"], n_groups: int
+) -> Float[Tensor, "group head"]:
+    """How many hits there are in each group."""
+    found = hits.new_zeros(n_groups, hits.shape[1], dtype=widest(hits.device))
+    return found.index_add_(0, group, exact(hits))
+
+
+def tree_tables(
+    texts: Iterable[tuple[int, Float[Tensor, "layer head _ _"], Sequence[Token], Sentence]],
+    *,
+    causal: bool,
+) -> dict[str, pa.Table]:
+    """The tables of some sentences whose patterns are at hand.
+
+    Args:
+        texts: number, pattern, tokens and tree of each.
+        causal: the model sees nothing that comes later.
+
+    >>> import mha_viz as mv
+    >>> from mha_viz.corpus.trees import read_conllu, sample_lines
+    >>> tree = next(read_conllu(sample_lines()))
+    >>> record = mv.load("tiny-bert").trace(tree.text)
+    >>> texts = [(0, record.pattern, record.tokens, tree.sentence)]
+    >>> tree_tables(texts, causal=False)["relation_offsets"].num_rows % 20
+    0
+    """
+    counts = TreeCounts(causal=causal)
+    for text_id, pattern, tokens, sentence in texts:
+        trees = BatchTrees(counts, [(text_id, tokens, sentence)])
+        for layer, one in enumerate(pattern):
+            trees.add(layer, one[None])
+        trees.finish()
+    return counts.tables()
