@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import pyarrow.parquet as pq
 
 import mha_viz as mv
 from benchmarks.measure import Result, interleaved, spread
+from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, KEPT
+from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
 
 LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
 EDGES_OF_A_QUERY = 1.1
 WORDS = [f"word{rank}" for rank in range(4_000)]  # the frequent ones first, as in prose
+RELATIONS, PARTS = ("obj", "nsubj", "det", "case", "punct", "root"), ("VERB", "NOUN", "DET")
 AIM = 0.5  # seconds
 _ROWS = 20_480  # of a row group, as a study has them
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
@@ -68,6 +72,9 @@ def write(folder: Path, n_texts: int) -> int:
         writer.close()
     for name, table in _texts(n_texts, np.random.default_rng(1)).items():
         pq.write_table(table, folder / f"{name}.parquet")
+    for name in (BY_RELATION, BY_PARTS):
+        table = _heaviest(name, n_texts, np.random.default_rng(2))
+        pq.write_table(table, folder / f"{name}.parquet", compression="zstd", row_group_size=_ROWS)
     return int(of_words.sum())
 
 
@@ -77,7 +84,6 @@ def _texts(n_texts: int, dice: Any) -> dict[str, pa.Table]:
     texts = pa.array([f"A text about {number}." for number in numbers])
     tokens = pa.array(WORDS).take(pa.array(dice.integers(0, len(WORDS), n)))
     of_text, word = np.repeat(numbers, TOKENS), np.tile(np.arange(TOKENS, dtype=np.int32), n_texts)
-    relations, parts = ("obj", "nsubj", "det", "case", "punct", "root"), ("VERB", "NOUN", "DET")
     ends = np.arange(n + 1, dtype=np.int32)
     return {
         "sentences": pa.table(
@@ -94,7 +100,7 @@ def _texts(n_texts: int, dice: Any) -> dict[str, pa.Table]:
             {
                 "text_id": of_text,
                 "word": word,
-                "upos": pa.array(parts).take(pa.array(dice.integers(0, len(parts), n))),
+                "upos": pa.array(PARTS).take(pa.array(dice.integers(0, len(PARTS), n))),
                 "tokens": pa.ListArray.from_arrays(ends, word),
             }
         ),
@@ -103,10 +109,25 @@ def _texts(n_texts: int, dice: Any) -> dict[str, pa.Table]:
                 "text_id": of_text,
                 "dependent_token": word,
                 "head_token": dice.integers(0, TOKENS, n).astype(np.int32),
-                "relation": pa.array(relations).take(pa.array(dice.integers(0, len(relations), n))),
+                "relation": pa.array(RELATIONS).take(pa.array(dice.integers(0, len(RELATIONS), n))),
             }
         ),
     }
+
+
+def _heaviest(name: str, n_texts: int, dice: Any) -> pa.Table:
+    """The heaviest edges of each relation or of each two parts of speech, in their order."""
+    along = name == BY_RELATION
+    group = ("relation", "direction") if along else ("query_upos", "key_upos")
+    groups = list(product(RELATIONS, (TO_DEPENDENT, TO_HEAD)) if along else product(PARTS, PARTS))
+    n = KEPT * len(groups)
+    edges = _edges_between(dice.integers(0, len(WORDS), (2, n)), n_texts, dice)
+    edges["weight"] = np.tile(np.linspace(1, 0.99, KEPT, dtype=np.float32), len(groups))
+    for side in ("query", "key"):
+        edges[f"{side}_upos"] = pa.array(PARTS).take(pa.array(dice.integers(0, len(PARTS), n)))
+    for column, values in zip(group, zip(*groups, strict=True), strict=True):
+        edges[column] = np.repeat(values, KEPT)
+    return pa.table({**edges, "complete_above": np.full(n, 0.99, np.float32)})
 
 
 def _edges(
@@ -115,22 +136,28 @@ def _edges(
     """The edges of some words, in their order."""
     inside = [rank for rank in sorted(ranks, key=WORDS.__getitem__) if rank < len(WORDS)]
     own = np.repeat(inside, of_words[inside])
-    n, names = len(own), pa.array(WORDS)
-    other = dice.integers(0, len(WORDS), n)
-    words = {
-        side: pa.DictionaryArray.from_arrays(pa.array(at.astype(np.int32)), names)
-        for side, at in zip(sides, (own, other), strict=True)
-    }
-    return pa.table(
-        {
-            "text_id": dice.integers(0, n_texts, n),
-            "layer": dice.integers(0, LAYERS, n).astype(np.int16),
-            "head": dice.integers(0, HEADS, n).astype(np.int16),
-            "query": dice.integers(0, TOKENS, n).astype(np.int32),
-            "key": dice.integers(0, TOKENS, n).astype(np.int32),
-            **{f"{side}_token": words[side] for side in ("query", "key")},
-            "weight": dice.random(n).astype(np.float32),
-            "strongest": dice.random(n) < 1 / EDGES_OF_A_QUERY,
-            **{f"{side}_word": words[side].cast(pa.string()) for side in ("query", "key")},
-        }
+    words = {sides[0]: own, sides[1]: dice.integers(0, len(WORDS), len(own))}
+    edges = _edges_between([words["query"], words["key"]], n_texts, dice)
+    for side in ("query", "key"):
+        edges[f"{side}_word"] = edges[f"{side}_token"].cast(pa.string())
+    return pa.table(edges)
+
+
+def _edges_between(words: Any, n_texts: int, dice: Any) -> dict[str, Any]:
+    """Edges between such words, anywhere: the columns that all tables of edges have."""
+    n = len(words[0])
+    query, key = (
+        pa.DictionaryArray.from_arrays(pa.array(at.astype(np.int32)), pa.array(WORDS))
+        for at in words
     )
+    return {
+        "text_id": dice.integers(0, n_texts, n),
+        "layer": dice.integers(0, LAYERS, n).astype(np.int16),
+        "head": dice.integers(0, HEADS, n).astype(np.int16),
+        "query": dice.integers(0, TOKENS, n).astype(np.int32),
+        "key": dice.integers(0, TOKENS, n).astype(np.int32),
+        "query_token": query,
+        "key_token": key,
+        "weight": dice.random(n).astype(np.float32),
+        "strongest": dice.random(n) < 1 / EDGES_OF_A_QUERY,
+    }

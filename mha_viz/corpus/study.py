@@ -301,8 +301,7 @@ class Study:
         self._check(layer, head)
         if (relation, query_upos, key_upos) != (None, None, None):
             tree_answers.check_trees(self._database)
-        return searching.edges(
-            self._database,
+        wanted = searching.Wanted(
             query=query,
             key=key,
             layer=layer,
@@ -315,6 +314,7 @@ class Study:
             min_weight=min_weight,
             limit=limit,
         )
+        return searching.edges(self._database, wanted)
 
     def sql(self, query: str) -> pd.DataFrame:
         """The rows of your own query, in DuckDB's SQL: it can read the study and nothing else.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from mha_viz.core.asking import ask
 from mha_viz.corpus.blocks import whole_column
 from mha_viz.corpus.edges_index import sort_edges
+from mha_viz.corpus.heaviest_edges import keep_heaviest
 from mha_viz.corpus.histograms import histogram_quantiles
 from mha_viz.corpus.intervals import sorted_quantiles
 from mha_viz.corpus.labels import corpus_labels
@@ -46,6 +47,7 @@ def summarise(folder: Path, totals: Totals) -> dict[str, int]:
         in_order = sums.sort_by([(key, "ascending") for key in ADDED_UP[name]])
         _write(folder, _SUMS.get(name, name), in_order)
     sort_edges(folder)
+    keep_heaviest(folder)
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
 
 

@@ -94,7 +94,7 @@ def test_nothing_of_single_texts_is_left(folded: mv.Study) -> None:
         lambda: folded.search("because"),
         lambda: folded.search(relation="obj"),
     ):
-        with pytest.raises(StudyError, match="made with"):
+        with pytest.raises(StudyError, match="--no-texts"):
             question()
     with pytest.raises(ArgumentError, match="has the tables"):
         folded.sql("select * from texts")

@@ -46,6 +46,27 @@ def test_an_uploaded_table_is_studied():
     assert len(told) == 1 and "Cut to the 128 tokens" in told[0] and "1 of 2 texts" in told[0]
 
 
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("reviews.csv", "reviews.csv"),
+        ("Größe (2).CSV", "Größe (2).CSV"),
+        ("../../up.csv", "up.csv"),
+        ("..\\*?<b>\n.csv", "..____b__.csv"),
+        ("é" * 300 + ".csv", "é" * 50 + ".csv"),
+        ("..csv", "..csv"),
+    ],
+)
+def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
+    kept = studies.Studies()
+    view = replace(DEFAULT, corpus=kept.give(b"year,month\n1999,12\n2000,1\n", given))
+    kept.begin(view, mv.load("tiny-bert"))
+    found = kept.find(view)
+    found.wait()
+    assert found.texts.parent.parent == kept._folder
+    assert f"of {called}" in str(found.error)
+
+
 def test_of_one_text_nothing_is_said_that_takes_two():
     app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.", ""))
     check(app)

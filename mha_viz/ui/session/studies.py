@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
 import threading
@@ -187,8 +188,9 @@ class Studies:
                 f"The texts must have at most {MAX_MEGABYTES} MB, got {len(content) / 1e6:.1f} MB: "
                 "give a part of them, or use `mha-viz study`, which has no limit."
             )
-        key = "own_" + hashlib.sha256(f"{suffix} {column} ".encode() + content).hexdigest()[:32]
-        path = self._folder / key / f"texts{suffix}"
+        called = _file_name(name) if name else "texts.txt"
+        key = "own_" + hashlib.sha256(f"{called} {column} ".encode() + content).hexdigest()[:32]
+        path = self._folder / key / called
         with self._lock:
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
@@ -260,6 +262,18 @@ class Studies:
 
 
 _OF_SAMPLE = OwnTexts(SAMPLE, None, "")
+
+
+def _file_name(name: str) -> str:
+    """What a visitor's file is called where it is kept, and so in messages: its own name.
+
+    Signs that may mean something in a path give way to "_".
+
+    >>> _file_name("../notes/reviews*.CSV"), _file_name("..\\\\what?.csv")
+    ('reviews_.CSV', '.._what_.csv')
+    """
+    path = PurePath(name)
+    return re.sub(r"[^\w .()+-]", "_", path.stem[:50]) + path.suffix
 
 
 def _title(name: str, content: bytes) -> str:

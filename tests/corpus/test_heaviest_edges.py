@@ -1,0 +1,160 @@
+"""A search by grammar finds in the tables of the heaviest edges what it finds among all of them."""
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus import heaviest_edges, search
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.database import Database
+from mha_viz.corpus.edges_index import sort_edges
+from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, keep_heaviest
+from mha_viz.corpus.storage import read_manifest
+from mha_viz.corpus.trees import sample_lines
+
+TABLES = (BY_RELATION, BY_PARTS)
+# What is searched for; None more often, as most conditions at once are met by nothing.
+ALONG = [*[(None, None)] * 3, ("nsubj", None), ("obj", "to_head"), ("det", "to_dependent")]
+PARTS = [None, None, "VERB", "NOUN", "DET"]
+WORDS = [*[None] * 7, "the"]
+PLACES = [*[(None, None)] * 3, (1, None), (None, 2), (3, 1)]
+PREVIOUS = [False, False, True]
+LEAST = [0, 0.3, 0.7]
+LIMITS = [1, 9, 100, 10**6]
+
+
+@pytest.fixture(scope="module")
+def study(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
+    """Of a few trees in several shards, with equal weights, and tokens that spell two words."""
+    folder = tmp_path_factory.mktemp("heaviest")
+    blocks = "\n".join(sample_lines()).strip().split("\n\n")[::12]
+    (folder / "source").mkdir()
+    (folder / "source/a.txt").write_text("A plain text has no tree.\nNor does this one.\n" * 3)
+    (folder / "source/b.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 6)
+        made = mv.study(bert, folder / "source", folder / "study")
+    for path in (made.folder / "shards").glob("*/*.parquet"):
+        if (columns := CHANGED.get(path.stem)) is not None:
+            duckdb.sql(f"COPY ({columns.format(path=path)}) TO '{path}' (FORMAT parquet)")
+    sort_edges(made.folder)
+    return made
+
+
+CHANGED = {
+    "edges": """SELECT * REPLACE (round(weight, 1)::FLOAT AS weight) FROM '{path}'
+        WHERE weight > 0.1""",
+    # every third word is spelled with the next one's tokens, too
+    "words": """SELECT * REPLACE (CASE WHEN word % 3 > 0 THEN tokens ELSE list_concat(tokens,
+        lead(tokens, 1, []) OVER (PARTITION BY text_id ORDER BY word)) END AS tokens)
+        FROM '{path}'""",
+    # and some have two relations to the same one
+    "arcs": """FROM '{path}' UNION ALL SELECT * REPLACE ('nsubj:pass' AS relation) FROM '{path}'
+        WHERE dependent_token % 4 = 0""",
+}
+
+
+def opened(folder: Path) -> mv.Study:
+    """As it lies there; its sizes are not those that study.json tells."""
+    return mv.Study(folder, read_manifest(folder))
+
+
+@pytest.fixture
+def slow(study: mv.Study, tmp_path: Path) -> mv.Study:
+    """The same without the tables, as an older version made it."""
+    folder = Path(shutil.copytree(study.folder, tmp_path / "slow"))
+    for name in TABLES:
+        (folder / f"{name}.parquet").unlink()
+    return opened(folder)
+
+
+@pytest.mark.parametrize("kept", [40, 4_000])
+def test_it_finds_the_same_in_the_same_order(
+    study: mv.Study, slow: mv.Study, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(heaviest_edges, "KEPT", kept)
+    keep_heaviest(study.folder)
+    fast, answers = opened(study.folder), []
+
+    def watched(database: Database, wanted: search.Wanted) -> pd.DataFrame | None:
+        found = among_heaviest(database, wanted)
+        if BY_PARTS in database.tables:
+            answers.append(found is not None)
+        return found
+
+    among_heaviest = search._among_heaviest
+    monkeypatch.setattr(search, "_among_heaviest", watched)
+    dice, n_found = random.Random(kept), 0
+    for _ in range(80):
+        relation, direction = dice.choice(ALONG)
+        layer, head = dice.choice(PLACES)
+        wanted = {
+            "relation": relation,
+            "direction": direction,
+            "layer": layer,
+            "head": head,
+            "query_upos": dice.choice(PARTS),
+            "key_upos": dice.choice(PARTS),
+            "query": dice.choice(WORDS),
+            "key": dice.choice(WORDS),
+            "previous": dice.choice(PREVIOUS),
+            "min_weight": dice.choice(LEAST),
+            "limit": dice.choice(LIMITS),
+        }
+        found = fast.search(**wanted)
+        pd.testing.assert_frame_equal(found, slow.search(**wanted), obj=str(wanted))
+        n_found += not found.empty
+    assert n_found > 25 and answers.count(True) > 5
+    assert all(answers) == (kept == 4_000)  # of few kept ones, some searches need all edges
+
+
+def test_batches_and_how_often_the_lighter_are_dropped_do_not_show(
+    study: mv.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heaviest_edges, "KEPT", 7)
+    found = []
+    for batch in (500_000, 50):
+        monkeypatch.setattr(heaviest_edges, "_BATCH", batch)
+        keep_heaviest(study.folder)
+        found.append([(study.folder / f"{name}.parquet").read_bytes() for name in TABLES])
+    assert found[0] == found[1]
+
+
+def test_the_tables_tell_the_heaviest_of_each_group_and_what_is_complete(
+    study: mv.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heaviest_edges, "KEPT", 20)
+    keep_heaviest(study.folder)
+    made = opened(study.folder)
+    for name, group in zip(
+        TABLES, (["relation", "direction"], ["query_upos", "key_upos"]), strict=True
+    ):
+        rows = made.sql(f"select * from {name}")
+        of_groups = rows.groupby(group)
+        assert of_groups.size().min() < of_groups.size().max() == 20
+        for _, of_group in of_groups:
+            assert of_group["weight"].is_monotonic_decreasing
+            least = of_group["weight"].iloc[-1] if len(of_group) == 20 else 0
+            assert set(of_group["complete_above"]) == {least}
+    assert rows["query_upos"].str.contains("+", regex=False).any()  # of a token of two words
+
+
+def test_a_study_without_trees_has_none(made: mv.Study) -> None:
+    assert not list(made.folder.glob("heaviest*"))
+    keep_heaviest(made.folder)
+    assert not list(made.folder.glob("heaviest*"))
+
+
+def test_parts_of_an_older_version_without_words_make_none(study: mv.Study, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(study.folder, tmp_path / "older"))
+    for name in TABLES:
+        (folder / f"{name}.parquet").unlink()
+    next((folder / "shards").glob("*/words.parquet")).unlink()
+    keep_heaviest(folder)
+    assert not list(folder.glob("heaviest*"))
