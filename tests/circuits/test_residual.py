@@ -1,0 +1,124 @@
+"""The components of a residual stream sum to it, at every place and in every family."""
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.circuits.residual import ResidualStream
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from tests.engine.test_families import BERT_LIKE, LONG, SINGLE, small_tokenizer
+from tests.making.every_family import (
+    EXACT,
+    ROTATED_IN_FLOAT32,
+    TOLERANCE,
+    build,
+    encoded,
+    in_both_precisions,
+    miss,
+)
+
+
+@pytest.mark.parametrize(("name", "dtype"), in_both_precisions(EXACT))
+def test_components_sum_to_what_enters_every_layer(name, dtype):
+    tolerance = TOLERANCE[dtype]
+    model = build(name, dtype)
+    stream = ResidualStream(model, encoded(model), positions=(2, 5, 7))
+    for layer in range(model.n_layers + 1):
+        parts = stream.at(layer)
+        assert parts.shape == (len(stream.components), 3, model.d_model)
+        assert miss(parts.sum(0), stream.whole(layer)) <= tolerance
+    rotated = 1e-6 if name in ROTATED_IN_FLOAT32 else 0
+    query, key = stream.queries_and_keys(1)
+    assert miss(query.sum(0), stream.run.left.kept["query"][1][0]) <= max(tolerance, rotated)
+    assert miss(key.sum(0), stream.run.left.kept["key"][1][0][:, [2, 5, 7]]) <= max(
+        tolerance, rotated
+    )
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_components_of_the_shipped_models(name):
+    model = mv.load(name)
+    stream = ResidualStream(model, encoded(model, "The cat sat on the mat."))
+    for layer in range(model.n_layers + 1):
+        assert miss(stream.at(layer).sum(0), stream.whole(layer)) <= 1e-4
+
+
+def test_before_any_norm_a_head_is_its_output_less_what_the_bias_of_values_adds():
+    model = build("gpt2", torch.float64)
+    stream = ResidualStream(model, encoded(model))
+    output = model.trace(LONG).head_output.double()
+    weights = model.attention_weights(1)
+    constant = torch.einsum("hd,hdm->hm", weights.b_V, weights.W_O)
+    names = [component.name for component in stream.components]
+    heads = stream.at(2)[names.index("L1 H0") : names.index("L1 attention bias")]
+    assert miss(heads, output[1] - constant[:, None]) <= 1e-6
+    bias = stream.at(2)[names.index("L1 attention bias")]
+    assert miss(bias, (weights.b_O + constant.sum(0)).expand_as(bias)) <= 1e-10
+
+
+def test_components_stand_in_their_order():
+    model = build("bert", torch.float32)
+    names = [c.name for c in ResidualStream(model, encoded(model), (1,)).components]
+    assert names[:4] == ["embedding", "position", "token type", "embedding norm bias"]
+    assert names[4:6] == ["L0 H0", "L0 H1"]
+    assert names[9:13] == ["L0 attention bias", "L0 MLP", "L0 norm bias", "L1 H0"]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "gpt_oss"])
+def test_the_shares_of_a_heads_sources_sum_to_its_own(name):
+    model = build(name)
+    stream = ResidualStream(model, encoded(model), (3, 4))
+    direction = torch.randn(2, model.d_model)
+    for layer in range(model.n_layers):
+        heads = torch.stack([stream.values[f"L{layer} H{head}"] for head in range(model.n_heads)])
+        shares = stream.source_shares(layer, direction)
+        assert shares.shape == (model.n_heads, 2, len(stream.encoded.tokens))
+        assert miss(shares.sum(-1), (heads * direction).sum(-1)) <= 1e-5
+
+
+def test_a_family_that_computes_its_attention_by_itself_is_refused():
+    network = tf.AutoModel.from_config(SINGLE["mpnet"], attn_implementation="eager")
+    model = AttentionModel(network.eval(), small_tokenizer(True), name="mpnet")
+    with pytest.raises(AttentionUnavailableError, match="by itself"):
+        ResidualStream(model, encoded(model))
+
+
+def test_a_family_whose_modules_write_more_often_than_is_known_is_refused():
+    config = tf.LayoutLMConfig(**BERT_LIKE)  # one table of positions for left and right
+    model = AttentionModel(tf.LayoutLMModel(config).eval(), small_tokenizer(True), name="layoutlm")
+    with pytest.raises(AttentionUnavailableError, match="is called 2 times in a pass"):
+        ResidualStream(model, encoded(model))
+
+
+def test_a_stream_that_something_unknown_is_added_to_is_refused():
+    class Adds(tf.models.gpt2.modeling_gpt2.GPT2Block):
+        def forward(self, x, *args, **kwargs):
+            return super().forward(x, *args, **kwargs) + 0.25
+
+    network = tf.GPT2Model(SINGLE["gpt2"]).eval()
+    network.h[1].__class__ = Adds
+    model = AttentionModel(network, small_tokenizer(False), name="adds")
+    stream = ResidualStream(model, encoded(model), (3,))
+    with pytest.raises(AttentionUnavailableError, match="its parts miss what the run had"):
+        stream.at(2)
+
+
+def test_queries_with_norms_and_as_many_tokens_as_heads():
+    """Both axes of what the norm is given are as long: one of heads, one of tokens."""
+    model = build("gemma3")
+    text = encoded(model, " ".join(LONG.split()[: model.n_heads]))
+    assert len(text.tokens) == model.n_heads
+    stream = ResidualStream(model, text, (1, 4))
+    query, _ = stream.queries_and_keys(2)
+    assert miss(query.sum(0), stream.run.left.kept["query"][2][0]) <= 1e-4
+
+
+def test_too_many_positions_are_refused():
+    model = mv.load("tiny-gpt2")
+    stream_of = "many words " * 60
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mha_viz.circuits.residual.MAX_BYTES", 2**20)
+        with pytest.raises(ArgumentError, match="ask for fewer"):
+            ResidualStream(model, encoded(model, stream_of))
