@@ -126,6 +126,8 @@ class _Heaviest:
         Args:
             folder: of the study.
         """
+        if self._most < 0:  # no batch: none of the texts has an edge
+            return
         self._drop_lighter()
         group, draft = ", ".join(self.group), folder / f".{self.name}.part"
         parts = ", ".join(f"{_NAMES.format(parts=c)} AS {c}" for c in ("query_upos", "key_upos"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 import mha_viz as mv
@@ -156,5 +157,16 @@ def test_parts_of_an_older_version_without_words_make_none(study: mv.Study, tmp_
     for name in TABLES:
         (folder / f"{name}.parquet").unlink()
     next((folder / "shards").glob("*/words.parquet")).unlink()
+    keep_heaviest(folder)
+    assert not list(folder.glob("heaviest*"))
+
+
+def test_trees_without_any_edge_make_none(study: mv.Study, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(study.folder, tmp_path / "empty"))
+    for path in folder.rglob("*.parquet"):
+        if path.stem in TABLES:
+            path.unlink()
+        elif path.stem == "edges" and path.parent != folder:
+            pq.write_table(pq.read_table(path).slice(0, 0), path)
     keep_heaviest(folder)
     assert not list(folder.glob("heaviest*"))
