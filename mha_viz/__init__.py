@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -70,6 +73,10 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "logit_attribution": "mha_viz.circuits.logit_attribution",
+    "score_attribution": "mha_viz.circuits.score_attribution",
+    "head_tokens": "mha_viz.circuits.vocabulary",
+    "logit_lens": "mha_viz.circuits.vocabulary",
 }
 
 __all__ = [
@@ -93,12 +100,16 @@ __all__ = [
     "head_importance",
     "head_report",
     "head_similarity",
+    "head_tokens",
     "list_models",
     "load",
+    "logit_attribution",
+    "logit_lens",
     "parameter_similarity",
     "predict",
     "record",
     "register_metric",
+    "score_attribution",
     "show_head",
     "study",
     "wrap",
