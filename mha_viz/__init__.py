@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.path_effect import path_effect
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -70,6 +71,7 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "path_effect": "mha_viz.circuits.path_effect",
 }
 
 __all__ = [
@@ -96,6 +98,7 @@ __all__ = [
     "list_models",
     "load",
     "parameter_similarity",
+    "path_effect",
     "predict",
     "record",
     "register_metric",

@@ -1,0 +1,1 @@
+"""How heads work together across layers: what one writes, another reads."""
