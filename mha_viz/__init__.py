@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.path_effect import path_effect
+    from mha_viz.circuits.path_effects import path_effects
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -72,6 +73,7 @@ _HOME = {
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
     "path_effect": "mha_viz.circuits.path_effect",
+    "path_effects": "mha_viz.circuits.path_effects",
 }
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "load",
     "parameter_similarity",
     "path_effect",
+    "path_effects",
     "predict",
     "record",
     "register_metric",
