@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
     from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.path_effect import path_effect
+    from mha_viz.circuits.path_effects import path_effects
     from mha_viz.circuits.score_attribution import score_attribution
     from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
@@ -79,6 +81,8 @@ _HOME = {
     "head_tokens": "mha_viz.circuits.vocabulary",
     "logit_lens": "mha_viz.circuits.vocabulary",
     "composition": "mha_viz.circuits.composition",
+    "path_effect": "mha_viz.circuits.path_effect",
+    "path_effects": "mha_viz.circuits.path_effects",
 }
 
 __all__ = [
@@ -109,6 +113,8 @@ __all__ = [
     "logit_attribution",
     "logit_lens",
     "parameter_similarity",
+    "path_effect",
+    "path_effects",
     "predict",
     "record",
     "register_metric",
