@@ -75,6 +75,12 @@ VIEW = View(
     previous=True,
     corpus_b="sample",
     corpus_model_b="tiny-gpt2",
+    circuit="looks",
+    quantity="log_probability",
+    versus_key=3,
+    through="V",
+    behaviour="kl",
+    way="total",
 )
 
 

@@ -37,6 +37,21 @@ SECTIONS = {
     "diversity": "Diversity",
     "flow": "Through all layers",
 }
+CIRCUITS = {
+    "writes": "What it writes",
+    "looks": "Why it looks there",
+    "weights": "Who reads whom",
+    "effect": "By effect",
+}
+THROUGH = {"Q": "its queries", "K": "its keys", "V": "its values"}
+QUANTITIES = {"logit": "its logit", "log_probability": "its log-probability"}
+BEHAVIOURS = {
+    "logit_difference": "difference of two logits",
+    "logit": "logit",
+    "loss": "loss",
+    "kl": "KL divergence",
+}
+WAYS = {"direct": "Direct", "total": "Total"}
 PARTS = {
     "self": "Self-attention",
     "encoder": "Encoder",
@@ -106,6 +121,11 @@ class View:
         corpus_b, corpus_model_b: the study that this one is compared with. Texts: "" for the same
             ones, "sample", or some of one's own; model: `SAME_MODEL`, or "" for its architecture
             with random weights, over the same texts.
+        circuit: what the Circuits page shows. quantity: what it takes apart there: of `target`,
+            less that of `against`, predicted at `place`.
+        through: into what the chosen head reads the second one. behaviour: what a path's effect is
+            on; way: with all between held, or not. `source` is the text that is patched from.
+        versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -168,6 +188,12 @@ class View:
     previous: bool = _choice(False, read.switch)
     corpus_b: str = _choice("", read.key)
     corpus_model_b: str = _choice("", read.model)
+    circuit: str = _choice("writes", read.one_of(CIRCUITS))
+    quantity: str = _choice("logit", read.one_of(QUANTITIES))
+    versus_key: int = _choice(-1, read.position)
+    through: str = _choice("K", read.one_of(THROUGH))
+    behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
+    way: str = _choice("direct", read.one_of(WAYS))
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:

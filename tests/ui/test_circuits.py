@@ -1,0 +1,269 @@
+"""The Circuits page without a browser: its numbers are the library's own, and they sum."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.ui.session.views import CIRCUITS, DEFAULT
+from mha_viz.web.theme import format_number
+from tests.ui.circuits_app import circuits
+from tests.ui.compare_app import HOSTILE, MODELS, check, said, table
+
+TEXT = "The cat saw the dog. The cat saw the"
+GAP = "The old dog slept while the young [MASK] watched."
+SUM = re.compile(r"The parts sum to \*\*(.+?)\*\*; .* is \*\*(.+?)\*\* \(difference (.+?), from")
+
+
+def summed(app):
+    """The sum of the parts, the whole and their difference, as the page says them."""
+    found = [SUM.search(part.value) for part in app.markdown]
+    return next(one.groups() for one in found if one)
+
+
+def _figure(chart):
+    return json.loads(chart.proto.spec)
+
+
+def _numbers(written):
+    """The numbers of a trace, as plotly writes them for the browser."""
+    if isinstance(written, dict):
+        code = np.dtype(written["dtype"])
+        flat = np.frombuffer(base64.b64decode(written["bdata"]), code)
+        return flat.reshape([int(n) for n in str(written.get("shape", len(flat))).split(",")])
+    return np.array(written, dtype=float)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("section", CIRCUITS)
+def test_every_section_shows_something_at_once(name, section):
+    app = circuits(model=name, circuit=section)
+    check(app)
+    assert len(app.get("plotly_chart")) >= 1
+    assert not app.info and not app.warning
+
+
+def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
+    app = circuits("logit_by_layer", model="tiny-gpt2", text=TEXT, target="cat", against="dog")
+    found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT, "cat", "dog")
+    check(app)
+    assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
+    assert float(summed(app)[2]) < 1e-3
+    shown = table(app, "component", "share")
+    assert shown["component"].tolist() == [one.name for one in found.components]
+    np.testing.assert_allclose(shown["share"], found.shares.numpy())
+
+
+def test_the_piles_of_the_layers_sum_to_the_logit():
+    app = circuits(model="tiny-gpt2", text=TEXT)
+    found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT)
+    figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Layer by layer" in str(f))
+    piles = [trace for trace in figure["data"] if trace["type"] == "bar"]
+    assert [trace["name"] for trace in piles][:2] == ["embedding", "heads"]
+    assert sum(_numbers(trace["y"]).sum() for trace in piles) == pytest.approx(found.sum(), 1e-4)
+    heads = _numbers(piles[1]["y"])[1:-1]
+    np.testing.assert_allclose(heads, found.heads.sum(1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_head_is_split_by_the_tokens_it_reads_and_tells_what_it_promotes():
+    app = circuits(
+        *("logit_by_source", "head_tokens"), model="tiny-gpt2", text=TEXT, layer="2", head="4"
+    )
+    model = mv.load("tiny-gpt2")
+    found = mv.logit_attribution(model, TEXT)
+    shown = table(app, "position", "token", "share")
+    np.testing.assert_allclose(shown["share"], found.sources[2, 4].numpy())
+    assert f"sum to its share, {format_number(found.heads[2, 4])}" in said(app).replace("\\", "")
+    promoted = mv.head_tokens(model, TEXT, 2, 4)
+    assert table(app, "promoted", "suppressed")["promoted"].tolist() == list(promoted.promoted)
+
+
+def test_a_masked_model_guesses_the_last_word_or_the_gap():
+    app = circuits(model="tiny-bert")
+    assert app.selectbox(key="ask_place").value == 18  # "bed", before the full stop
+    assert "[MASK]" in said(app)
+    app = circuits(model="tiny-bert", text=GAP)
+    place = app.selectbox(key="ask_place").value
+    assert mv.load("tiny-bert").trace(GAP).labels[place] == "[MASK]"
+    assert summed(app)[1] == format_number(
+        mv.logit_attribution(mv.load("tiny-bert"), GAP, position=place).value
+    )
+
+
+def test_a_log_probability_is_taken_apart_too_but_no_difference_of_two():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="cat", quantity="log_probability")
+    model = mv.load("tiny-gpt2")
+    found = mv.logit_attribution(model, TEXT, "cat", of="log_probability")
+    assert summed(app)[1] == format_number(found.value)
+    app.text_input(key="ask_against").set_value("dog").run()
+    check(app)
+    assert app.selectbox(key="ask_quantity").disabled
+    assert summed(app)[1] == format_number(mv.logit_attribution(model, TEXT, "cat", "dog").value)
+
+
+def test_the_running_guess_ends_with_the_models_own():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="cat")
+    shown = app.table[0].value
+    assert list(shown.index) == ["embedding", "L0", "L1", "L2", "L3"]
+    first = mv.predict(mv.load("tiny-gpt2"), TEXT, top_k=1)
+    assert shown["Guess 1"].iloc[-1].startswith(first.candidates[0])
+    assert "Nobody has trained it for that" in said(app)
+
+
+def test_the_score_of_a_pair_is_the_librarys_and_sums():
+    link = dict(model="tiny-gpt2", text=TEXT, circuit="looks", layer="2", head="4")
+    app = circuits("score_matrix", **link, query="9", key="4")
+    model = mv.load("tiny-gpt2")
+    found = mv.score_attribution(model, TEXT, 2, 4, 9, 4)
+    check(app)
+    assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
+    shown = table(app, "query_component", "key_component", "share")
+    np.testing.assert_allclose(shown["share"], found.table()["share"])
+    app.selectbox(key="ask_versus_key").set_value(1).run()
+    check(app)
+    less = mv.score_attribution(model, TEXT, 2, 4, 9, 4, versus=1)
+    assert summed(app)[1] == format_number(less.value)
+    assert app.query_params["versus_key"] == "1"
+
+
+def test_what_the_matrix_leaves_out_is_summed_in_it():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="looks", layer="3", head="1", query="9")
+    figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Query × key" in str(f))
+    cells = next(trace for trace in figure["data"] if trace["type"] == "heatmap")
+    assert float(summed(app)[1]) == pytest.approx(_numbers(cells["z"]).sum(), rel=2e-3)
+
+
+def test_a_causal_model_offers_no_key_that_its_query_cannot_see():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="looks", query="3", key="8")
+    check(app)
+    assert app.selectbox(key="ask_key").options[-1].startswith("3 ·")
+    assert app.selectbox(key="ask_key").value <= 3
+
+
+@pytest.mark.parametrize("kind", ["Q", "K", "V"])
+def test_composition_is_the_librarys_and_the_pair_furthest_from_chance_is_shown(kind):
+    app = circuits("composition", model="tiny-gpt2", circuit="weights", through=kind)
+    found = mv.composition(mv.load("tiny-gpt2"), kind)
+    check(app)
+    first = found.table().iloc[found.table()["zscore"].abs().argmax()]
+    pair = "L{:.0f} H{:.0f} → L{:.0f} H{:.0f}".format(*first.iloc[:4])
+    assert app.header[0].value == pair
+    shown = table(app, "Writes", "Reads", "score")
+    assert f"{shown['Writes'][0]} → {shown['Reads'][0]}" == pair
+    assert shown["score"][0] == pytest.approx(first["score"])
+    row = app.table[0].value.filter(like=kind, axis=0).iloc[0]
+    assert row["z"] == format_number(first["zscore"])
+
+
+def test_a_chosen_pair_is_kept_in_the_link_and_shown():
+    app = circuits(
+        model="tiny-gpt2", circuit="weights", layer="2", head="4", layer_b="0", head_b="3"
+    )
+    assert app.header[0].value == "L0 H3 → L2 H4"
+
+
+def test_a_path_is_measured_at_once_beside_its_estimate():
+    other = "The cat saw the man. The cat saw the"
+    link = dict(model="tiny-gpt2", text=TEXT, source=other, target="dog", against="man")
+    app = circuits(
+        *("path_effects",),
+        **link,
+        circuit="effect",
+        layer="2",
+        head="4",
+        layer_b="1",
+        head_b="5",
+    )
+    check(app)
+    found = mv.path_effect(
+        *(mv.load("tiny-gpt2"), TEXT, other, (1, 5), (2, 4, "key")), target="dog", against="man"
+    )
+    shown = app.table[0].value
+    assert float(shown["Measured"]["Direct"].replace("−", "-")) == pytest.approx(
+        found.direct, abs=1e-3
+    )
+    estimates = mv.path_effects(
+        mv.load("tiny-gpt2"), TEXT, other, target="dog", against="man"
+    ).estimate[1, 5, 2, 4, 1]
+    rows = table(app, "Writes", "Reads", "estimate").set_index(["Writes", "Reads"])
+    assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(estimates, rel=1e-4)
+
+
+def test_all_paths_are_measured_and_the_estimates_judged_by_them():
+    app = circuits(model="tiny-gpt2", text="The cat saw the", circuit="effect")
+    app.button(key="measure_paths").click().run()
+    check(app)
+    assert "Over all 1,152 measured paths" in said(app)
+    assert "measure_paths" not in [one.key for one in app.button]
+
+
+def test_kl_has_no_estimates_and_the_page_says_so():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", behaviour="kl")
+    check(app)
+    assert "no gradient tells it" in app.info[0].value
+    assert app.table[0].value["Estimated"].tolist() == ["not defined"] * 2
+
+
+# -- odd input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["a", "the the the the", HOSTILE, "the cat " * 300])
+@pytest.mark.parametrize("section", CIRCUITS)
+def test_any_text_in_every_section(section, text):
+    app = circuits(model="tiny-gpt2", circuit=section, text=text)
+    check(app)
+    assert bool(app.warning) == (len(text) > 1000)
+
+
+@pytest.mark.parametrize("model", ["headless", "deberta", "t5", "llama", "one", "tall"])
+@pytest.mark.parametrize("section", CIRCUITS)
+def test_what_a_family_does_not_allow_is_told_and_the_rest_works(models, section, model):
+    app = circuits(model=models[model], circuit=section, text="the cat sat")
+    check(app)
+    assert len(app.info) <= 1
+    assert bool(app.info) != bool(app.get("plotly_chart")), [one.value for one in app.info]
+    assert app.get("segmented_control") or app.get("button_group")
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        (dict(circuit="looks", versus_key="999"), "does not have"),
+        (dict(circuit="everything"), "makes no sense"),
+        (dict(quantity="<b>"), "makes no sense"),
+        (dict(through="X"), "makes no sense"),
+        (dict(layer="9", head="9"), "There is no L9 H9"),
+    ],
+)
+def test_what_a_link_asks_for_in_vain_is_said_in_a_sentence(link, words):
+    app = circuits(model="tiny-gpt2", text=TEXT, **link)
+    check(app)
+    assert words in app.warning[0].value.replace("\\", "")
+
+
+def test_a_word_that_is_no_token_is_an_error_that_leaves_the_page_alone():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="zyxwvut")
+    assert not app.exception and len(app.error) == 1 and "zyxwvut" in app.error[0].value
+    app.text_input(key="ask_target").set_value("").run()
+    check(app)
+
+
+def test_texts_of_different_length_are_told_apart():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", source="a cat")
+    assert not app.exception and "as many tokens" in app.error[0].value
+
+
+def test_a_second_sentence_plays_no_part_and_the_page_says_so():
+    app = circuits(model="tiny-bert", text="the cat sat", pair="the dog ran")
+    check(app)
+    assert "plays no part" in app.info[0].value
+    alone = mv.logit_attribution(mv.load("tiny-bert"), "the cat sat", position=3)
+    assert summed(app)[1] == format_number(alone.value)
+
+
+def test_the_page_keeps_what_others_have_chosen():
+    app = circuits(model="tiny-bert", text=DEFAULT.text, section="twins", circuit="looks")
+    assert app.query_params["section"] == "twins" and app.query_params["circuit"] == "looks"
