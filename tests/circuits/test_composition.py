@@ -13,6 +13,7 @@ from mha_viz.circuits.composition import composition
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
+from mha_viz.reports.induction import induction_scores
 from tests.circuits.networks import NETWORKS, build, in_order
 from tests.making.checkpoints import spread, tokenizer
 
@@ -213,3 +214,23 @@ def test_heads_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
     with pytest.raises(ArgumentError, match="choose a smaller model"):
         composition(mv.load("tiny-gpt2"))
+
+
+def test_the_previous_token_head_feeds_the_keys_of_just_the_induction_heads() -> None:
+    """Those that the induction probe finds, by runs, are those that composition finds."""
+    model = mv.load("tiny-gpt2")
+    scores = induction_scores(model).mean
+    induction_heads = {divmod(int(i), 8) for i in (scores.flatten() > 0.5).nonzero()}
+    table = composition(model, "K").table()
+    table["place"] = range(len(table))
+    fed = table.query("sender_layer == 0 and sender_head == 7 and receiver_layer == 1")
+    best = fed.head(len(induction_heads))
+    found = set(zip(best.receiver_layer, best.receiver_head, strict=True))
+    assert len(induction_heads) == 6 and found == induction_heads
+    # Eighth of 384; what stands before are pairs of L1 H1 and L1 H5 with layers behind.
+    assert best.place.iloc[0] < 10 and best.zscore.min() > 40 > 0 > fed.zscore.min()
+    before = table.head(int(best.place.iloc[0]))
+    assert {(a, b) for a, b in zip(before.sender_layer, before.sender_head, strict=True)} == {
+        (1, 1),
+        (1, 5),
+    }
