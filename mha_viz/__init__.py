@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
+    from mha_viz.circuits.tasks import make_task
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -74,6 +76,10 @@ _HOME = {
     "Study": "mha_viz.corpus.study",
     "path_effect": "mha_viz.circuits.path_effect",
     "path_effects": "mha_viz.circuits.path_effects",
+    "make_task": "mha_viz.circuits.tasks",
+    "Faithfulness": "mha_viz.circuits.faithfulness",
+    "faithfulness": "mha_viz.circuits.faithfulness",
+    "find_heads": "mha_viz.circuits.faithfulness",
 }
 
 __all__ = [
@@ -81,6 +87,7 @@ __all__ = [
     "AttentionModel",
     "AttentionOutput",
     "AttentionRecord",
+    "Faithfulness",
     "Intervention",
     "MhaVizError",
     "ModelInfo",
@@ -93,12 +100,15 @@ __all__ = [
     "attention",
     "diversity",
     "errors",
+    "faithfulness",
+    "find_heads",
     "generate",
     "head_importance",
     "head_report",
     "head_similarity",
     "list_models",
     "load",
+    "make_task",
     "parameter_similarity",
     "path_effect",
     "path_effects",
