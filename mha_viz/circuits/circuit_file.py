@@ -111,5 +111,5 @@ def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:
 def _wrong(path: str | Path, reason: str) -> RecordError:
     return RecordError(
         f"{path} is not a circuit that can be opened here: {reason}. Give a file that "
-        "Faithfulness.save or `mha-viz circuits faithfulness --out` wrote."
+        "Faithfulness.save or `mha-viz circuits faithfulness --save` wrote."
     )
