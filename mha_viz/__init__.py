@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
+    from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
     from mha_viz.circuits.logit_attribution import logit_attribution
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
     from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.tasks import make_task
     from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
@@ -83,6 +85,10 @@ _HOME = {
     "composition": "mha_viz.circuits.composition",
     "path_effect": "mha_viz.circuits.path_effect",
     "path_effects": "mha_viz.circuits.path_effects",
+    "make_task": "mha_viz.circuits.tasks",
+    "Faithfulness": "mha_viz.circuits.faithfulness",
+    "faithfulness": "mha_viz.circuits.faithfulness",
+    "find_heads": "mha_viz.circuits.faithfulness",
 }
 
 __all__ = [
@@ -90,6 +96,7 @@ __all__ = [
     "AttentionModel",
     "AttentionOutput",
     "AttentionRecord",
+    "Faithfulness",
     "Intervention",
     "MhaVizError",
     "ModelInfo",
@@ -103,6 +110,8 @@ __all__ = [
     "composition",
     "diversity",
     "errors",
+    "faithfulness",
+    "find_heads",
     "generate",
     "head_importance",
     "head_report",
@@ -112,6 +121,7 @@ __all__ = [
     "load",
     "logit_attribution",
     "logit_lens",
+    "make_task",
     "parameter_similarity",
     "path_effect",
     "path_effects",

@@ -183,15 +183,13 @@ def test_without_replaying_it_is_the_same(monkeypatch):
 
 def test_means_take_the_place_of_a_text():
     model = predicting("gpt2", double=True)
-    means = reference_means(model, ["a dog ran", "the street was not too tired"])
-    found = path_effect(model, CLEAN, means, (0, 3), (2, 4, "key"), **asked(model))
-    again = path_effect(
-        model, CLEAN, ["a dog ran", "the street was not too tired"], (0, 3), (2, 4, "key"),
-        **asked(model),
-    )  # fmt: skip
+    texts, path = ["a dog ran", "the street was not too tired"], ((0, 3), (2, 4, "key"))
+    means = reference_means(model, texts)
+    found = path_effect(model, CLEAN, means, *path, **asked(model))
+    again = path_effect(model, CLEAN, texts, *path, **asked(model))
     assert found.direct == again.direct
     plain, ids = PlainPaths(model.network), ids_of(model, CLEAN, None)
-    logits = plain.effect_logits(ids, means.means[0, 3].double(), (0, 3), (2, 4, "key"), True)
+    logits = plain.effect_logits(ids, means.means[0, 3].double(), *path, True)
     target, against = model.tokenizer.convert_tokens_to_ids(["mat", "cat"])
     after = float(logits[-1, target] - logits[-1, against])
     assert abs(found.direct - (after - found.clean)) <= 1e-10
