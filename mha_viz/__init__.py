@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.flow import FlowGraph, flow_graph
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -70,6 +71,8 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "FlowGraph": "mha_viz.circuits.flow",
+    "flow_graph": "mha_viz.circuits.flow",
 }
 
 __all__ = [
@@ -77,6 +80,7 @@ __all__ = [
     "AttentionModel",
     "AttentionOutput",
     "AttentionRecord",
+    "FlowGraph",
     "Intervention",
     "MhaVizError",
     "ModelInfo",
@@ -89,6 +93,7 @@ __all__ = [
     "attention",
     "diversity",
     "errors",
+    "flow_graph",
     "generate",
     "head_importance",
     "head_report",

@@ -147,10 +147,15 @@ class ResidualStream:
 
     def sources(self, layer: int) -> Float[Tensor, "head position key d_model"]:
         """What each head writes, split by the token that it comes from; they sum to the head."""
-        pattern, value = (self.run.left.kept[name][layer][0] for name in ("pattern", "value"))
-        moved = repeat_heads((value - self._b_V[layer][:, None])[None], len(pattern))[0]
-        through = torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
-        return torch.einsum("hqk,hkm->hqkm", pattern, through)
+        pattern = self.run.left.kept["pattern"][layer][0]
+        return torch.einsum("hqk,hkm->hqkm", pattern, self.carried(layer))
+
+    def carried(self, layer: int) -> Float[Tensor, "head key d_model"]:
+        """What each head would write if it looked at one token alone, without biases."""
+        value = self.run.left.kept["value"][layer][0]
+        moved = value - self._b_V[layer][:, None]
+        moved = repeat_heads(moved[None], self.model.n_heads)[0]
+        return torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
 
     def directions(
         self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
