@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.flow import FlowGraph, flow_graph
+    from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -73,6 +76,10 @@ _HOME = {
     "Study": "mha_viz.corpus.study",
     "FlowGraph": "mha_viz.circuits.flow",
     "flow_graph": "mha_viz.circuits.flow",
+    "logit_attribution": "mha_viz.circuits.logit_attribution",
+    "score_attribution": "mha_viz.circuits.score_attribution",
+    "head_tokens": "mha_viz.circuits.vocabulary",
+    "logit_lens": "mha_viz.circuits.vocabulary",
 }
 
 __all__ = [
@@ -98,12 +105,16 @@ __all__ = [
     "head_importance",
     "head_report",
     "head_similarity",
+    "head_tokens",
     "list_models",
     "load",
+    "logit_attribution",
+    "logit_lens",
     "parameter_similarity",
     "predict",
     "record",
     "register_metric",
+    "score_attribution",
     "show_head",
     "study",
     "wrap",

@@ -64,7 +64,10 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype, tolerance):
             if one.mlp is not None:
                 parts = parts + one.mlp
             if one.norms is not None:
-                sources = stream.sources(layer).transpose(1, 2).flatten(0, 1)
+                pattern = stream.run.left.kept["pattern"][layer][0]
+                sources = torch.einsum("hqk,hkm->hkqm", pattern, stream.carried(layer)).flatten(
+                    0, 1
+                )
                 parts = parts + one.from_heads(sources, stream.positions).sum(0)
             assert (parts - one.whole).abs().max() <= tolerance * one.whole.abs().max()
 
