@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
     from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+    from mha_viz.circuits.flow import FlowGraph, flow_graph
     from mha_viz.circuits.logit_attribution import logit_attribution
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
@@ -78,6 +79,8 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "FlowGraph": "mha_viz.circuits.flow",
+    "flow_graph": "mha_viz.circuits.flow",
     "logit_attribution": "mha_viz.circuits.logit_attribution",
     "score_attribution": "mha_viz.circuits.score_attribution",
     "head_tokens": "mha_viz.circuits.vocabulary",
@@ -97,6 +100,7 @@ __all__ = [
     "AttentionOutput",
     "AttentionRecord",
     "Faithfulness",
+    "FlowGraph",
     "Intervention",
     "MhaVizError",
     "ModelInfo",
@@ -112,6 +116,7 @@ __all__ = [
     "errors",
     "faithfulness",
     "find_heads",
+    "flow_graph",
     "generate",
     "head_importance",
     "head_report",
