@@ -81,6 +81,8 @@ VIEW = View(
     through="V",
     behaviour="kl",
     way="total",
+    task="closing",
+    tested=((0, 1), (2, 3)),
 )
 
 

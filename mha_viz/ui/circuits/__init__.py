@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui.circuits import effect, looks, weights, writes
+from mha_viz.ui.circuits import effect, looks, tested, weights, writes
 from mha_viz.ui.circuits.asked import known_parts
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
@@ -15,6 +15,7 @@ from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import stop_on_error
 
 _SECTIONS = {"writes": writes.draw, "looks": looks.draw, "weights": weights.draw}
+_MEASURING = {"effect": effect.draw, "test": tested.draw}
 
 
 def fit(scene: Scene) -> None:
@@ -31,9 +32,9 @@ def draw(scene: Scene) -> None:
         words.cut_off(scene.record)
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
-    if state.current().circuit == "effect":
+    if state.current().circuit in _MEASURING:
         with stop_on_error(), known_parts():
-            effect.draw(scene)
+            _MEASURING[state.current().circuit](scene)
     else:
         _section(scene)
 

@@ -14,6 +14,7 @@ from mha_viz.ui.session.link_values import whole as whole
 
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
+MAX_TESTED = 64
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
@@ -42,6 +43,13 @@ CIRCUITS = {
     "looks": "Why it looks there",
     "weights": "Who reads whom",
     "effect": "By effect",
+    "test": "Test a circuit",
+}
+TASKS = {
+    "induction": "Random tokens said twice",
+    "phrase": "A phrase said twice",
+    "agreement": "Subject and verb",
+    "closing": "Closing brackets and quotes",
 }
 THROUGH = {"Q": "its queries", "K": "its keys", "V": "its values"}
 QUANTITIES = {"logit": "its logit", "log_probability": "its log-probability"}
@@ -125,6 +133,7 @@ class View:
             less that of `against`, predicted at `place`.
         through: into what the chosen head reads the second one. behaviour: what a path's effect is
             on; way: with all between held, or not. `source` is the text that is patched from.
+        task: what a circuit is tested on. tested: its heads; empty is the chosen one.
         versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
     """
 
@@ -194,6 +203,8 @@ class View:
     through: str = _choice("K", read.one_of(THROUGH))
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
+    task: str = _choice("induction", read.one_of(TASKS))
+    tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:
