@@ -86,6 +86,8 @@ def layout_of(model: AttentionModel) -> Layout:
             out in a way that is not known here.
         NotKeptError: its projections have names that are not known.
     """
+    if model.backend != "mha_viz":
+        raise unknown_layout(model, "it computes its attention by itself")
     projections = model.layers()
     inside = set(stack_of(model.network).modules())
     paths = {module: path for path, module in model.network.named_modules() if module in inside}
