@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
+    from mha_viz.circuits.vocabulary import copying_scores, favoured_pairs
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -72,6 +73,8 @@ _HOME = {
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
     "composition": "mha_viz.circuits.composition",
+    "copying_scores": "mha_viz.circuits.vocabulary",
+    "favoured_pairs": "mha_viz.circuits.vocabulary",
 }
 
 __all__ = [
@@ -90,8 +93,10 @@ __all__ = [
     "ablate",
     "attention",
     "composition",
+    "copying_scores",
     "diversity",
     "errors",
+    "favoured_pairs",
     "generate",
     "head_importance",
     "head_report",

@@ -17,12 +17,11 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import circuits_by_weights
+from mha_viz.cli import circuits_by_weights, study_commands
 from mha_viz.cli import format as printed
 from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
 from mha_viz.cli import streams as cli_streams
-from mha_viz.cli import study_commands
 from mha_viz.cli.format import Format, ReportFormat
 from mha_viz.cli.options import (
     AsJson,
