@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
-    from mha_viz.circuits.vocabulary import copying_scores, favoured_pairs
+    from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -73,8 +73,8 @@ _HOME = {
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
     "composition": "mha_viz.circuits.composition",
-    "copying_scores": "mha_viz.circuits.vocabulary",
-    "favoured_pairs": "mha_viz.circuits.vocabulary",
+    "copying_scores": "mha_viz.circuits.ov_circuit",
+    "favoured_pairs": "mha_viz.circuits.ov_circuit",
 }
 
 __all__ = [
