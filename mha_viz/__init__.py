@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
     from mha_viz.circuits.flow import FlowGraph, flow_graph
     from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
     from mha_viz.circuits.score_attribution import score_attribution
@@ -92,6 +93,8 @@ _HOME = {
     "Faithfulness": "mha_viz.circuits.faithfulness",
     "faithfulness": "mha_viz.circuits.faithfulness",
     "find_heads": "mha_viz.circuits.faithfulness",
+    "copying_scores": "mha_viz.circuits.ov_circuit",
+    "favoured_pairs": "mha_viz.circuits.ov_circuit",
 }
 
 __all__ = [
@@ -112,9 +115,11 @@ __all__ = [
     "ablate",
     "attention",
     "composition",
+    "copying_scores",
     "diversity",
     "errors",
     "faithfulness",
+    "favoured_pairs",
     "find_heads",
     "flow_graph",
     "generate",

@@ -189,14 +189,15 @@ def folded(model: AttentionModel, wiring: Wiring, layer: int) -> dict[str, Tenso
         W = W if reading is None else reading.pull_back(W)
         found[name] = repeat_heads(W[None], model.n_heads)[0]
     W_O = weights.W_O.to(dtype)
-    W_O = W_O if writing is None else writing.carry(W_O)
-    found["W_O"] = (centre(W_O) if wiring.centred else W_O).mT
+    found["W_O"] = (W_O if writing is None else writing.carry(W_O)).mT
     return found
 
 
 def _factors(model: AttentionModel, wiring: Wiring, layer: int, kind: Kind | str) -> Factors:
     """Of W X^T only X R^T matters with R of W = Q R: Q turns, and no norm changes."""
     heads = folded(model, wiring, layer)
+    if wiring.centred:
+        heads["W_O"] = centre(heads["W_O"].mT).mT
     inner, outer = {"Q": ("W_Q", "W_K"), "K": ("W_K", "W_Q"), "V": ("W_V", "W_O")}[kind]
     write = heads["W_O"] @ _triangle(heads["W_V"]).mT
     return Factors(_unit(write).mT, _unit(heads[inner] @ _triangle(heads[outer]).mT))

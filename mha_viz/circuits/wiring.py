@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.fold import Fold
 from mha_viz.engine.model import AttentionModel
@@ -21,6 +22,7 @@ from mha_viz.engine.stand_ins import StandIn, with_stand_ins
 from mha_viz.errors import NotKeptError
 from mha_viz.text.encoding import encode_texts
 
+LINEAR = (nn.Linear, Conv1D)
 _SAMPLE = "A short text."
 
 
@@ -34,6 +36,9 @@ class Wiring:
         writing: for each layer what stands behind W_O, before the sum; None for most.
         passing: for each layer what its heads' output, once in the stream, passes on its way to
             the next layer; empty where the norms stand beside the stream and not in it.
+        final: what stands between the last layer's sum and the stack's output, (None,) for nothing;
+            empty where that is not known, or norms stand in the stream.
+        embeds: whether embeddings enter the stream as they are.
         normed_heads: whether queries and keys are normed once more, head by head.
         rotary: whether queries and keys are turned by their positions.
     """
@@ -41,6 +46,8 @@ class Wiring:
     reading: tuple[Fold | None, ...]
     writing: tuple[Fold | None, ...]
     passing: tuple[tuple[Fold, ...], ...]
+    final: tuple[Fold | None, ...]
+    embeds: bool
     normed_heads: bool
     rotary: bool
 
@@ -75,6 +82,8 @@ class _Found(NamedTuple):
     """All that a run tells; gains are read anew each time, as weights may be changed."""
 
     steps: tuple[_Step, ...]
+    final: tuple[nn.Module | None, ...]
+    embeds: bool
     normed_heads: bool
 
 
@@ -110,13 +119,15 @@ def wiring_of(model: AttentionModel, dtype: torch.dtype) -> Wiring:
             tuple(one for norm in step.passing if (one := fold(norm)) is not None)
             for step in found.steps
         ),
+        final=tuple(fold(norm) for norm in found.final),
+        embeds=found.embeds,
         normed_heads=found.normed_heads,
         rotary=any("rotary" in type(m).__name__.lower() for m in model.network.modules()),
     )
 
 
 def _find(model: AttentionModel) -> _Found:
-    calls = _calls(model)
+    calls, hidden = _calls(model)
     reads, writes = _places(model, calls)
     ends = [*reads[1:], len(calls)]
     steps = [
@@ -124,7 +135,18 @@ def _find(model: AttentionModel) -> _Found:
         for layer, places in enumerate(zip(reads, writes, ends, strict=True))
     ]
     within = [call for r, w in zip(reads, writes, strict=True) for call in calls[r:w]]
-    return _Found(tuple(steps), any(call.is_norm for call in within))
+    before = [call for call in calls[: reads[0]] if call.is_norm or isinstance(call.module, LINEAR)]
+    final: tuple[nn.Module | None, ...] = ()
+    if hidden is not None and not any(step.passing for step in steps):
+        _, stream = _norm_before(calls[: reads[-1]], calls[reads[-1]].given)
+        norm, after = _norm_before(calls, hidden)
+        final = (norm,) * len(_writing(stream, calls[writes[-1]].made, after, calls[writes[-1] :]))
+    return _Found(
+        tuple(steps),
+        final=final,
+        embeds=all(call.module is steps[0].reading for call in before),
+        normed_heads=any(call.is_norm for call in within),
+    )
 
 
 def _step(
@@ -147,18 +169,30 @@ def _step(
         return _Step(None, None, passing)
     reading, stream = _norm_before(calls[:read], seen)
     _, after = (None, None) if following is None else _norm_before(calls[:end], following)
-    normed = next((c for c in behind if c.is_norm and _same(c.given, output)), None)
     if after is None:  # the last layer: no further sum to compare with
-        return _Step(reading, normed.module if normed else None, ())
-    for norm, written in ((None, output), *([(normed.module, normed.made)] if normed else [])):
-        so_far = stream + written
-        if any(_same(after, so_far + call.made) for call in behind if _fits(call.made, after)):
-            return _Step(reading, norm, ())
+        normed = next((c.module for c in behind if c.is_norm and _same(c.given, output)), None)
+        return _Step(reading, normed, ())
+    for writing in _writing(stream, output, after, behind):
+        return _Step(reading, writing, ())
     raise NotKeptError(
         f"Layer {layer} of {model.name} ({model.family}) adds up its attention and its MLP in a "
         "way that is not known here, expected were norms before or behind both: choose a BERT, "
         "GPT-2, Llama or a close relative."
     )
+
+
+def _writing(
+    stream: Tensor, output: Tensor, after: Tensor, behind: Sequence[_Call]
+) -> tuple[nn.Module | None, ...]:
+    """What stands between W_O and the stream of a layer that adds up attention and MLP: a norm, or
+    None for nothing. Empty where what comes after is no such sum.
+    """
+    normed = [call for call in behind if call.is_norm and _same(call.given, output)]
+    for norm, written in ((None, output), *((call.module, call.made) for call in normed)):
+        so_far = stream + written
+        if any(_same(after, so_far + call.made) for call in behind if _fits(call.made, after)):
+            return (norm,)
+    return ()
 
 
 def _in_the_stream(
@@ -203,8 +237,11 @@ def _places(model: AttentionModel, calls: Sequence[_Call]) -> tuple[list[int], l
     return [next_of(q) for q, _, _ in pairs], [next_of(o) for _, _, o in pairs]
 
 
-def _calls(model: AttentionModel) -> list[_Call]:
-    """Every call of an innermost module, embeddings aside, in one pass over a short text."""
+def _calls(model: AttentionModel) -> tuple[list[_Call], Tensor | None]:
+    """Every call of an innermost module, embeddings aside, in one pass over a short text.
+
+    And what a single stack made of it in the end.
+    """
     calls: list[_Call] = []
     stand_ins = {
         path: _Noting(module, calls)
@@ -212,14 +249,15 @@ def _calls(model: AttentionModel) -> list[_Call]:
         if not any(module.children()) and not isinstance(module, nn.Embedding)
     }
     source, target = encode_texts(model.reader, _SAMPLE)
-    run(
+    left = run(
         with_stand_ins(model.network, stand_ins),
         model.backend,
         [source],
         None if target is None else [target],
         pad=model.tokenizer.pad_token_id or 0,
     )
-    return calls
+    hidden = left["self"].hidden if "self" in left else None
+    return calls, None if hidden is None else _rows(hidden)
 
 
 class _Noting(StandIn):

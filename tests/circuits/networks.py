@@ -28,14 +28,14 @@ class Family(NamedTuple):
         writing: behind W_O, beside the stream.
     """
 
-    build: Callable[[], Any]
+    build: Callable[..., Any]
     reading: Callable[[Any, int], Norms] = lambda network, i: []
     passing: Callable[[Any, int], Norms] = lambda network, i: []
     writing: Callable[[Any, int], Norms] = lambda network, i: []
 
 
-def _of(config: Any) -> Callable[[], Any]:
-    return lambda: tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+def _of(config: Any) -> Callable[..., Any]:
+    return lambda kind=tf.AutoModel: kind.from_config(config, attn_implementation=IMPLEMENTATION)
 
 
 def _rotary(kind: Any, **more: Any) -> Any:
@@ -127,6 +127,13 @@ NETWORKS = {
 
 def build(name: str, dtype: torch.dtype = torch.float64) -> AttentionModel:
     network = spread(NETWORKS[name].build()).to(dtype)
+    return AttentionModel(network, tokenizer(pairs=False), name=name)
+
+
+def causal(name: str) -> AttentionModel:
+    """The same with a head that predicts the next token, its weights its own but for GPT-2's."""
+    kind = () if name == "gpt2" else (tf.AutoModelForCausalLM,)
+    network = spread(NETWORKS[name].build(*kind)).to(torch.float64)
     return AttentionModel(network, tokenizer(pairs=False), name=name)
 
 
