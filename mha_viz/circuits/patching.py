@@ -26,6 +26,7 @@ from mha_viz.prediction.targets import PredictionTargets
 Head = tuple[int, int]
 Input = Literal["query", "key", "value"]
 INPUTS: tuple[Input, ...] = ("query", "key", "value")
+MAX_RECEIVED_BYTES = 2**28  # of all that later heads read, with one sender after the other replaced
 Z = Float[Tensor, "layer head query d_head"]
 
 
@@ -85,7 +86,9 @@ class PathRuns:
             self.z = torch.stack([layer[0] for layer in probe.kept["z"]])
             self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
             self._replays = self._pass.record(lambda _: None)
-        self.n_settings = self._pass.n_settings
+        read = (layer for layers in self.inputs.values() for layer in layers)
+        n_bytes = sum(layer.numel() * layer.element_size() for layer in read)
+        self.n_settings = max(1, min(self._pass.n_settings, MAX_RECEIVED_BYTES // n_bytes))
 
     def says_otherwise(self, sender: Head) -> bool:
         """Whether the sender's z differs at all in the other run."""

@@ -13,20 +13,26 @@ import transformers as tf
 
 
 class PlainPaths:
-    """GPT-2 or BERT with separate hooks for z, query, key, value and the MLP of every layer."""
+    """GPT-2, Llama or BERT; hooks for z, query, key, value and the MLP of every layer."""
 
     def __init__(self, network: tf.PreTrainedModel) -> None:
         self.network = copy.deepcopy(network)
         self.network.set_attn_implementation("eager")
         config = self.network.config
         self.n_heads, d_model = config.num_attention_heads, config.hidden_size
-        self.d_head = d_model // self.n_heads
+        self.d_head = getattr(config, "head_dim", None) or d_model // self.n_heads
         if config.model_type == "gpt2":
             layers = self.network.transformer.h
             self.outputs = [layer.attn.c_proj for layer in layers]
             self.mlps = [layer.mlp for layer in layers]
             self.readers = [dict.fromkeys("qkv", layer.attn.c_attn) for layer in layers]
             self.offset = {"q": 0, "k": d_model, "v": 2 * d_model}
+        elif config.model_type == "llama":
+            layers = self.network.model.layers
+            self.outputs = [layer.self_attn.o_proj for layer in layers]
+            self.mlps = [layer.mlp for layer in layers]
+            self.readers = [{"q": layer.self_attn.q_proj} for layer in layers]  # keys are shared
+            self.offset = {"q": 0}
         else:
             layers = self.network.bert.encoder.layer
             self.outputs = [layer.attention.output.dense for layer in layers]

@@ -7,6 +7,7 @@ import scipy.stats
 from mha_viz.circuits.patching import INPUTS
 from mha_viz.circuits.path_effect import path_effect
 from mha_viz.circuits.path_effects import path_effects
+from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction import replay
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting
@@ -90,6 +91,25 @@ def test_what_is_stopped_goes_on_where_it_was(gpt, monkeypatch):
     assert np.array_equal(found.exact[known], before[known])
     assert np.nanmax(np.abs(found.exact - whole.exact)) <= 1e-5
     assert np.nanmax(np.abs(found.estimate - whole.estimate)) <= 1e-5
+
+
+def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch):
+    monkeypatch.setattr("mha_viz.circuits.patching.MAX_RECEIVED_BYTES", 1)  # a sender at a time
+    model = models["gpt2"]
+    found, left = path_effects(model, CLEAN, CORRUPT), iter(range(100))
+
+    def ask():
+        if next(left, None) is None:
+            raise Stopped
+
+    with pytest.raises(Stopped), asking(ask):
+        found.measure()
+    assert 0 < found.n_measured < found.n_paths
+    found.measure()
+    monkeypatch.undo()
+    whole = path_effects(model, CLEAN, CORRUPT)
+    whole.measure()
+    assert np.nanmax(np.abs(found.exact - whole.exact)) <= 1e-5
 
 
 def test_kl_has_effects_and_no_estimates(models):
