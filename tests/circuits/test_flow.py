@@ -15,8 +15,8 @@ from mha_viz.circuits.shares import shares
 from mha_viz.circuits.sums import Sum, sums_of
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from tests.circuits.flow_reference import FAMILIES, share_by_loops, sums
-from tests.circuits.test_residual import EXACT, build, encoded
 from tests.engine.test_families import LONG, SHORT
+from tests.making.every_family import EXACT, build, encoded
 
 SHIPPED = ("tiny-bert", "tiny-gpt2")
 SENTENCE = "The cat sat on the mat because it was warm."
