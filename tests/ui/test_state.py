@@ -81,6 +81,7 @@ VIEW = View(
     through="V",
     behaviour="kl",
     way="total",
+    flow="norm",
     task="closing",
     tested=((0, 1), (2, 3)),
 )

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import streamlit as st
 
-from mha_viz.ui.circuits import effect, looks, tested, weights, writes
+from mha_viz.ui.circuits import effect, graph, looks, tested, weights, writes
 from mha_viz.ui.circuits.asked import known_parts
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import stop_on_error
 
-_SECTIONS = {"writes": writes.draw, "looks": looks.draw, "weights": weights.draw}
+_SECTIONS = {
+    "writes": writes.draw,
+    "looks": looks.draw,
+    "weights": weights.draw,
+    "graph": graph.draw,
+}
 _MEASURING = {"effect": effect.draw, "test": tested.draw}
 
 

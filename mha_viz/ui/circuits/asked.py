@@ -12,7 +12,7 @@ from mha_viz.circuits.logit_attribution import LogitAttribution
 from mha_viz.circuits.score_attribution import ScoreAttribution
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
-from mha_viz.prediction.logits import check_predicts
+from mha_viz.prediction.logits import check_predicts, objective
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.one_thread import threads_for
 from mha_viz.ui.session.scene import Scene
@@ -67,20 +67,10 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     Raises:
         AttentionUnavailableError: the model predicts no tokens.
     """
-    model, labels = memory.model(*state.current().checkpoint), first_labels(scene)
+    model, view = memory.model(*state.current().checkpoint), state.current()
     masked = check_predicts(model.network) == "masked"
-    if state.current().place >= len(labels):
-        state.change(place=-1)
-    view = state.current()
-    place = view.place if view.place >= 0 else _telling_place(scene, model, masked)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        choosing.menu(
-            "place",
-            "Masked and predicted" if masked else "Predicted after",
-            words.places(labels),
-            displayed=place,
-            width=190,
-        )
+        place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
         for name, label, hint in (
             ("target", "Follow this token", "(the likeliest)"),
             ("against", "against this one", "(none)"),
@@ -98,14 +88,32 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     return place
 
 
-def _telling_place(scene: Scene, model: AttentionModel, masked: bool) -> int:
-    """The last token; of a masked model its first gap, else the last word."""
+def place_menu(scene: Scene, label: str) -> int:
+    """The token that the page is about; returns its position.
+
+    A causal model is asked at its last token until one is chosen; a masked one at its first gap,
+    else at the last word, and never at tokens such as [SEP], which it does not predict.
+
+    Args:
+        scene: what the page shows.
+        label: above the menu.
+    """
+    model, view = memory.model(*state.current().checkpoint), state.current()
+    masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
     tokens = [token for token in scene.record.tokens if not token.segment]
-    if not masked:
-        return len(tokens) - 1
-    gaps = [i for i, token in enumerate(tokens) if token.id == model.tokenizer.mask_token_id]
-    named = [i for i, token in enumerate(tokens) if token.text.isalnum() and not token.is_special]
-    return next(iter(gaps), named[-1] if named else len(tokens) - 1)
+    offered = words.places(first_labels(scene))
+    if masked:
+        offered = {
+            i: name
+            for i, name in offered.items()
+            if not tokens[i].is_special or tokens[i].id == gap
+        } or offered
+    gaps = [i for i in offered if masked and tokens[i].id == gap]
+    named = [i for i in offered if masked and tokens[i].text.isalnum()]
+    telling = gaps[0] if gaps else (named or list(offered))[-1]
+    place = view.place if view.place in offered else telling
+    choosing.menu("place", label, offered, displayed=place, width=190)
+    return place
 
 
 def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:

@@ -46,12 +46,26 @@ def draw(scene: Scene) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.header(head_name(*state.current().chosen), anchor=False)
         controls.open_in_explore()
+    _head(scene, found, place)
+    _guesses(scene, place)
+
+
+def of_head(scene: Scene, place: int) -> None:
+    """What the chosen head writes for the prediction at one place.
+
+    Args:
+        scene: what the page shows.
+        place: which token the prediction is read at.
+    """
+    _head(scene, _attribution(scene, place), place)
+
+
+def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
     left, right = st.columns([1, 1], gap="medium")
     with left:
         _by_source(scene, found)
     with right:
         _tokens(scene, place)
-    _guesses(scene, place)
 
 
 def _attribution(scene: Scene, place: int) -> LogitAttribution:

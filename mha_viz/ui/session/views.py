@@ -42,6 +42,7 @@ CIRCUITS = {
     "writes": "What it writes",
     "looks": "Why it looks there",
     "weights": "Who reads whom",
+    "graph": "The graph",
     "effect": "By effect",
     "test": "Test a circuit",
 }
@@ -59,6 +60,7 @@ BEHAVIOURS = {
     "loss": "loss",
     "kl": "KL divergence",
 }
+FLOWS = {"proximity": "Nearness to the sum", "norm": "Length"}
 WAYS = {"direct": "Direct", "total": "Total"}
 PARTS = {
     "self": "Self-attention",
@@ -133,6 +135,7 @@ class View:
             less that of `against`, predicted at `place`.
         through: into what the chosen head reads the second one. behaviour: what a path's effect is
             on; way: with all between held, or not. `source` is the text that is patched from.
+        flow: how shares of the graph are measured.
         task: what a circuit is tested on. tested: its heads; empty is the chosen one.
         versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
     """
@@ -203,6 +206,7 @@ class View:
     through: str = _choice("K", read.one_of(THROUGH))
     behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
     way: str = _choice("direct", read.one_of(WAYS))
+    flow: str = _choice("proximity", read.one_of(FLOWS))
     task: str = _choice("induction", read.one_of(TASKS))
     tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
