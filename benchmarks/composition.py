@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -19,13 +20,13 @@ from mha_viz.engine.model import AttentionModel
 N_TOKENS = 128
 AIM = 2.0  # bare passes
 TITLE = "Composition of all pairs of heads"
-ABOUT = """12 layers, 12 heads, d_model 768 (random weights), float32, CPU: scores and z-scores of
-all pairs by `composition(model, "K")`, beside a bare forward pass of BERT of that size over 128
-tokens with torch's fused attention (`sdpa`). GPT-2 norms before its layers. BERT norms the sums in
-its stream: what stands between two heads is another matrix for any two layers, and takes longer.
-Beside it, too, the products of d_model x d_model matrices that the definition asks for, of one head
-with those of the next layer and scaled up to all, without z-scores. The short pass that finds a
-model's norms, once for each model, is not counted."""
+ABOUT = """12 layers, 12 heads, d_model 768 (random weights), float32, CPU; processor time of all
+threads. Scores and z-scores of all pairs by `composition(model, "K")`, beside a bare forward pass
+of BERT of that size over 128 tokens with torch's fused attention (`sdpa`). GPT-2 norms before its
+layers. BERT norms the sums in its stream: what stands between two heads is another matrix for any
+two layers, and takes longer. Beside it, too, the products of d_model x d_model matrices that the
+definition asks for, of one head with those of the next layer and scaled up to all, without
+z-scores. The short pass that finds a model's norms, once for each model, is not counted."""
 
 
 def measure(repeats: int = 5, **sizes: int) -> list[Result]:
@@ -41,7 +42,7 @@ def measure(repeats: int = 5, **sizes: int) -> list[Result]:
         "BERT": partial(composition, bert, "K"),
         "by definition": partial(_by_definition, gpt2),
     }
-    seconds = interleaved(ways, repeats, warm_up=1)
+    seconds = interleaved(ways, repeats, clock=time.process_time)
     n_layer_pairs = gpt2.n_layers * (gpt2.n_layers - 1) // 2
     plain = [n_layer_pairs * gpt2.n_heads * s for s in seconds["by definition"]]
     results = []

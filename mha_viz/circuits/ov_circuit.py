@@ -248,7 +248,8 @@ def _copying(
     seen = through @ heads["W_V"]  # (head, d_model, d_head)
     core = heads["W_O"].mT @ seen
     triangle = torch.linalg.qr(heads["W_O"], mode="r").R
-    turned = triangle.mT @ (turns.mT[:, None] @ seen)
+    turned = turns.mT @ seen.transpose(0, 1).flatten(1)  # (turn, k, head * d_head)
+    turned = triangle.mT @ turned.unflatten(-1, (len(seen), -1)).transpose(1, 2)
     return torch.linalg.eigvals(core), torch.linalg.eigvals(turned)
 
 
@@ -287,7 +288,7 @@ def _errors(sources: Sequence[int], n: int, d_vocab: int) -> list[float]:
         squares += 2 * each[source] + 1  # (c + 1)^2 - c^2
         each[source] += 1
         variance = (squares - rank**2 / n) / max(1, n - 1)
-        errors.append(d_vocab * (variance * (1 - n / d_vocab) / n) ** 0.5)
+        errors.append(d_vocab * max(0.0, variance * (1 - n / d_vocab) / n) ** 0.5)
     return errors
 
 

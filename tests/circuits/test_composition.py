@@ -1,6 +1,7 @@
 """Composition against explicit products of d_model x d_model matrices, and its z-score."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -34,17 +35,22 @@ def all_centre(name: str) -> bool:
     return name in ("gpt2", "opt", "phi")
 
 
-def pair(model: AttentionModel, name: str, kind: str, one: int, two: int) -> tuple[Tensor, Tensor]:
-    """W_OV of the earlier head as it arrives, and what the later head reads by."""
-    (layer_1, head_1), (layer_2, head_2) = divmod(one, model.n_heads), divmod(two, model.n_heads)
-    norms = [
-        norm
-        for layer in range(layer_1, layer_2)
-        for norm in NETWORKS[name].passing(model.network, layer)
-    ]
-    W_QK, W_OV = explicit(model, name, layer_2, head_2)
-    written = explicit(model, name, layer_1, head_1)[1] @ in_order(norms, model.d_model)
-    return written, {"Q": W_QK, "K": W_QK.T, "V": W_OV}[kind]
+def pairs(
+    model: AttentionModel, name: str, kind: str
+) -> Callable[[int, int], tuple[Tensor, Tensor]]:
+    """Of two heads: W_OV of the earlier as it arrives, and what the later reads by."""
+    n_heads = model.n_heads
+    heads = [explicit(model, name, *divmod(i, n_heads)) for i in range(model.n_layers * n_heads)]
+    passing = NETWORKS[name].passing
+
+    def pair(one: int, two: int) -> tuple[Tensor, Tensor]:
+        between = range(one // n_heads, two // n_heads)
+        norms = [norm for layer in between for norm in passing(model.network, layer)]
+        W_QK, W_OV = heads[two]
+        read = {"Q": W_QK, "K": W_QK.T, "V": W_OV}[kind]
+        return heads[one][1] @ in_order(norms, model.d_model), read
+
+    return pair
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -52,7 +58,7 @@ def test_is_what_explicit_products_give(name: str) -> None:
     model = build(name)
     for kind in "QKV":
         found = composition(model, kind)
-        n = model.n_layers * model.n_heads
+        pair, n = pairs(model, name, kind), model.n_layers * model.n_heads
         assert found.score.shape == found.zscore.shape == (n, n)
         assert found.score.dtype == torch.float64
         for one in range(n):
@@ -60,7 +66,7 @@ def test_is_what_explicit_products_give(name: str) -> None:
                 if one // model.n_heads >= two // model.n_heads:
                     assert math.isnan(found.score[one, two]) and math.isnan(found.zscore[one, two])
                     continue
-                written, read = pair(model, name, kind, one, two)
+                written, read = pair(one, two)
                 expected = (written @ read).norm() / (written.norm() * read.norm())
                 assert float(found.score[one, two]) == pytest.approx(float(expected), rel=1e-10)
 
@@ -79,7 +85,7 @@ def test_z_score_is_that_of_many_random_rotations(name: str) -> None:
     for kind, one, two in [("K", 1, model.n_heads), ("V", 0, 2 * model.n_heads + 1)]:
         found = composition(model, kind)
         assert found.expected == pytest.approx(n**-0.5)
-        written, read = pair(model, name, kind, one, two)
+        written, read = pairs(model, name, kind)(one, two)
         left, right = written @ seen, seen.T @ read
         squares = (left @ turns @ right).square().sum((1, 2))
         squares /= (written.norm() * read.norm()) ** 2

@@ -19,6 +19,15 @@ def test_composition_prints_what_the_library_finds() -> None:
     assert len([line for line in table.splitlines() if "." in line]) == 20
 
 
+def test_copying_prints_what_the_library_finds() -> None:
+    shown = json.loads(call("circuits", "copying", "--format", "json").stdout)
+    found = mv.copying_scores(mv.load("tiny-gpt2")).table()
+    assert len(shown["rows"]) == len(found) == 32
+    for column in found:
+        assert [row[column] for row in shown["rows"]] == pytest.approx(found[column].tolist())
+    assert "not linear" in call("circuits", "copying", "tiny-bert", code=2).stderr
+
+
 def test_notes_go_to_stderr_and_errors_are_one_line() -> None:
     done = call("circuits", "composition", "tiny-bert")
     assert "Norms stand in the stream" in done.stderr and "stream" not in done.stdout
