@@ -206,6 +206,11 @@ class FoundHeads:
     share: tuple[float, ...]
     heads: tuple[Head, ...]
 
+    def __repr__(self) -> str:
+        n = len(self.heads)
+        first = ", ".join(f"L{layer} H{head}" for layer, head in self.heads[:3])
+        return f"FoundHeads({n} of {len(self.order)} carry {self.share[n]:.0%}: {first}, ...)"
+
 
 def find_heads(
     model: AttentionModel,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -89,6 +90,10 @@ def paths(
 ) -> None:
     """The effects of all paths from head to head, estimated by gradients; the strongest first."""
     given = read(clean, corrupt)
+    if metric == "kl" and not exact:
+        raise ArgumentError(
+            "KL has no estimates, for its slope at the clean run is 0: add --exact."
+        )
     from mha_viz.circuits.path_effects import path_effects
 
     loaded = load(model)
@@ -102,7 +107,7 @@ def paths(
     table = found.table().sort_values(by, key=abs, ascending=False, kind="stable")
     table = table.dropna(axis="columns", how="all")
     numbers: dict[str, object] = {"clean": found.clean, **_tokens(found.target, found.against)}
-    if exact:
+    if isfinite(found.agreement):
         numbers["rank_correlation"] = found.agreement
     if kind_of(TableFormat, file_format, out) is TableFormat.table:
         table = table.head(_SHOWN)

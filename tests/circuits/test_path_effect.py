@@ -9,7 +9,6 @@ import transformers as tf
 import mha_viz as mv
 from mha_viz.circuits.path_effect import path_effect
 from mha_viz.circuits.question import ask_about
-from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
@@ -33,7 +32,7 @@ PATHS = [
 def predicting(name: str, double: bool = False) -> AttentionModel:
     """A tiny random network of that family with its prediction head."""
     auto = tf.AutoModelForCausalLM if name in CAUSAL else tf.AutoModelForMaskedLM
-    network = auto.from_config(copy.deepcopy(SINGLE[name]), attn_implementation=IMPLEMENTATION)
+    network = auto.from_config(copy.deepcopy(SINGLE[name]))
     network = (spread(network).double() if double else spread(network)).requires_grad_(False)
     for part, parameter in network.named_parameters():
         if part.endswith("weight") and parameter.ndim == 1:
@@ -164,12 +163,12 @@ def test_a_direct_path_passes_by_whatever_stands_between(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_nothing_is_patched_by_the_same_text(name, monkeypatch):
     model = predicting(name)
-    for receiver in ("logits", (2, 1, "query"), (1, 2, "key"), (1, 0, "value")):
+    for receiver in ("logits", (1, 2, "key")):
         found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
         assert (found.direct, found.total) == (0, 0)
         assert (found.direct_estimate, found.total_estimate) == (0, 0)
     monkeypatch.setattr("mha_viz.circuits.patching.PathRuns.says_otherwise", lambda *_: True)
-    for receiver in ("logits", (2, 1, "query"), (1, 2, "key"), (1, 0, "value")):
+    for receiver in ("logits", (2, 1, "query")):
         found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
         assert max(map(abs, (found.direct, found.total))) <= 1e-4  # nothing but rounding
 
@@ -321,6 +320,23 @@ def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, mes
 def test_models_that_predict_no_tokens(name):
     with pytest.raises(AttentionUnavailableError):
         path_effect(build(name), CLEAN, CORRUPT, (0, 1), "logits")
+
+
+@pytest.mark.parametrize("name", sorted(FALLBACK))
+def test_families_whose_heads_cannot_be_changed(name):
+    with pytest.raises(AttentionUnavailableError, match="in a way of its own"):
+        path_effect(predicting(name), CLEAN, CORRUPT, (0, 1), "logits", **asked(predicting(name)))
+
+
+def test_mlps_that_run_in_pieces_cannot_be_held():
+    model = predicting("bert")
+    config = copy.deepcopy(model.network.config)
+    config.chunk_size_feed_forward = 1  # each layer's MLP is called for one token at a time
+    network = tf.BertForMaskedLM(config).requires_grad_(False)
+    network.load_state_dict(model.network.state_dict())
+    pieces = mv.wrap(network, model.tokenizer)
+    with pytest.raises(AttentionUnavailableError, match="in a way that is not known here"):
+        path_effect(pieces, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
 
 
 def test_means_of_another_model(models):

@@ -35,6 +35,9 @@ def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
     assert len(exact) == 1152 and exact == sorted(exact, key=abs, reverse=True)
     assert shown["rank_correlation"] == pytest.approx(found.agreement)
     assert exact[0] == pytest.approx(found.exact[0, 1, 1, 0, 2])
+    asked_kl = ("circuits", "paths", CLEAN, CORRUPT, "--metric", "kl", "--exact")
+    shown = json.loads(call(*asked_kl, "--format", "json").stdout, parse_constant=pytest.fail)
+    assert shown["rows"][0].keys() >= {"exact", "input"} and "estimate" not in shown["rows"][0]
     table = call(*asked).stdout
     assert "tiny-gpt2: direct paths" in table and "exact" not in table
     assert len(table.splitlines()) < 30
@@ -67,6 +70,7 @@ def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
         (("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0"), "--receiver is"),
         (("path", CLEAN, CORRUPT, "--sender", "1.1", "--receiver", "1.0.key"), "later layer"),
         (("paths", CLEAN, CORRUPT, "--way", "around"), "way must be"),
+        (("paths", CLEAN, CORRUPT, "--metric", "kl"), "add --exact"),
         (("faithfulness", "magic"), "task must be one of"),
         (("faithfulness", "closing", "--heads", "9.9"), "has no L9 H9"),
     ],
