@@ -5,7 +5,7 @@ import pytest
 
 from mha_viz.ui.widgets.flow_graph import HeadPair, chosen, describe, payload_of
 from mha_viz.web.payload import unpack
-from tests.browser.demo_flow import HOSTILE, made_up
+from tests.browser.demo_flow import made_up
 
 GRAPH = made_up(layers=3, n=6, heads=2)
 
