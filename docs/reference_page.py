@@ -16,6 +16,7 @@ ROOMS = {
     "core": "Attention, records and metrics",
     "reports": "Heads measured",
     "corpus": "Many texts",
+    "circuits": "Heads that work together",
     "prediction": "What a model says",
     "interventions": "Heads changed",
     "notebook": "In a notebook",

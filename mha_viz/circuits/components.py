@@ -15,7 +15,7 @@ class Component:
     Args:
         name: "embedding", "position", "L0 H3", "L0 attention bias", "L0 MLP", "L0 norm bias", ...
         kind: "head", "attention bias", "MLP", "norm bias", "embedding" (all that the first stream
-            is made of) or "projection bias".
+            is made of) or "projection bias"; behind the stream its own name.
         layer: which layer writes it, from 0; None outside of layers.
         head: which head, from 0; None for what is none.
     """

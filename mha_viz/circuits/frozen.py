@@ -20,7 +20,7 @@ class Heard(StandIn):
 
     Args:
         original: what it stands for.
-        positions: of the tokens to keep; the second axis, or the first of two.
+        positions: of the tokens to keep.
         n_tokens: of the text.
     """
 
@@ -38,12 +38,17 @@ class Heard(StandIn):
         return output
 
     def _at(self, tensor: Any) -> Tensor | None:
-        """(position, ...); None for what has no axis of tokens."""
+        """(position, ...), or (head, position, d_head); None for what has no axis of tokens."""
         if not isinstance(tensor, Tensor):
             return None
         if tensor.ndim > 2 and len(tensor) == 1:
             tensor = tensor[0]
-        return tensor[self.positions] if len(tensor) == self.n_tokens else None
+        axes = [axis for axis in range(tensor.ndim - 1) if tensor.shape[axis] == self.n_tokens]
+        if not axes:
+            return None
+        # With as many heads as tokens both axes fit. Projections lay out token after token.
+        axis = max(axes, key=tensor.stride)
+        return tensor.index_select(axis, torch.tensor(self.positions, device=tensor.device))
 
 
 @dataclass(frozen=True)
@@ -51,22 +56,22 @@ class FrozenNorm:
     """A norm as the linear map that it was in one run: y = factor * (x - its mean, if centred) + b.
 
     Args:
-        factor: gain over the scale of this run, (position, ...).
+        factor: gain over the scale of this run, in the shape of its input.
         bias: or None.
         centred: whether the mean over the last axis is taken off first (LayerNorm).
     """
 
-    factor: Float[Tensor, "position *rest"]
+    factor: Float[Tensor, "*shape d"]
     bias: Float[Tensor, " d"] | None
     centred: bool
 
-    def linear(self, x: Float[Tensor, "row position *rest"]) -> Float[Tensor, "row position *rest"]:
+    def linear(self, x: Float[Tensor, "row *shape d"]) -> Float[Tensor, "row *shape d"]:
         """What it makes of parts of its input; the bias is a part of its own."""
         return self.factor * (x - x.mean(-1, keepdim=True) if self.centred else x)
 
 
 def frozen(
-    module: nn.Module, x: Float[Tensor, "position *rest"], y: Float[Tensor, "position *rest"]
+    module: nn.Module, x: Float[Tensor, "*shape d"], y: Float[Tensor, "*shape d"]
 ) -> FrozenNorm | None:
     """The linear map that a norm was between x and y; None where it was none that is known.
 
@@ -94,7 +99,7 @@ def frozen(
             if not float((scale * shape - shifted).abs().max()) <= allowed:
                 continue
             factor = scale * one * torch.ones_like(x)
-            if not centred:
+            if not centred and bias is None:
                 factor = torch.where(x != 0, shifted / x, factor)
             return FrozenNorm(factor, bias, centred)
     return None

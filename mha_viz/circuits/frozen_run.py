@@ -13,10 +13,12 @@ from torch import Tensor, nn
 
 from mha_viz.circuits.frozen import FrozenNorm, Heard, NormRows, ProjectionRows, Written, frozen
 from mha_viz.circuits.layout import Layout, layout_of, stack_of, unknown_layout
-from mha_viz.engine.attention_function import Probe
+from mha_viz.engine.attention_function import EverythingKept, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.run import padded, within_memory
 from mha_viz.engine.stand_ins import Listening, with_stand_ins
+from mha_viz.errors import MhaVizError
+from mha_viz.text.cleaning import visible
 from mha_viz.text.tokens import Encoded
 
 
@@ -97,6 +99,7 @@ class FrozenRun:
             inputs = padded(model.network, [encoded], 0)
             self.output = _call(network if beyond else stack_of(network), inputs, self.left)
         self.heard = {module: ear.calls for module, ear in self._ears.items()}
+        self._check_calls()
         self.entering = self.layout.entering({path: one.calls for path, one in layers.items()})
         self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
 
@@ -120,8 +123,14 @@ class FrozenRun:
         if "position_ids" in inspect.signature(stack.forward).parameters:
             places = torch.tensor([self.positions]).repeat(n_rows, 1)
             inputs["position_ids"] = places.to(self.model.device)
-        with within_memory(self.model.network):
-            output = _call(stack, inputs, probe)
+        try:
+            with within_memory(self.model.network):
+                output = _call(stack, inputs, probe)
+        except (EverythingKept, MhaVizError):
+            raise
+        except Exception as error:  # whatever a family's own code makes of rows that are no text
+            why = f"a pass with a row for each component ends in {visible(str(error))[:200]!r}"
+            raise unknown_layout(self.model, why) from error
         return self.layout.entering(heard), output.last_hidden_state
 
     def _stand_ins(
@@ -149,6 +158,15 @@ class FrozenRun:
     @staticmethod
     def _of_attention(layer: str, heads: range) -> list[str]:
         return [f"{layer} attention bias", *(f"{layer} H{head}" for head in heads)]
+
+    def _check_calls(self) -> None:
+        """Raise AttentionUnavailableError where a module writes more or less often than known."""
+        layout = self.layout
+        for site in (*layout.embeddings, *layout.outputs, *layout.mlps, *layout.norms):
+            calls = len(self.heard[site.module])
+            if calls not in (0, len(site.writes)):
+                why = f"{site.path} is called {calls} times in a pass, not {len(site.writes)}"
+                raise unknown_layout(self.model, why)
 
     @cached_property
     def _norms(self) -> dict[nn.Module, list[FrozenNorm]]:

@@ -86,6 +86,8 @@ def layout_of(model: AttentionModel) -> Layout:
             out in a way that is not known here.
         NotKeptError: its projections have names that are not known.
     """
+    if model.backend != "mha_viz":
+        raise unknown_layout(model, "it computes its attention by itself")
     projections = model.layers()
     inside = set(stack_of(model.network).modules())
     paths = {module: path for path, module in model.network.named_modules() if module in inside}
@@ -115,7 +117,7 @@ def layout_of(model: AttentionModel) -> Layout:
         ),
         outputs=tuple(site(module, "attention bias") for module in dict.fromkeys(outputs)),
         mlps=tuple(site(module, "MLP") for module in mlps),
-        norms=tuple(site(module, "norm bias") for module in paths if _is_norm(module)),
+        norms=tuple(site(module, "norm bias") for module in paths if is_norm(module)),
         projections=tuple(
             Site(paths[module], module, (PROJECTION_BIAS,))
             if module in attention
@@ -164,7 +166,12 @@ def _embedding(model: AttentionModel, module: nn.Module, path: str) -> str:
     return "position" if "pos" in name or name == "wpe" else name
 
 
-def _is_norm(module: nn.Module) -> bool:
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module is a norm, by the name of its class.
+
+    Args:
+        module: any.
+    """
     return type(module).__name__.endswith("Norm") and not list(module.children())
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from mha_viz.circuits.asked import check_index, read_at, token_number
 from mha_viz.circuits.components import Component
 from mha_viz.circuits.readout import Readout
+from mha_viz.circuits.residual import on_cpu
 from mha_viz.core.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -237,7 +238,7 @@ def _shares(
     if of == "log_probability":
         beyond["entropy"] = -torch.special.entr(made.logits.softmax(-1)).sum()
     components = made.stream.components + tuple(Component(name, name) for name in beyond)
-    return components, torch.cat([*shares, *(one[None] for one in beyond.values())]).cpu()
+    return components, on_cpu(torch.cat([*shares, *(one[None] for one in beyond.values())]))
 
 
 def _sources(made: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "layer head key"]:
@@ -246,4 +247,4 @@ def _sources(made: Readout, direction: Float[Tensor, " d"]) -> Float[Tensor, "la
     directions = stream.directions(lambda given: made.linear(given)[0] @ direction)
     with torch.no_grad():
         layers = [stream.source_shares(i, one)[:, 0] for i, one in enumerate(directions)]
-    return torch.stack(layers).cpu()
+    return on_cpu(torch.stack(layers))

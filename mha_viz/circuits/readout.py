@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from mha_viz.circuits.frozen import FrozenNorm, frozen
-from mha_viz.circuits.layout import stack_of, unknown_layout
+from mha_viz.circuits.layout import is_norm, stack_of, unknown_layout
 from mha_viz.circuits.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import rounding
@@ -108,17 +108,12 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
             f"{type(model.network).__name__} does not say which of its modules is the unembedding: "
             "its logits cannot be taken apart."
         )
-    inside = set(stack_of(model.network).modules())
-    beyond = [
-        module
-        for module in model.network.modules()
-        if module not in inside
-        and module is not unembedding
-        and (isinstance(module, nn.Linear | Conv1D) or type(module).__name__.endswith("Norm"))
-    ]
+    beyond = _beyond(model, unembedding)
     stream = ResidualStream(model, encoded, (position,), beyond=[*beyond, unembedding])
     heard = stream.run.heard
-    read, raw = heard[unembedding][-1]
+    read, raw = heard[unembedding][-1] if heard[unembedding] else (None, None)
+    if read is None or raw is None:
+        raise unknown_layout(model, "its unembedding is not called token by token")
     made = stream.final.sum(0)
     dense = next((m for m in beyond if _reads(heard[m], made)), None)
     made = made if dense is None else heard[dense][-1][1]
@@ -131,6 +126,18 @@ def readout(model: AttentionModel, encoded: Encoded, position: int) -> Readout:
     logits = (stream.run.output.logits if found is None else found)[0, position]
     made_of = (stream, dense, gate, norm, unembedding, raw[0], logits)
     return _checked(Readout(*made_of, _scale(model, raw[0], logits)))
+
+
+def _beyond(model: AttentionModel, unembedding: nn.Module) -> list[nn.Module]:
+    """The projections and norms behind the stack; the unembedding is not among them."""
+    inside = set(stack_of(model.network).modules())
+    return [
+        module
+        for module in model.network.modules()
+        if module not in inside
+        and module is not unembedding
+        and (isinstance(module, nn.Linear | Conv1D) or is_norm(module))
+    ]
 
 
 def _checked(made: Readout) -> Readout:

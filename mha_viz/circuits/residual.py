@@ -236,3 +236,9 @@ class ResidualStream:
                 f"The components at {len(self.positions)} positions would take "
                 f"{numbers * self.model.dtype.itemsize / 2**30:.0f} GB: ask for fewer at once."
             )
+
+
+def on_cpu(tensor: Tensor) -> Tensor:
+    """A result on the CPU, in float32 or wider: half precision is not for sums and tables."""
+    wide = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    return tensor.detach().to("cpu", wide)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_viz.circuits.asked import check_index
 from mha_viz.circuits.components import Component
-from mha_viz.circuits.residual import ResidualStream
+from mha_viz.circuits.residual import ResidualStream, on_cpu
 from mha_viz.core.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -132,33 +132,26 @@ def score_attribution(
     >>> round(found.sum() - found.value, 3), found.query_components[0].name
     (0.0, 'embedding')
     """
-    check_index("layer", layer, model.n_layers)
-    check_index("head", head, model.n_heads)
     encoded, _ = encode_texts(model.reader, text)
-    keys = [key] if versus is None else [key, versus]
-    for name, place in zip(("query", "key", "versus"), [query, *keys], strict=False):
-        check_index(name, place, len(encoded.tokens))
-    if versus == key:
-        raise ArgumentError(f"versus is the key itself, {key}: choose another position.")
+    keys = _checked_keys(model, len(encoded.tokens), layer, head, query, key, versus)
     places = sorted({query, *keys})
     stream = ResidualStream(model, encoded, places)
     _check_seen(stream, layer, query, keys)
     all_q, all_k = stream.queries_and_keys(layer)
-    q = all_q[:, head, places.index(query)]
-    group = model.n_heads // all_k.shape[1]
-    k = all_k[:, head // group, places.index(key)]
+    q, of_group = all_q[:, head, places.index(query)], head // (model.n_heads // all_k.shape[1])
+    k = all_k[:, of_group, places.index(key)]
     if versus is not None:
-        k = k - all_k[:, head // group, places.index(versus)]
+        k = k - all_k[:, of_group, places.index(versus)]
     reached = ((q != 0).any(-1) | (k != 0).any(-1)).nonzero().flatten().tolist()
     scores = [_score(stream, layer, head, query, one) for one in keys]
-    value, beyond = (scores[0][0], scores[0][1])
+    value, beyond = scores[0]
     if versus is not None:
         value = value - scores[1][0]
         beyond = {name: share - scores[1][1][name] for name, share in beyond.items()}
     return ScoreAttribution(
         query_components=_named(stream, reached, "query bias"),
         key_components=_named(stream, reached, "key bias"),
-        shares=(stream.run.left.scale[layer] * q[reached] @ k[reached].T).cpu(),
+        shares=on_cpu(stream.run.left.scale[layer] * q[reached] @ k[reached].T),
         beyond=beyond,
         value=value,
         layer=layer,
@@ -171,6 +164,27 @@ def score_attribution(
         text=encoded.text,
         notes=model.notes + text_notes(model.name, encoded),
     )
+
+
+def _checked_keys(
+    model: AttentionModel,
+    n_tokens: int,
+    layer: int,
+    head: int,
+    query: int,
+    key: int,
+    versus: int | None,
+) -> list[int]:
+    """The one key or the two, once all that was asked for is there."""
+    check_index("layer", layer, model.n_layers)
+    check_index("head", head, model.n_heads)
+    check_index("query", query, n_tokens)
+    check_index("key", key, n_tokens)
+    if versus is None:
+        return [key]
+    if check_index("versus", versus, n_tokens) == key:
+        raise ArgumentError(f"versus is the key itself, {key}: choose another position.")
+    return [key, versus]
 
 
 def _named(stream: ResidualStream, reached: list[int], bias: str) -> tuple[Component, ...]:

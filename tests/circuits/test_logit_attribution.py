@@ -61,6 +61,15 @@ def test_the_shipped_models(name):
     assert len(found.table()) == len(found.components) == len(found.shares)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_half_precision_the_remainder_is_that_of_its_rounding(dtype):
+    model = build("gpt2", dtype, predicts=True)
+    found = logit_attribution(model, text_for("gpt2"), "mat")
+    own = own_logits(model, text_for("gpt2"), found.position)
+    assert 0 < abs(found.remainder) <= 0.03 * float(own.abs().max())
+    assert found.shares.dtype == torch.float32 and len(found.table()) == len(found.shares)
+
+
 class Frozen:
     """The network again by hooks: norms and gates divide as before, writers give what they gave."""
 

@@ -8,7 +8,7 @@ import mha_viz as mv
 from mha_viz.circuits.residual import ResidualStream
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from tests.engine.test_families import LONG, SINGLE, small_tokenizer
+from tests.engine.test_families import BERT_LIKE, LONG, SINGLE, small_tokenizer
 from tests.making.every_family import (
     EXACT,
     ROTATED_IN_FLOAT32,
@@ -83,6 +83,36 @@ def test_a_family_that_computes_its_attention_by_itself_is_refused():
     model = AttentionModel(network.eval(), small_tokenizer(True), name="mpnet")
     with pytest.raises(AttentionUnavailableError, match="by itself"):
         ResidualStream(model, encoded(model))
+
+
+def test_a_family_whose_modules_write_more_often_than_is_known_is_refused():
+    config = tf.LayoutLMConfig(**BERT_LIKE)  # one table of positions for left and right
+    model = AttentionModel(tf.LayoutLMModel(config).eval(), small_tokenizer(True), name="layoutlm")
+    with pytest.raises(AttentionUnavailableError, match="is called 2 times in a pass"):
+        ResidualStream(model, encoded(model))
+
+
+def test_a_stream_that_something_unknown_is_added_to_is_refused():
+    class Adds(tf.models.gpt2.modeling_gpt2.GPT2Block):
+        def forward(self, x, *args, **kwargs):
+            return super().forward(x, *args, **kwargs) + 0.25
+
+    network = tf.GPT2Model(SINGLE["gpt2"]).eval()
+    network.h[1].__class__ = Adds
+    model = AttentionModel(network, small_tokenizer(False), name="adds")
+    stream = ResidualStream(model, encoded(model), (3,))
+    with pytest.raises(AttentionUnavailableError, match="its parts miss what the run had"):
+        stream.at(2)
+
+
+def test_queries_with_norms_and_as_many_tokens_as_heads():
+    """Both axes of what the norm is given are as long: one of heads, one of tokens."""
+    model = build("gemma3")
+    text = encoded(model, " ".join(LONG.split()[: model.n_heads]))
+    assert len(text.tokens) == model.n_heads
+    stream = ResidualStream(model, text, (1, 4))
+    query, _ = stream.queries_and_keys(2)
+    assert miss(query.sum(0), stream.run.left.kept["query"][2][0]) <= 1e-4
 
 
 def test_too_many_positions_are_refused():

@@ -8,15 +8,27 @@ import transformers as tf
 from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.text.encoding import encode_texts
-from tests.engine.test_families import CAUSAL, FALLBACK, LONG, PAIRED, SINGLE, small_tokenizer
+from tests.engine.test_families import CAUSAL as README_CAUSAL
+from tests.engine.test_families import FALLBACK, LLAMA_LIKE, LONG, PAIRED, SINGLE, small_tokenizer
 from tests.making.checkpoints import spread
 
-FAMILIES = SINGLE | PAIRED
+# Beyond those of the README: each adds up its stream or makes its queries in a way of its own.
+MORE = {
+    "cohere": tf.CohereConfig(**LLAMA_LIKE),  # one norm for attention and MLP; logits are scaled
+    "granite": tf.GraniteConfig(**LLAMA_LIKE, residual_multiplier=0.3, logits_scaling=7.0),
+    "olmo2": tf.Olmo2Config(**LLAMA_LIKE),  # norms behind attention and MLP, and none before
+    "gemma3": tf.Gemma3TextConfig(**LLAMA_LIKE),  # queries and keys have norms, head by head
+    "mixtral": tf.MixtralConfig(  # experts in place of an MLP
+        **{**LLAMA_LIKE, "intermediate_size": 40}, num_local_experts=2
+    ),
+}
+CAUSAL = README_CAUSAL | set(MORE)
+FAMILIES = SINGLE | PAIRED | MORE
 EXACT = [name for name in FAMILIES if name not in FALLBACK]
 PREDICTING = [name for name in EXACT if name not in PAIRED]
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 ROTATED_IN_FLOAT32 = {"modernbert"}  # its queries and keys, whatever it runs in
-NOT_IN_FLOAT64 = {"gpt_oss"}  # its experts
+NOT_IN_FLOAT64 = {"gpt_oss", "mixtral", "cohere"}  # their experts, its norms
 
 
 def in_both_precisions(names: list[str]) -> list[tuple[str, torch.dtype]]:
