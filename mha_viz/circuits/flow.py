@@ -111,7 +111,7 @@ def flow_graph(
     position: Given[int],
     threshold: Given[Number] = THRESHOLD,
     *,
-    measure: Given[Measure] = "proximity",
+    measure: Given[Measure | str] = "proximity",
 ) -> FlowGraph:
     """What one token's state behind the last layer is made of, followed down to the input tokens.
 
@@ -156,13 +156,14 @@ def flow_graph(
     >>> round(graph.kept + graph.cut, 5)
     1.0
     """
-    _check(threshold, measure)
+    known = _checked_measure(measure)
+    _check_threshold(threshold)
     encoded = encode_texts(model.reader, text)[0]
     at = _checked_position(position, len(encoded.input_ids))
     n = at + 1 if model.causal else len(encoded.input_ids)
     _check_size(model, n)
     stream = ResidualStream(model, encoded, range(n))
-    walk = _walk(stream, at, float(threshold), measure)
+    walk = _walk(stream, at, float(threshold), known)
     return FlowGraph(
         nodes=node_table(walk, encoded.tokens),
         edges=edge_table(walk),
@@ -170,7 +171,7 @@ def flow_graph(
         cut=walk.cut,
         position=at,
         threshold=float(threshold),
-        measure=measure,
+        measure=known,
         tokens=encoded.tokens,
         n_layers=model.n_layers,
         n_heads=model.n_heads,
@@ -202,9 +203,14 @@ def _walk(stream: ResidualStream, at: int, threshold: float, measure: Measure) -
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def _check(threshold: Any, measure: str) -> None:
-    if measure not in MEASURES:
-        raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
+def _checked_measure(measure: str) -> Measure:
+    for known in MEASURES:
+        if measure == known:
+            return known
+    raise ArgumentError(f"measure must be one of {', '.join(MEASURES)}; got {measure!r}.")
+
+
+def _check_threshold(threshold: Any) -> None:
     if isinstance(threshold, bool) or not isinstance(threshold, int | float):
         raise ArgumentError(f"threshold must be a number in [0, 1], got {threshold!r}.")
     if not 0 <= threshold <= 1:

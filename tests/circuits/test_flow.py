@@ -16,7 +16,14 @@ from mha_viz.circuits.sums import Sum, sums_of
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
 from tests.circuits.flow_reference import FAMILIES, share_by_loops, sums
 from tests.engine.test_families import LONG, SHORT
-from tests.making.every_family import EXACT, build, encoded
+from tests.making.every_family import (
+    EXACT,
+    TOLERANCE,
+    build,
+    encoded,
+    in_both_precisions,
+    miss,
+)
 
 SHIPPED = ("tiny-bert", "tiny-gpt2")
 SENTENCE = "The cat sat on the mat because it was warm."
@@ -46,19 +53,14 @@ def test_shares_are_their_definition_by_loops(name, measure):
     assert checked == len(edges) > 500
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-10)])
-@pytest.mark.parametrize("name", EXACT)
-def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype, tolerance):
-    if name == "gpt_oss" and dtype == torch.float64:
-        pytest.skip("its experts do not run in float64")
+@pytest.mark.parametrize(("name", "dtype"), in_both_precisions(EXACT))
+def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype):
     model = build(name, dtype)
     stream = ResidualStream(model, encoded(model))
     for layer in range(model.n_layers):
         places = sums_of(stream, layer)
-        assert len(places) == (1 if name == "gpt_neox" else 2)
-        assert places[-1].whole is stream.whole(layer + 1) or torch.allclose(
-            places[-1].whole, stream.whole(layer + 1)
-        )
+        assert len(places) == (1 if name in ("cohere", "gpt_neox") else 2)
+        assert miss(places[-1].whole, stream.whole(layer + 1)) <= TOLERANCE[dtype]
         for one in places:
             parts = one.residual + one.bias
             if one.mlp is not None:
@@ -69,7 +71,7 @@ def test_the_parts_of_every_sum_sum_to_the_stream(name, dtype, tolerance):
                     0, 1
                 )
                 parts = parts + one.from_heads(sources, stream.positions).sum(0)
-            assert (parts - one.whole).abs().max() <= tolerance * one.whole.abs().max()
+            assert miss(parts, one.whole) <= TOLERANCE[dtype]
 
 
 @pytest.mark.parametrize("name", [*EXACT, *SHIPPED])

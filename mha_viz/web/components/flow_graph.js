@@ -74,6 +74,7 @@ class FlowGraph {
   take(header, body) {
     this.model = new FlowModel(header, body);
     this.spot = null;
+    this.fresh = true; // not drawn yet
     this.hideTip();
     const low = Math.max(header.threshold, 1e-4);
     this.scale = { low, high: Math.max(MOST, low) };
@@ -115,6 +116,8 @@ class FlowGraph {
     this.stage.style.width = `${this.layout.wide}px`;
     this.stage.style.setProperty("--high", `${this.layout.high}px`);
     this.legend.replaceChildren(...Object.entries(FLOW_NAMES).map(([kind, name]) => this.named(Number(kind), name)));
+    if (this.fresh) this.scroller.scrollLeft = this.layout.x(this.model.header.position) - width / 2;
+    this.fresh = false;
     this.paint();
     Object.assign(this.root.dataset, {
       painted: this.kept.rows.length, column: this.layout.column, rise: this.layout.rise,

@@ -6,7 +6,8 @@ import { BIAS, MLP, SOURCE } from "./flow_model.js";
 
 /** The kinds of nodes, by what they are called. */
 export const FLOW_NAMES = { 0: "position", [SOURCE]: "head", [MLP]: "MLP", [BIAS]: "biases" };
-const STEPS = 10; // of width and strength: one path for all lines of a step is fast
+const STEPS = 10; // of width and strength: lines of a step share paths
+const TOGETHER = 200; // lines of a path: one for each line, or for thousands, takes three times as long
 const NOT_IN_XML = /[^\t\n\r\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // no reader opens it
 
 /** A path of SVG that is stroked or filled. @typedef {{ path: string, stroke?: string, fill?: string, width?: number, opacity?: number }} PathShape */
@@ -42,9 +43,12 @@ export function flowShapes(model, { nodes, lines }, layout, colours, reached) {
     if (!steps.has(name)) steps.set(name, { step, kind: line.kind, path: [] });
     steps.get(name).path.push(linePath(line));
   }
-  const strokes = [...steps].sort(([one], [other]) => one - other).map(([, { step, kind, path }]) => {
+  const strokes = [...steps].sort(([one], [other]) => one - other).flatMap(([, { step, kind, path }]) => {
     const strength = (step + 0.5) / STEPS;
-    return { path: path.join(""), stroke: colours.kinds[kind], width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
+    const look = { stroke: colours.kinds[kind], width: 1 + 6 * strength ** 1.5, opacity: 0.4 + 0.6 * strength };
+    const parts = [];
+    for (let at = 0; at < path.length; at += TOGETHER) parts.push({ path: path.slice(at, at + TOGETHER).join(""), ...look });
+    return parts;
   });
   return [...strokes, ...nodeShapes(nodes, colours), ...nameShapes(model, layout, colours, reached)];
 }
