@@ -12,6 +12,7 @@ import mha_viz as mv
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits import graph
 from mha_viz.ui.circuits.asked import signed
+from mha_viz.ui.session import reporting
 from mha_viz.ui.session.views import CIRCUITS, DEFAULT, TASKS
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.theme import format_number
@@ -219,6 +220,19 @@ def test_all_paths_are_measured_and_the_estimates_judged_by_them():
     check(app)
     assert "Over all 1,152 measured paths" in said(app)
     assert "measure_paths" not in [one.key for one in app.button]
+
+
+def test_all_paths_of_a_large_model_are_estimated_on_request(monkeypatch):
+    monkeypatch.setattr(reporting, "AT_ONCE", 1000)
+    link = dict(circuit="effect", layer="2", head="4", layer_b="1", head_b="5")
+    app = circuits(model="tiny-gpt2", text=TEXT, **link)
+    check(app)
+    assert not app.get("plotly_chart") and app.header[0].value == "L1 H5 → L2 H4"
+    one = app.table[0].value
+    app.button(key="estimate_paths").click().run()
+    check(app)
+    assert len(app.get("plotly_chart")) == 2
+    assert app.table[0].value.equals(one)
 
 
 def test_kl_has_no_estimates_and_the_page_says_so():

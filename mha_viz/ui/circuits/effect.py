@@ -17,7 +17,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.alike import pair_scatter
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.circuits import asked, pairs
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.one_thread import threads_for
 from mha_viz.ui.session.scene import Scene
@@ -57,17 +57,20 @@ def draw(scene: Scene) -> None:
     question = _ask(place)
     if pairs.none_to_show(scene):
         return
-    found = _paths(scene, question)
+    n_heads, found = scene.record.n_heads, _paths(scene, question)
+    if found is None:
+        none = np.full((scene.head_count, scene.head_count), np.nan)
+        _pair(scene, question, pairs.shown_pair(none, n_heads))
+        return
     _about(found, question)
     values = _values(found)
-    n_heads = scene.record.n_heads
     if np.isfinite(values).any():
         pairs.chips("most_effect", "**Paths that matter most**", values, n_heads)
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _map(scene, found, values)
     with right:
-        _pair(scene, question, found, pairs.shown_pair(values, n_heads))
+        _pair(scene, question, pairs.shown_pair(values, n_heads))
         _at_logits(scene, found)
     _measure(found)
     if found.n_measured:
@@ -98,13 +101,18 @@ def _ask(place: int) -> _Question:
     )
 
 
-def _paths(scene: Scene, question: _Question) -> PathEffects:
-    """All estimates; the visitor's own, since what is measured is kept in them."""
+def _paths(scene: Scene, question: _Question) -> PathEffects | None:
+    """All estimates; the visitor's own, since what is measured is kept in them.
+
+    Of a large model they are made on request, until when there are none.
+    """
     view = state.current()
     model, key = memory.model(*view.checkpoint), (scene.key, question, view.way)
     held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
     if held is not None and held[0] == key:
         return held[1]
+    if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
+        return None
     with st.spinner("Estimating all paths …"), while_wanted(), threads_for(model, scene.text):
         found = path_effects(
             model,
@@ -166,7 +174,7 @@ def _caption(scene: Scene, found: PathEffects) -> str:
     return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
 
 
-def _pair(scene: Scene, question: _Question, found: PathEffects, pair: pairs.Pair) -> None:
+def _pair(scene: Scene, question: _Question, pair: pairs.Pair) -> None:
     """The chosen path: measured at once, beside its estimate."""
     pairs.two_heads(pair)
     sender, (layer, head) = pair
@@ -195,7 +203,7 @@ def _pair(scene: Scene, question: _Question, found: PathEffects, pair: pairs.Pai
     ]
     table = pd.DataFrame(rows, columns=["Path", "Measured", "Estimated"]).set_index("Path")
     st.table(table, width="stretch")
-    unit = UNITS[found.metric]
+    unit = UNITS[question.metric]
     st.caption(
         f"How much the behaviour changes ({unit}) where this path alone carries the other text. "
         "The path was used if cutting it changes much."

@@ -39,8 +39,6 @@ TELLS = (
 def draw(scene: Scene) -> None:
     """Task, heads and what they carry. Not a fragment, as Stop must end what measures."""
     task = _task()
-    if task is None:
-        return
     heads = _heads(scene)
     _example(task)
     _measure(task, heads)
@@ -50,19 +48,20 @@ def draw(scene: Scene) -> None:
     st.caption(TELLS)
 
 
-def _task() -> Task | None:
-    """The chosen task for this model; a sentence where it cannot be made for it."""
+def _task() -> Task:
+    """The chosen task for this model.
+
+    Raises:
+        ArgumentError: its vocabulary lacks the words.
+    """
     choosing.segments("task", "Task", TASKS)
     name = state.current().task
     model = memory.model(*state.current().checkpoint)
     key: Hashable = (*state.current().checkpoint, "task", name)
-    with known_parts():
-        with st.spinner("Writing texts …"):
-            made: Task = memory.cache().get(
-                key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
-            )
-        return made
-    return None
+    with st.spinner("Writing texts …"):
+        return memory.cache().get(
+            key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
+        )
 
 
 def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
