@@ -36,6 +36,10 @@ def draw(scene: Scene) -> None:
     st.header(f"Why {head_name(*state.current().chosen)} looks there", anchor=False)
     looks.draw(scene)
     st.header(f"What {head_name(*state.current().chosen)} writes", anchor=False)
+    st.caption(
+        "For the prediction at the token that the graph leads into. A masked model predicts a "
+        "token that is masked; the graph is of the sentence as it is."
+    )
     with asked.known_parts():
         writes.of_head(scene, place)
 
