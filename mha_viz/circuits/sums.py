@@ -12,7 +12,6 @@ from torch import Tensor
 from mha_viz.circuits.frozen import FrozenNorm, frozen
 from mha_viz.circuits.layout import Site, unknown_layout
 from mha_viz.circuits.residual import ResidualStream
-from mha_viz.engine.own_weights import rounding
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,11 @@ class _Heard:
                     raise self.unknown(f"{site.path} is no LayerNorm and no RMSNorm")
                 return norm, y
         return None
+
+    def reads_norm_of(self, given: Tensor | None, x: Tensor) -> bool:
+        """Whether something was given what any norm of this layer made of x."""
+        norms = self.calls(self.stream.run.layout.norms)
+        return any(_same(read, x) and _same(given, y) for _, read, y in norms)
 
     def unknown(self, why: str) -> Exception:
         return unknown_layout(self.stream.model, why)
@@ -157,9 +161,7 @@ def _pre_norm(
     """The stream itself is never normalised: y = x + factor * (attention + MLP)."""
     stream, layer = heard.stream, heard.layer
     x, y = stream.whole(layer), stream.whole(layer + 1)
-    added = attention + mlp
-    factor = float(((y - x) * added).sum() / (added * added).sum().clamp_min(1e-30))
-    factor = 1.0 if abs(factor - 1) <= rounding(x.dtype) else factor
+    factor = float(getattr(stream.model.config, "residual_multiplier", 1.0))  # Granite
     bias = _attention_bias(stream, layer, own, factor)
     mlp_bias = factor * _passed(torch.zeros_like(y), own_mlp)
     mlp = factor * mlp - mlp_bias
@@ -169,7 +171,7 @@ def _pre_norm(
             Sum(layer, middle, x, bias, None, factor, own),
             Sum(layer, y, middle, mlp_bias, mlp),
         )
-    if heard.norm_of(x) is None and not _same(mlp_reads, x):
+    if not _same(mlp_reads, x) and not heard.reads_norm_of(mlp_reads, x):
         raise heard.unknown(
             f"layer {layer}'s MLP reads neither what enters nor what attention left"
         )
@@ -208,9 +210,12 @@ def _check(stream: ResidualStream, one: Sum) -> None:
 def _same(given: Tensor | None, expected: Tensor) -> bool:
     """The same vector at every token but for the last digits.
 
-    No further apart, for some tokens have a number thousands of times as large as all others.
+    No further apart, for some tokens have a number thousands of times as large as all others. In
+    half precision the last digits are a percent: there, the same additions give the same numbers.
     """
     if given is None or given.shape != expected.shape:
         return False
+    if torch.finfo(expected.dtype).bits < 32:
+        return torch.equal(given, expected)
     allowed = 8 * torch.finfo(expected.dtype).eps * expected.abs().amax(-1, keepdim=True)
     return bool(((given - expected).abs() <= allowed).all())

@@ -44,9 +44,9 @@ def flow_payload(
         title: what the picture shows, for screen readers.
     """
     parts = edges[edges.kind.isin(KINDS)]
-    one_sum = not edges.target.str.contains(" mid @", regex=False).any()
-    late = parts.source.str.contains(" mid @", regex=False) | (parts.kind == "MLP")
-    late |= parts.source.str.contains("MLP bias", regex=False)
+    source, target = (edges[end].astype(str).str for end in ("source", "target"))
+    one_sum = not target.contains(" mid @", regex=False).any()
+    late = source.contains(" mid @| MLP ")[parts.index]
     level = 2 * parts.layer.to_numpy(int) + np.where(late | one_sum, 2, 1)
     kind = np.array([KINDS.index(name) for name in parts.kind], dtype=int)
     # What comes into a position has to stand after what leaves it: see flow_model.js.

@@ -164,6 +164,16 @@ def test_parts_that_cancel_are_shared_by_norm():
     assert found.mlp.tolist() == pytest.approx([99 / 199] * 2)
 
 
+@pytest.mark.parametrize("name", ["gpt2", "llama", "granite", "gpt_neox", "bert", "gemma2"])
+def test_half_precision_is_taken_apart_as_well(name):
+    whole, half = (build(name, dtype) for dtype in (torch.float32, torch.bfloat16))
+    exact, rough = (flow_graph(model, SHORT, -1, 0, measure="norm") for model in (whole, half))
+    assert len(exact.edges) == len(rough.edges)
+    keys = ["source", "target"]
+    both = exact.edges.merge(rough.edges, on=keys, suffixes=("", "_rough"))
+    assert np.allclose(both.contribution, both.contribution_rough, atol=0.03)
+
+
 def test_by_hand():
     model = build("gpt2", torch.float32)
     stream = ResidualStream(model, encoded(model))

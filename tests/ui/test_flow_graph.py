@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mha_viz as mv
 from mha_viz.ui.widgets.flow_graph import HeadPair, chosen, describe, payload_of
 from mha_viz.web.payload import unpack
 from tests.browser.demo_flow import made_up
@@ -28,6 +29,13 @@ def test_the_payload_holds_every_part_from_the_top_down():
     rows = sources[["layer", "head", "query", "key"]].itertuples(index=False)
     assert packed == {tuple(map(int, row)) for row in rows}
     assert (header["position"], header["step"], header["start"]) == (5, 1, 0.02)
+
+
+def test_a_graph_of_nothing_but_its_token_is_drawn():
+    graph = mv.flow_graph(mv.load("tiny-gpt2"), "The cat", -1, threshold=1)
+    header, body = unpack(payload_of(graph))
+    assert (header["parts"], header["labels"], len(body)) == (0, ["The", "cat"], 0)
+    assert header["start"] == 1 and (graph.kept, graph.cut) == (0, 1)
 
 
 def test_labels_are_cut_and_made_visible():
