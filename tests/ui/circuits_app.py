@@ -2,6 +2,8 @@
 
 from streamlit.testing.v1 import AppTest
 
+TEXT = "The cat saw the dog. The cat saw the"
+
 
 def _page() -> None:
     """Runs as an app, so it imports what it needs."""
