@@ -67,3 +67,15 @@ def test_a_saved_circuit_opens_again(tmp_path):
     assert f"carry {found.share(found.alone):.0%} of the behaviour" in said(app)
     app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
     assert not app.exception and "not a circuit" in app.error[0].value
+
+
+def test_heads_of_the_graph_make_a_circuit():
+    link = dict(model="tiny-gpt2", text="The cat saw the dog", circuit="graph")
+    app = circuits(**link, layer="2", head="4", tested="0.7")
+    assert "Circuit to test: L0 H7." in said(app)
+    app.button(key="add_head").click().run()
+    check(app)
+    assert "Circuit to test: L0 H7, L2 H4." in said(app)
+    assert app.query_params["tested"] == "0.7,2.4"
+    app.button(key="add_head").click().run()
+    assert app.query_params["tested"] == "0.7,2.4"
