@@ -8,7 +8,7 @@ from starlette.middleware import Middleware
 
 from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
-from mha_viz.ui.pages import compare, corpus, explore, intervene, learn
+from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
 from mha_viz.ui.server import gate, stopping
 from mha_viz.ui.session import giving_way, memory, state
 from mha_viz.ui.widgets import look
@@ -26,6 +26,7 @@ else:
     tools = {
         "explore": st.Page(explore.page, title="Explore", url_path="explore", default=True),
         "compare": st.Page(compare.page, title="Compare", url_path="compare"),
+        "circuits": st.Page(circuits.page, title="Circuits", url_path="circuits"),
         "corpus": st.Page(corpus.page, title="Corpus", url_path="corpus"),
         "intervene": st.Page(intervene.page, title="Intervene", url_path="intervene"),
     }

@@ -50,7 +50,10 @@ class Skipped(Exception):
 
 
 def interleaved(
-    ways: Mapping[str, Callable[[], Any]], repeats: int, warm_up: int = 1
+    ways: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    warm_up: int = 1,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Seconds of each way, run in turns (a, b, a, b ...): what disturbs one disturbs all."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
@@ -60,9 +63,9 @@ def interleaved(
     for _ in range(repeats):
         for name, way in ways.items():
             gc.collect()  # the garbage of one way is not the other's work
-            begin = time.perf_counter()
+            begin = clock()
             result = way()
-            seconds[name].append(time.perf_counter() - begin)
+            seconds[name].append(clock() - begin)
             del result  # outside the clock
     return seconds
 

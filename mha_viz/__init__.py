@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.composition import composition
+    from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+    from mha_viz.circuits.flow import FlowGraph, flow_graph
     from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
+    from mha_viz.circuits.path_effect import path_effect
+    from mha_viz.circuits.path_effects import path_effects
     from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.tasks import make_task
     from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
@@ -73,10 +80,21 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "FlowGraph": "mha_viz.circuits.flow",
+    "flow_graph": "mha_viz.circuits.flow",
     "logit_attribution": "mha_viz.circuits.logit_attribution",
     "score_attribution": "mha_viz.circuits.score_attribution",
     "head_tokens": "mha_viz.circuits.vocabulary",
     "logit_lens": "mha_viz.circuits.vocabulary",
+    "composition": "mha_viz.circuits.composition",
+    "path_effect": "mha_viz.circuits.path_effect",
+    "path_effects": "mha_viz.circuits.path_effects",
+    "make_task": "mha_viz.circuits.tasks",
+    "Faithfulness": "mha_viz.circuits.faithfulness",
+    "faithfulness": "mha_viz.circuits.faithfulness",
+    "find_heads": "mha_viz.circuits.faithfulness",
+    "copying_scores": "mha_viz.circuits.ov_circuit",
+    "favoured_pairs": "mha_viz.circuits.ov_circuit",
 }
 
 __all__ = [
@@ -84,6 +102,8 @@ __all__ = [
     "AttentionModel",
     "AttentionOutput",
     "AttentionRecord",
+    "Faithfulness",
+    "FlowGraph",
     "Intervention",
     "MhaVizError",
     "ModelInfo",
@@ -94,8 +114,14 @@ __all__ = [
     "__version__",
     "ablate",
     "attention",
+    "composition",
+    "copying_scores",
     "diversity",
     "errors",
+    "faithfulness",
+    "favoured_pairs",
+    "find_heads",
+    "flow_graph",
     "generate",
     "head_importance",
     "head_report",
@@ -105,7 +131,10 @@ __all__ = [
     "load",
     "logit_attribution",
     "logit_lens",
+    "make_task",
     "parameter_similarity",
+    "path_effect",
+    "path_effects",
     "predict",
     "record",
     "register_metric",

@@ -161,6 +161,13 @@ class ResidualStream:
         through = torch.einsum("hkd,hdm,qm->hqk", moved, self._W_O(layer), direction)
         return pattern * through
 
+    def carried(self, layer: int) -> Float[Tensor, "head key d_model"]:
+        """What each head would write if it looked at one token alone, without biases."""
+        value = self.run.left.kept["value"][layer][0]
+        moved = value - self._b_V[layer][:, None]
+        moved = repeat_heads(moved[None], self.model.n_heads)[0]
+        return torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
+
     def directions(
         self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
     ) -> list[Float[Tensor, "position d_model"]]:

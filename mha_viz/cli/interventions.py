@@ -102,7 +102,7 @@ def importance(
     from mha_viz.interventions.importance import head_importance
 
     loaded = load(model)
-    found = head_importance(loaded, found_texts, method, on_progress=_progress("heads"))
+    found = head_importance(loaded, found_texts, method, on_progress=progress("heads"))
     tell_notes(found.notes)
     table = found.table().sort_values("importance", ascending=False, kind="stable")
     title = f"{loaded.name}: importance by {method}, {UNIT}, {found.n_texts} text(s)"
@@ -131,7 +131,7 @@ def prune(
     curves = []
     for name in order or ORDERS:
         curve = pruning_curve(
-            loaded, found_texts, name, steps=steps, n_seeds=seeds, on_progress=_progress(name)
+            loaded, found_texts, name, steps=steps, n_seeds=seeds, on_progress=progress(name)
         )
         tell_notes(f"{name}: {note}" for note in curve.notes)
         curves.append(curve.table().assign(order=name))
@@ -159,8 +159,12 @@ def parse_heads(given: str) -> list[tuple[int, int]]:
     return heads
 
 
-def _progress(what: str) -> Callable[[int, int], None] | None:
-    """Tells a terminal how far the work is, on standard error; nothing where that is a file."""
+def progress(what: str) -> Callable[[int, int], None] | None:
+    """Tells a terminal how far the work is, on standard error; nothing where that is a file.
+
+    Args:
+        what: is counted.
+    """
     if not sys.stderr.isatty():
         return None
 

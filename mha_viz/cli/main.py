@@ -17,7 +17,13 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
-from mha_viz.cli import circuits_on_a_text, study_commands
+from mha_viz.cli import (
+    circuits_by_effect,
+    circuits_by_weights,
+    circuits_flow,
+    circuits_on_a_text,
+    study_commands,
+)
 from mha_viz.cli import format as printed
 from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
@@ -267,6 +273,9 @@ cli_interventions.add_to(app)
 app.add_typer(study_commands.app, name="study")
 circuits = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
 circuits_on_a_text.add_to(circuits)
+circuits_by_weights.add_to(circuits)
+circuits_by_effect.add_to(circuits)
+circuits_flow.add_to(circuits)
 app.add_typer(circuits, name="circuits")
 
 

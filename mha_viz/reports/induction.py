@@ -61,14 +61,14 @@ def induction_scores(
         raise ArgumentError(
             'Induction looks back in one text: ask for part "encoder" or "decoder", not "cross".'
         )
-    sample, vocabulary = _sample(model, part), _vocabulary(model)
-    own = _own(sample)
+    sample, vocabulary = sample_text(model, part), plain_tokens(model)
+    own = own_tokens(sample)
     n_around = len(sample.tokens) - (own.stop - own.start)
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
     _check_count(model, n_seeds, length)
     texts = [
-        _instead(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
+        with_tokens(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
     ]
     left = _run(model, part, texts)
     # The metric takes any two axes before query and key: here texts take the place of layers.
@@ -92,8 +92,16 @@ def induction_scores(
 # -- the texts -----------------------------------------------------------------------------------
 
 
-def _sample(model: AttentionModel, part: str) -> Encoded:
-    """Any text as this part reads it, for the special tokens around it."""
+def sample_text(model: AttentionModel, part: str) -> Encoded:
+    """Any text as this part reads it, for the special tokens around it.
+
+    Args:
+        model: that reads it.
+        part: "decoder", or any other that begins with a text.
+
+    Raises:
+        ArgumentError: a tokenizer of another model.
+    """
     if part == "decoder":
         sample = decoder_text(model.reader, _TEXT)
     else:
@@ -106,15 +114,21 @@ def _sample(model: AttentionModel, part: str) -> Encoded:
     return sample
 
 
-def _own(sample: Encoded) -> slice:
+def own_tokens(sample: Encoded) -> slice:
     """Where its own tokens stand, between special ones."""
     own = [i for i, token in enumerate(sample.tokens) if not token.is_special]
     return slice(own[0], own[-1] + 1)
 
 
-def _instead(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
-    """The sample with these tokens in place of its own, as a text of them would be encoded."""
-    own, types = _own(sample), sample.token_type_ids
+def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
+    """The sample with these tokens in place of its own, as a text of them would be encoded.
+
+    Args:
+        sample: of `sample_text`.
+        ids: of the tokens.
+        model: whose tokenizer names them.
+    """
+    own, types = own_tokens(sample), sample.token_type_ids
     with reading("its own tokens"):
         labels = model.tokenizer.convert_ids_to_tokens(ids)
     tokens = list(sample.tokens)
@@ -127,7 +141,7 @@ def _instead(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
     return Encoded([token.id for token in tokens], types, tuple(tokens))
 
 
-def _vocabulary(model: AttentionModel) -> list[int]:
+def plain_tokens(model: AttentionModel) -> list[int]:
     """The tokens that a text may be made of: known to both, and not special."""
     added = model.tokenizer.added_tokens_decoder  # Llama reserves hundreds that have no use yet
     special = {*model.tokenizer.all_special_ids, *(i for i, t in added.items() if t.special)}
@@ -182,6 +196,6 @@ def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
 
 def _nothing(model: AttentionModel) -> Encoded:
     """An encoder's special tokens without a text between them; a padding token if it has none."""
-    sample = _sample(model, "encoder")
+    sample = sample_text(model, "encoder")
     special = any(token.is_special for token in sample.tokens)
-    return _instead(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)
+    return with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)

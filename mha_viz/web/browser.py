@@ -19,9 +19,11 @@ _GRID = ("grid_layout", "grid_paint", "grid_marks", "grid_values", "grid_parts",
 _LINES = ("lines_model", "lines_paint", "lines_parts", "token_lines")
 _HEAT = ("heat_layout", "heat_paint", "heat_view")
 _BENCH = ("workbench_parts", "bench_weights", "bench", "grid_view", "head_view", "workbench")
+_FLOW = ("flow_model", "flow_layout", "flow_paint", "flow_says", "flow_walk", "flow_graph")
 _SCRIPTS = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),
+    "flow_graph": ("shared", *_FLOW),
     "head_grid": ("shared", *_GRID, "head_grid_alone"),
     "head_switches": ("shared", "grid_paint", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
@@ -37,7 +39,7 @@ _SCRIPTS = {
     "written_text": ("shared", "play_button", "written_parts", "written_text"),
 }
 _CARRIER, _LATE = (("script_store", part) for part in ("script_carrier", "script_late"))
-_DRAWN = ("head_grid", "head_switches", "number_table", "player", "sentence_arcs")
+_DRAWN = ("flow_graph", "head_grid", "head_switches", "number_table", "player", "sentence_arcs")
 _STYLES = {
     "block_map": ("block_map",),
     "figure_download": ("figure_download",),

@@ -58,6 +58,26 @@ workbench({{ parentElement, data: {_json(settings)}, setTriggerValue() {{}} }});
     return _document(body, style("workbench"), title, caption, dark)
 
 
+def flow_html(
+    payload: bytes, *, title: str = "", caption: str = "", dark: bool | None = None
+) -> str:
+    """What flows into a token as one HTML document, with the same script as in the app.
+
+    Args:
+        payload: what `flow_payload` made.
+        title: plain text above the picture.
+        caption: plain text below it.
+        dark: the theme; None follows the reader's system.
+    """
+    body = f"""<div id="flow"></div>
+<script type="module">
+{script("flow_graph").replace("export default ", "")}
+const data = bytesOf("{base64.b64encode(payload).decode()}");
+flowGraph({{ parentElement: document.getElementById("flow"), data, setTriggerValue() {{}} }});
+</script>"""
+    return _document(body, style("flow_graph"), title, caption, dark)
+
+
 def bench_settings(
     payload: bytes, selected: tuple[int, int] = (0, 0), scale: str = "sqrt"
 ) -> dict[str, Any]:

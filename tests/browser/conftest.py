@@ -201,6 +201,12 @@ def show_figures(open_demo: OpenPage) -> OpenPage:
 
 
 @pytest.fixture
+def show_flow(open_demo: OpenPage) -> OpenPage:
+    """`show_flow(query, **context)`: the demo of what flows into a token."""
+    return lambda query="", **context: open_demo(f"/demo_flow?{query}", **context)
+
+
+@pytest.fixture
 def show_switches(open_demo: OpenPage) -> OpenPage:
     """`show_switches(query, **context)`: the demo of the head switches."""
     return lambda query="", **context: open_demo(f"/demo_switches?{query}", **context)

@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit import runtime
 
-PAGES = ("demo_components.py", "demo_figures.py", "demo_switches.py")
+PAGES = ("demo_components.py", "demo_figures.py", "demo_flow.py", "demo_switches.py")
 
 if runtime.exists():  # not while a test runner looks for doctests
     st.navigation([st.Page(page) for page in PAGES], position="hidden").run()

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mha_viz.ui.learn.contents import LABS
-from mha_viz.ui.session.views import SECTIONS
+from mha_viz.ui.session.views import CIRCUITS, SECTIONS
 
 TEXT = "The old dog slept while the young cat watched the birds."
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
@@ -16,6 +16,7 @@ PATHS = (
     f"/?text={TEXT}",
     *(f"/compare?text={TEXT}&section={section}" for section in SECTIONS),
     f"/compare?text={TEXT}&section=sides&text_b=The old cat slept.",
+    *(f"/circuits?model=tiny-gpt2&text={TEXT}&circuit={section}" for section in CIRCUITS),
     f"/intervene?text={TEXT}&off=0.1",
     "/learn",
     *(f"/{lab.address}" for lab in LABS),

@@ -124,10 +124,10 @@ def test_scores_of_an_encoder_and_of_a_decoder():
 
 def test_texts_are_encoded_as_the_model_encodes_what_is_typed(models):
     for model in models.values():
-        sample = module._sample(model, "self")
+        sample = module.sample_text(model, "self")
         ids = said_twice(OWN, 4, 0)
         typed, _ = encode_texts(model.reader, " ".join(WORDS[i] for i in ids))
-        made = module._instead(sample, ids, model)
+        made = module.with_tokens(sample, ids, model)
         assert made.input_ids == typed.input_ids and made.token_type_ids == typed.token_type_ids
         assert [t.text for t in made.tokens] == [t.text for t in typed.tokens]
         assert [t.is_special for t in made.tokens] == [t.is_special for t in typed.tokens]
@@ -150,7 +150,7 @@ def test_all_texts_are_one_run_without_padding(trained, monkeypatch):
 
 
 def test_copies_hold_different_tokens_and_no_special_ones(trained):
-    vocabulary = module._vocabulary(trained)
+    vocabulary = module.plain_tokens(trained)
     assert not set(vocabulary) & set(trained.tokenizer.all_special_ids)
     assert len(vocabulary) > 1000 and max(vocabulary) < trained.d_vocab
     texts = [module._said_twice(vocabulary, 25, seed) for seed in range(5)]
@@ -162,9 +162,9 @@ def test_tokens_that_a_tokenizer_reserves_are_special(monkeypatch):
     model = build("llama")
     model.tokenizer.add_tokens([AddedToken("<reserved>", special=True), AddedToken("dog")])
     assert model.tokenizer.convert_tokens_to_ids("<reserved>") == len(WORDS)
-    assert module._vocabulary(model) == list(OWN)  # the network does not know the new ones
+    assert module.plain_tokens(model) == list(OWN)  # the network does not know the new ones
     monkeypatch.setattr(model, "d_vocab", len(WORDS) + 2)
-    assert module._vocabulary(model) == [*OWN, len(WORDS) + 1]
+    assert module.plain_tokens(model) == [*OWN, len(WORDS) + 1]
 
 
 def test_a_short_context_takes_what_fits(trained, monkeypatch):

@@ -76,6 +76,15 @@ VIEW = View(
     joined=True,
     corpus_b="sample",
     corpus_model_b="tiny-gpt2",
+    circuit="looks",
+    quantity="log_probability",
+    versus_key=3,
+    through="V",
+    behaviour="kl",
+    way="total",
+    flow="norm",
+    task="closing",
+    tested=((0, 1), (2, 3)),
 )
 
 

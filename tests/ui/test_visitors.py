@@ -53,6 +53,7 @@ def test_open_pages_hold_no_records_of_their_own(tmp_path):
     pages = {
         "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
         "compare": dict(text=TEXT, section="twins"),
+        "circuits": dict(text=TEXT, circuit="looks"),
         "intervene": dict(text=TEXT, off="0.1"),
         "step-by-step": dict(text=TEXT),
     }

@@ -10,14 +10,19 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import mha_viz as mv
+from mha_viz.circuits.flow import flow_graph
 from mha_viz.core.from_weights import record
 from mha_viz.core.token import Token
 from mha_viz.core.views import between
+from mha_viz.ui.widgets.flow_graph import payload_of
+from mha_viz.web.flow_payload import KINDS
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_weight, palette
 
@@ -71,6 +76,21 @@ def _reduced() -> dict[str, object]:
     return {"pattern": whole.pattern.tolist(), "cases": cases}
 
 
+@cache
+def _flow() -> dict[str, object]:
+    """A graph of everything, and what Python keeps of it above some thresholds."""
+    model, text = mv.load("tiny-bert"), "The cat sat."
+    whole = flow_graph(model, text, 2, 0)
+    cases = []
+    for threshold in (0.01, 0.05, 0.2):
+        kept = flow_graph(model, text, 2, threshold)
+        parts = int(kept.edges.kind.isin(KINDS).sum())
+        inputs = kept.nodes[(kept.nodes.layer == 0) & (kept.nodes.stage == "in")]
+        flow = dict(zip(inputs.position.tolist(), inputs.flow.tolist(), strict=True))
+        cases.append({"threshold": threshold, "cut": kept.cut, "parts": parts, "inputs": flow})
+    return {"payload": base64.b64encode(payload_of(whole)).decode(), "cases": cases}
+
+
 def _from_python() -> dict[str, object]:
     dice = np.random.default_rng(5)
     weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
@@ -83,6 +103,7 @@ def _from_python() -> dict[str, object]:
         "pattern": pattern.tolist(),
         "grid": base64.b64encode(grid_payload(made)).decode(),
         "reduced": _reduced(),
+        "flow": _flow(),
     }
 
 

@@ -13,7 +13,7 @@ from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.plots.pair import score_products
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets import choosing, controls, figures, look, words
 from mha_viz.web.labels import head_name
 from mha_viz.web.theme import format_number, format_weight
 
@@ -72,7 +72,7 @@ def _carried(scene: Scene, record: AttentionRecord) -> None:
 def _pair(scene: Scene, record: AttentionRecord) -> None:
     view, whole = state.current(), scene.record
     pattern = whole.head(*view.chosen).numpy()
-    best = _strongest_pair(whole, *view.chosen)
+    best = strongest_pair(whole, *view.chosen)
     query = view.query if 0 <= view.query < pattern.shape[0] else best[0]
     key = view.key if 0 <= view.key < pattern.shape[1] else best[1]
     left, right = st.columns(2)
@@ -102,6 +102,9 @@ def _pair(scene: Scene, record: AttentionRecord) -> None:
         f"{format_number(scale)} is the score {format_number(product * scale)}; softmax over the "
         f"row makes it the weight {format_weight(weight)}. {_row_check(whole, query)}"
     )
+    if not whole.is_cross:
+        why = "Why this head looks there"
+        controls.leads_to("circuits", why, circuit="looks", query=query, key=key, versus_key=-1)
 
 
 def _row_check(record: AttentionRecord, query: int) -> str:
@@ -125,7 +128,7 @@ def in_words(record: AttentionRecord) -> str:
     """The picture of the chosen head as a sentence."""
     view = state.current()
     name = head_name(*view.chosen)
-    query, key = _strongest_pair(record, *view.chosen)
+    query, key = strongest_pair(record, *view.chosen)
     weight = float(record.head(*view.chosen)[query, key])
     if weight == 0:
         return f"{name} attends to nothing on this text."
@@ -136,7 +139,7 @@ def in_words(record: AttentionRecord) -> str:
     )
 
 
-def _strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
+def strongest_pair(record: AttentionRecord, layer: int, head: int) -> tuple[int, int]:
     """The query and key with the largest weight of a head that another one need not have."""
     lone = _lone(record)
     query, key = divmod(int(record.head(layer, head)[lone:].argmax()), len(record.key_tokens))

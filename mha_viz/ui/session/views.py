@@ -14,6 +14,7 @@ from mha_viz.ui.session.link_values import whole as whole
 
 MAX_HEADS = 8
 MAX_CLUSTERS = 12
+MAX_TESTED = 64
 MAX_OFF = 2_500
 MAX_WRITTEN = 200  # tokens that a model writes behind a text
 MODELS = ("model", "model_b", "corpus_model_b")
@@ -37,6 +38,30 @@ SECTIONS = {
     "diversity": "Diversity",
     "flow": "Through all layers",
 }
+CIRCUITS = {
+    "writes": "What it writes",
+    "looks": "Why it looks there",
+    "weights": "Who reads whom",
+    "graph": "The graph",
+    "effect": "By effect",
+    "test": "Test a circuit",
+}
+TASKS = {
+    "induction": "Random tokens said twice",
+    "phrase": "A phrase said twice",
+    "agreement": "Subject and verb",
+    "closing": "Closing brackets and quotes",
+}
+THROUGH = {"Q": "its queries", "K": "its keys", "V": "its values"}
+QUANTITIES = {"logit": "its logit", "log_probability": "its log-probability"}
+BEHAVIOURS = {
+    "logit_difference": "difference of two logits",
+    "logit": "logit",
+    "loss": "loss",
+    "kl": "KL divergence",
+}
+FLOWS = {"proximity": "Nearness to the sum", "norm": "Length"}
+WAYS = {"direct": "Direct", "total": "Total"}
 PARTS = {
     "self": "Self-attention",
     "encoder": "Encoder",
@@ -107,6 +132,13 @@ class View:
         corpus_b, corpus_model_b: the study that this one is compared with. Texts: "" for the same
             ones, "sample", or some of one's own; model: `SAME_MODEL`, or "" for its architecture
             with random weights, over the same texts.
+        circuit: what the Circuits page shows. quantity: what it takes apart there: of `target`,
+            less that of `against`, predicted at `place`.
+        through: into what the chosen head reads the second one. behaviour: what a path's effect is
+            on; way: with all between held, or not. `source` is the text that is patched from.
+        flow: how shares of the graph are measured.
+        task: what a circuit is tested on. tested: its heads; empty is the chosen one.
+        versus_key: a key whose score is taken off that of the pair of tokens; -1 is none.
     """
 
     model: str = _choice("tiny-bert", read.model)
@@ -170,6 +202,15 @@ class View:
     previous: bool = _choice(False, read.switch)
     corpus_b: str = _choice("", read.key)
     corpus_model_b: str = _choice("", read.model)
+    circuit: str = _choice("writes", read.one_of(CIRCUITS))
+    quantity: str = _choice("logit", read.one_of(QUANTITIES))
+    versus_key: int = _choice(-1, read.position)
+    through: str = _choice("K", read.one_of(THROUGH))
+    behaviour: str = _choice("logit_difference", read.one_of(BEHAVIOURS))
+    way: str = _choice("direct", read.one_of(WAYS))
+    flow: str = _choice("proximity", read.one_of(FLOWS))
+    task: str = _choice("induction", read.one_of(TASKS))
+    tested: tuple[tuple[int, int], ...] = _choice((), read.heads(MAX_TESTED))
 
     @property
     def checkpoint(self) -> tuple[str, str, str]:

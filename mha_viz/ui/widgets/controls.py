@@ -17,7 +17,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.ui.session import state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.views import View
+from mha_viz.ui.session.views import Choice, View
 from mha_viz.ui.widgets import choosing, fetching, look
 from mha_viz.ui.widgets.messages import plain
 
@@ -241,9 +241,21 @@ def pair_pickers(n_layers: int, n_heads: int, other: tuple[int, int] | None = No
 
 def open_in_explore() -> None:
     """A button that leads to everything about the chosen head."""
-    if st.button("Open in Explore", icon=":material/open_in_new:", key="open_in_explore"):
+    leads_to("explore", "Open in Explore")
+
+
+def leads_to(page: str, label: str, **choices: Choice) -> None:
+    """A button that leads to another page with the same view.
+
+    Args:
+        page: its key in the app.
+        label: of the button.
+        **choices: of the view, which it changes.
+    """
+    if st.button(label, icon=":material/open_in_new:", key=f"open_in_{page}"):
+        state.change(**choices)
         # With the address that the page would write itself: otherwise Back would stop there twice.
-        st.switch_page(st.session_state.pages["explore"], query_params=state.link())
+        st.switch_page(st.session_state.pages[page], query_params=state.link())
 
 
 def other_models() -> list[str]:

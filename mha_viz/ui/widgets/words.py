@@ -115,6 +115,20 @@ def head_values(scene: Scene, columns: Mapping[str, NDArray[np.floating]]) -> pd
     return pd.DataFrame({"Head": names(scene), **{k: np.ravel(v) for k, v in columns.items()}})
 
 
+def sorted_table(
+    named: Mapping[str, Sequence[str]], columns: Mapping[str, NDArray[np.floating]]
+) -> pd.DataFrame:
+    """A row for each, the largest number of the first column first, whatever its sign.
+
+    Args:
+        named: columns of names.
+        columns: columns of numbers, one per name.
+    """
+    table = pd.DataFrame({**named, **columns})
+    by = next(iter(columns))
+    return table.sort_values(by, ascending=False, key=np.abs, kind="stable", ignore_index=True)
+
+
 def unit_of(key: str) -> str:
     """The unit behind a metric's title; "" for shares and plain numbers."""
     unit = METRICS[key].unit

@@ -1,0 +1,115 @@
+"""A tested choice of heads as a small JSON file, which is checked when it is opened."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from mha_viz.core.output_file import write_file
+from mha_viz.errors import RecordError
+
+KIND, VERSION = "mha_viz circuit", 1
+MAX_BYTES = 1_000_000
+MAX_NAME = 300
+
+
+def save(fields: dict[str, Any], path: str | Path) -> None:
+    """Write the fields of a choice, with what kind of file it is and of which version.
+
+    Args:
+        fields: by name; numbers, texts and lists of them.
+        path: of the file.
+
+    Raises:
+        WriteError: it cannot be written.
+    """
+    content = {"kind": KIND, "version": VERSION, **fields}
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def load(names: set[str], path: str | Path) -> dict[str, Any]:
+    """The fields that `save` wrote, checked one by one.
+
+    Args:
+        names: of the fields that there must be.
+        path: of the file.
+
+    Raises:
+        RecordError: the file cannot be read, is no circuit, of a later version, or contradicts
+            itself.
+    """
+    content = _read(Path(path))
+    if content.get("kind") != KIND or set(content) != names | {"kind", "version"}:
+        raise _wrong(path, f"its kind or its fields are not those of “{KIND}”")
+    if content["version"] != VERSION:
+        raise _wrong(path, f"its version is {content['version']!r}, and {VERSION} is known here")
+    fields = {name: content[name] for name in names}
+    fault = _fault(fields)
+    if fault:
+        raise _wrong(path, fault)
+    fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
+    for name in ("random_alone", "random_missing"):
+        fields[name] = tuple(map(float, fields[name]))
+    return fields
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise _wrong(path, f"it is larger than {MAX_BYTES:,} bytes")
+        content = json.loads(raw)
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, RecordError):
+            raise
+        raise _wrong(path, getattr(error, "strerror", None) or "it is not JSON") from error
+    if not isinstance(content, dict):
+        raise _wrong(path, "it is not an object")
+    return content
+
+
+def _fault(given: dict[str, Any]) -> str:
+    """What is wrong with the fields; "" where nothing is."""
+    for name in ("model", "task"):
+        if not isinstance(given[name], str) or len(given[name]) > MAX_NAME:
+            return f"{name} is not a short text"
+    for name in ("seed", "n_examples", "n_layers", "n_heads"):
+        if not _whole(given[name]) or not 0 <= given[name] < 2**53:
+            return f"{name} is not a whole number"
+    for name in ("whole", "nothing", "alone", "missing"):
+        if not _finite(given[name]):
+            return f"{name} is not a finite number"
+    heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
+    if not isinstance(heads, list) or not all(_is_head(head, *sizes) for head in heads):
+        return "heads are not (layer, head) pairs of this model"
+    if not 0 < len({tuple(head) for head in heads}) == len(heads) < sizes[0] * sizes[1]:
+        return "heads are none, all, or named twice"
+    alone, missing = given["random_alone"], given["random_missing"]
+    lists = isinstance(alone, list) and isinstance(missing, list) and len(alone) == len(missing)
+    if not lists or len(alone) < 2 or not all(map(_finite, [*alone, *missing])):
+        return "the random choices are not two lists of as many finite numbers"
+    return ""
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _finite(value: Any) -> bool:
+    return (_whole(value) or isinstance(value, float)) and abs(value) < math.inf
+
+
+def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:
+    if not isinstance(value, list) or len(value) != 2 or not all(map(_whole, value)):
+        return False
+    return 0 <= value[0] < n_layers and 0 <= value[1] < n_heads
+
+
+def _wrong(path: str | Path, reason: str) -> RecordError:
+    return RecordError(
+        f"{path} is not a circuit that can be opened here: {reason}. Give a file that "
+        "Faithfulness.save or `mha-viz circuits faithfulness --save` wrote."
+    )

@@ -1,0 +1,178 @@
+"""The commands of `mha-viz circuits` that patch and replace: path, paths, faithfulness."""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mha_viz.cli.format import TableFormat
+from mha_viz.cli.interventions import parse_heads, progress
+from mha_viz.cli.options import (
+    Model,
+    Out,
+    TableAs,
+    Text,
+    deliver_table,
+    kind_of,
+    load,
+    read,
+    tell_notes,
+)
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from mha_viz.circuits.path_effect import Receiver
+
+_SHOWN = 20  # rows of a table to read; files and JSON have all
+_Corrupt = Annotated[str, typer.Argument(help="A text of as many tokens that asks for another.")]
+_Metric = Annotated[str, typer.Option(help="logit_difference, logit, loss or kl.")]
+_Target = Annotated[str | None, typer.Option(help="Follow this token.")]
+_Against = Annotated[str | None, typer.Option(help="... and its logit less this one's.")]
+_Position = Annotated[
+    int | None,
+    typer.Option(help="Where the model predicts, from 0; else its last token or first [MASK]."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make them commands of the group."""
+    for command in (path, paths, faithfulness):
+        app.command()(command)
+
+
+def path(
+    clean: Text,
+    corrupt: _Corrupt,
+    sender: Annotated[str, typer.Option(help="layer.head, as 0.3; counted from 0.")],
+    receiver: Annotated[
+        str, typer.Option(help="layer.head.input, as 2.1.key (query, key or value), or logits.")
+    ] = "logits",
+    model: Model = "tiny-gpt2",
+    metric: _Metric = "logit_difference",
+    target: _Target = None,
+    against: _Against = None,
+    position: _Position = None,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """What changes when one head reads another's output from a corrupted text."""
+    given, one, ends = read(clean, corrupt), _head(sender), _receiver(receiver)
+    from mha_viz.circuits.path_effect import path_effect, receiver_name
+
+    loaded = load(model)
+    found = path_effect(
+        *(loaded, given, corrupt, one, ends, metric),
+        target=target,
+        against=against,
+        position=position,
+    )
+    tell_notes(found.notes)
+    title = f"{loaded.name}: L{one[0]} H{one[1]} -> {receiver_name(ends)}, change of {metric}"
+    tokens = _tokens(found.target, found.against)
+    deliver_table(found.table(), file_format, out, title, clean=found.clean, **tokens)
+
+
+def paths(
+    clean: Text,
+    corrupt: _Corrupt,
+    model: Model = "tiny-gpt2",
+    metric: _Metric = "logit_difference",
+    way: Annotated[str, typer.Option(help="direct or total.")] = "direct",
+    exact: Annotated[bool, typer.Option("--exact", help="Measure every path, too.")] = False,
+    target: _Target = None,
+    against: _Against = None,
+    position: _Position = None,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """The effects of all paths from head to head, estimated by gradients; the strongest first."""
+    given = read(clean, corrupt)
+    if metric == "kl" and not exact:
+        raise ArgumentError(
+            "KL has no estimates, for its slope at the clean run is 0: add --exact."
+        )
+    from mha_viz.circuits.path_effects import path_effects
+
+    loaded = load(model)
+    found = path_effects(
+        *(loaded, given, corrupt, metric, way), target=target, against=against, position=position
+    )
+    if exact:
+        found.measure(progress("paths"))
+    tell_notes(found.notes)
+    by = "exact" if exact else "estimate"
+    table = found.table().sort_values(by, key=abs, ascending=False, kind="stable")
+    table = table.dropna(axis="columns", how="all")
+    numbers: dict[str, object] = {"clean": found.clean, **_tokens(found.target, found.against)}
+    if isfinite(found.agreement):
+        numbers["rank_correlation"] = found.agreement
+    if kind_of(TableFormat, file_format, out) is TableFormat.table:
+        table = table.head(_SHOWN)
+    title = f"{loaded.name}: {way} paths, change of {metric}"
+    deliver_table(table, file_format, out, title, **numbers)
+
+
+def faithfulness(
+    task: Annotated[str, typer.Argument(help="induction, phrase, agreement or closing.")],
+    heads: Annotated[
+        str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
+    ] = None,
+    model: Model = "tiny-gpt2",
+    examples: Annotated[int, typer.Option(help="How many texts.")] = 16,
+    seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
+    save: Annotated[
+        Path | None, typer.Option(help="Write the tested choice as JSON that opens again.")
+    ] = None,
+    file_format: TableAs = None,
+    out: Out = None,
+) -> None:
+    """How much of a behaviour some heads carry, alone and when they alone are missing.
+
+    Heads that a search proposes are tested on other texts than those they were found on.
+    """
+    chosen = None if heads is None else parse_heads(heads)
+    from mha_viz.circuits.faithfulness import faithfulness, find_heads
+    from mha_viz.circuits.tasks import make_task
+
+    loaded = load(model)
+    asked = make_task(loaded, task, examples, seed)
+    if chosen is None:
+        other = make_task(loaded, task, examples, seed + 1)
+        chosen = list(find_heads(loaded, other, on_progress=progress("search")).heads)
+    found = faithfulness(loaded, asked, chosen, progress("test"))
+    if save is not None:
+        found.save(save)
+        typer.echo(f"wrote {save}", err=True)
+    names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
+    title = f"{loaded.name}, {task}: {names}"
+    deliver_table(found.table(), file_format, out, title, n_examples=found.n_examples)
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+
+def _head(given: str) -> tuple[int, int]:
+    heads = parse_heads(given)
+    if len(heads) != 1:
+        raise ArgumentError(f"A path has one head at each end, such as 0.3; got {given!r}.")
+    return heads[0]
+
+
+def _receiver(given: str) -> Receiver:
+    """ "2.1.key" as (2, 1, "key"); "logits" as it is."""
+    if given == "logits":
+        return given
+    place, _, name = given.rpartition(".")
+    for known in ("query", "key", "value"):
+        if name == known:
+            return (*_head(place), known)
+    raise ArgumentError(
+        f'--receiver is "logits" or layer.head.input, such as 2.1.key; got {given!r}.'
+    )
+
+
+def _tokens(target: str, against: str) -> dict[str, str]:
+    return {k: v for k, v in (("target", target), ("against", against)) if v}

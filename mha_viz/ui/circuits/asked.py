@@ -1,0 +1,140 @@
+"""Which prediction the page takes apart, and what it says where that cannot be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import SupportsFloat, TypeVar
+
+import streamlit as st
+
+from mha_viz.circuits.logit_attribution import LogitAttribution
+from mha_viz.circuits.score_attribution import ScoreAttribution
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
+from mha_viz.prediction.logits import check_predicts, objective
+from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import QUANTITIES
+from mha_viz.ui.widgets import choosing, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.theme import format_number
+
+T = TypeVar("T")
+FROZEN = (
+    "Norms keep the scale that they had in this run: with it they are linear, and parts add up. "
+    "A part that makes the norm’s scale smaller is not charged for it."
+)
+
+
+@contextmanager
+def known_parts() -> Iterator[None]:
+    """What a family does not allow is told as information, what somebody can mend as an error."""
+    try:
+        yield
+    except (AttentionUnavailableError, NotKeptError) as refusal:
+        st.info(plain(str(refusal)), icon=":material/block:")
+    except MhaVizError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+
+
+def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+    """Something that a model makes of the scene's text, made once; see `reporting.remembered`."""
+    model = memory.model(*state.current().checkpoint)
+
+    def run() -> T:
+        with threads_for(model, scene.text):
+            return make(model)
+
+    return reporting.remembered(scene, "circuits", *what, make=run, size=size)
+
+
+def first_labels(scene: Scene) -> list[str]:
+    """The tokens of the first text."""
+    record = scene.record
+    pairs = zip(record.tokens, record.labels, strict=True)
+    return [label for token, label in pairs if not token.segment]
+
+
+def pickers(scene: Scene, quantity: bool = True) -> int:
+    """Menus for what is predicted, where, and against what; returns the place.
+
+    Args:
+        scene: what the page shows.
+        quantity: whether there is a choice of what is taken apart.
+
+    Raises:
+        AttentionUnavailableError: the model predicts no tokens.
+    """
+    model, view = memory.model(*state.current().checkpoint), state.current()
+    masked = check_predicts(model.network) == "masked"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
+        for name, label, hint in (
+            ("target", "Follow this token", "(the likeliest)"),
+            ("against", "against this one", "(none)"),
+        ):
+            state.bound(name, st.text_input, label, width=160, placeholder=hint, max_chars=100)
+        if quantity:
+            choosing.menu(
+                "quantity",
+                "Taken apart",
+                QUANTITIES,
+                displayed="logit" if view.against.strip() else view.quantity,
+                disabled=bool(view.against.strip()),
+                width=190,
+            )
+    return place
+
+
+def place_menu(scene: Scene, label: str) -> int:
+    """The token that the page is about; returns its position.
+
+    A causal model is asked at its last token until one is chosen; a masked one at its first gap,
+    else at the last word, and never at tokens such as [SEP], which it does not predict.
+
+    Args:
+        scene: what the page shows.
+        label: above the menu.
+    """
+    model, view = memory.model(*state.current().checkpoint), state.current()
+    masked, gap = objective(model.network) == "masked", model.tokenizer.mask_token_id
+    tokens = [token for token in scene.record.tokens if not token.segment]
+    offered = words.places(first_labels(scene))
+    if masked:
+        offered = {
+            i: name
+            for i, name in offered.items()
+            if not tokens[i].is_special or tokens[i].id == gap
+        } or offered
+    gaps = [i for i in offered if masked and tokens[i].id == gap]
+    named = [i for i in offered if masked and tokens[i].text.isalnum()]
+    telling = gaps[0] if gaps else (named or list(offered))[-1]
+    place = view.place if view.place in offered else telling
+    choosing.menu("place", label, offered, displayed=place, width=190)
+    return place
+
+
+def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:
+    """The whole, the sum of its parts, what rounding left of it, and what is frozen.
+
+    Args:
+        found: of which the parts are known.
+        name: of the whole, in words.
+    """
+    st.markdown(
+        f"The parts sum to **{format_number(found.sum())}**; {plain(name)} is "
+        f"**{format_number(found.value)}** (difference {abs(found.remainder):.0e}, from rounding)."
+    )
+    st.caption(FROZEN)
+
+
+def signed(value: SupportsFloat) -> str:
+    """A share with its sign, short.
+
+    >>> signed(-0.12345), signed(float("nan"))
+    ('−0.123', 'not defined')
+    """
+    number = float(value)
+    return words.UNDEFINED if number != number else f"{number:+.3g}".replace("-", "−")

@@ -1,0 +1,299 @@
+"""Who reads whom, by effect: paths from head to head, cut; exact beside estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.circuits.patching import INPUTS
+from mha_viz.circuits.path_effect import PathEffect, path_effect
+from mha_viz.circuits.path_effects import PathEffects, path_effects
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.alike import pair_scatter
+from mha_viz.plots.difference import head_changes
+from mha_viz.ui.circuits import asked, pairs
+from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session.examples import EXAMPLES
+from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import BEHAVIOURS, THROUGH, WAYS
+from mha_viz.ui.session.wanted import while_wanted
+from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.widgets.progress import progress
+from mha_viz.web.theme import format_number
+
+N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
+UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
+TELLS = (
+    "Direct: all between the two heads stays as it was in the clean run. Total: what is between "
+    "answers to the change. Estimates are gradients times changes: cheap, and good only where the "
+    "model is nearly straight over the change. Compare them with what is measured."
+)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What `path_effect` and `path_effects` are asked, as the view has it."""
+
+    corrupt: str | tuple[str, ...]
+    metric: str
+    target: str | None
+    against: str | None
+    place: int
+
+
+def draw(scene: Scene) -> None:
+    """One path, all paths, and how far estimates may be trusted.
+
+    Not a fragment: a button in a fragment does not end the run that draws it, but Stop must.
+    """
+    place = asked.pickers(scene, quantity=False)
+    question = _ask(place)
+    if pairs.none_to_show(scene):
+        return
+    n_heads, found = scene.record.n_heads, _paths(scene, question)
+    if found is None:
+        none = np.full((scene.head_count, scene.head_count), np.nan)
+        _pair(scene, question, pairs.shown_pair(none, n_heads))
+        return
+    _about(found, question)
+    values = _values(found)
+    if np.isfinite(values).any():
+        pairs.chips("most_effect", "**Paths that matter most**", values, n_heads)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _map(scene, found, values)
+    with right:
+        _pair(scene, question, pairs.shown_pair(values, n_heads))
+        _at_logits(scene, found)
+    _measure(found)
+    if found.n_measured:
+        _agreement(scene, found)
+    st.caption(TELLS)
+
+
+def _ask(place: int) -> _Question:
+    """What else is chosen: the behaviour, the way, and the text that the sender's output is of."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        choosing.menu("behaviour", "Effect on", BEHAVIOURS, width=200)
+        choosing.segments("way", "Path", WAYS)
+        pairs.through_picker()
+    state.bound(
+        "source",
+        st.text_input,
+        "Text that the writing head’s output is taken from, with as many tokens",
+        placeholder=f"(none: its mean over {N_TEXTS} example sentences)",
+    )
+    view = state.current()
+    words_asked = view.behaviour != "kl"
+    return _Question(
+        view.source if view.source.strip() else tuple(one.text for one in EXAMPLES[:N_TEXTS]),
+        view.behaviour,
+        view.target.strip() or None if words_asked else None,
+        view.against.strip() or None if view.behaviour == "logit_difference" else None,
+        place,
+    )
+
+
+def _paths(scene: Scene, question: _Question) -> PathEffects | None:
+    """All estimates; the visitor's own, since what is measured is kept in them.
+
+    Of a large model they are made on request, until when there are none.
+    """
+    view = state.current()
+    model, key = memory.model(*view.checkpoint), (scene.key, question, view.way)
+    held: tuple[Hashable, PathEffects] | None = st.session_state.get("paths")
+    if held is not None and held[0] == key:
+        return held[1]
+    if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
+        return None
+    with st.spinner("Estimating all paths …"), while_wanted(), threads_for(model, scene.text):
+        found = path_effects(
+            model,
+            scene.text,
+            question.corrupt,
+            question.metric,
+            view.way,
+            target=question.target,
+            against=question.against,
+            position=question.place,
+        )
+    st.session_state.paths = key, found
+    return found
+
+
+def _about(found: PathEffects, question: _Question) -> None:
+    """What is followed, and where it is without a change."""
+    token, against = f" of “{found.target}”" * bool(found.target), found.against
+    less = f" less that of “{against}”" if against else ""
+    behaviour = plain(f"{BEHAVIOURS[question.metric]}{token}{less}")
+    st.markdown(f"Clean, the {behaviour} is **{format_number(found.clean)}**.")
+    for note in found.notes:
+        st.caption(plain(note))
+
+
+def _values(found: PathEffects) -> NDArray[np.float64]:
+    """(writer, reader): what is measured, and where nothing is, the estimate."""
+    return _flat(np.where(np.isfinite(found.exact), found.exact, found.estimate))
+
+
+def _flat(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(writer, reader), of the paths into the chosen input."""
+    which = list(THROUGH).index(state.current().through)
+    n = int(np.prod(values.shape[:2]))
+    return values[..., which].reshape(n, n)
+
+
+def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
+    if not np.isfinite(values).any():
+        st.info("KL is flat where nothing is changed, so that no gradient tells it: measure below.")
+        return
+    title = f"{WAYS[found.way]} effect through {THROUGH[state.current().through]}"
+    pairs.draw_map(
+        scene,
+        values,
+        key="path_effects",
+        title=title,
+        unit=UNITS[found.metric],
+        more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
+        how_to_read=f"What is measured where it is ({found.n_measured:,} of {found.n_paths:,} "
+        "paths), else the estimate. Click a cell for its pair.",
+        caption=_caption(scene, found),
+    )
+
+
+def _caption(scene: Scene, found: PathEffects) -> str:
+    source = state.current().source.strip() or f"mean over {N_TEXTS} example sentences"
+    followed = " less ".join(f"“{one}”" for one in (found.target, found.against) if one)
+    return words.settings(scene, f"{found.metric} {followed}".strip(), f"from: {source[:200]}")
+
+
+def _pair(scene: Scene, question: _Question, pair: pairs.Pair) -> None:
+    """The chosen path: measured at once, beside its estimate."""
+    pairs.two_heads(pair)
+    sender, (layer, head) = pair
+    into = INPUTS[list(THROUGH).index(state.current().through)]
+
+    def make(model: AttentionModel) -> PathEffect:
+        return path_effect(
+            model,
+            scene.text,
+            question.corrupt,
+            sender,
+            (layer, head, into),
+            question.metric,
+            target=question.target,
+            against=question.against,
+            position=question.place,
+        )
+
+    path = asked.computed(scene, "path", question, pair, into, make=make, size=2_000)
+    rows = [
+        (name, asked.signed(exact), asked.signed(estimate))
+        for name, exact, estimate in (
+            ("Direct", path.direct, path.direct_estimate),
+            ("Total", path.total, path.total_estimate),
+        )
+    ]
+    table = pd.DataFrame(rows, columns=["Path", "Measured", "Estimated"]).set_index("Path")
+    st.table(table, width="stretch")
+    unit = UNITS[question.metric]
+    st.caption(
+        f"How much the behaviour changes ({unit}) where this path alone carries the other text. "
+        "The path was used if cutting it changes much."
+    )
+
+
+def _at_logits(scene: Scene, found: PathEffects) -> None:
+    unit = UNITS[found.metric]
+    figures.show(
+        head_changes(
+            found.at_logits,
+            f"{WAYS[found.way]} effect on the prediction",
+            unit,
+            diverging=True,
+            selected=state.current().chosen,
+            dark=look.dark(),
+        ),
+        key="at_logits",
+        name=f"{WAYS[found.way]} effect of each head on the prediction",
+        table=words.head_values(
+            scene, {"measured": found.at_logits, "estimate": found.estimate_at_logits}
+        ),
+        caption=_caption(scene, found),
+        on_click=words.choose,
+        how_to_read="Each head’s output taken from the other text, heard by the prediction alone "
+        "(direct), or by everything behind it (total). All of these are measured.",
+    )
+
+
+def _measure(found: PathEffects) -> None:
+    """The button, and the work with its progress; what is done when it is stopped stays."""
+    left = found.n_paths - found.n_measured
+    if not left:
+        return
+    label = "Go on measuring" if found.n_measured else "Measure all paths"
+    st.caption(f"{left:,} of {found.n_paths:,} paths are estimated, and not measured.")
+    if not st.button(label, icon=":material/play_arrow:", key="measure_paths", type="primary"):
+        return
+    with progress("stop_paths", "Measuring …") as tell:
+
+        def on_progress(done: int, total: int) -> None:
+            tell(done / max(total, 1), f"{done:,} of {total:,} paths")
+
+        found.measure(on_progress)
+    st.rerun()
+
+
+def _agreement(scene: Scene, found: PathEffects) -> None:
+    """Estimated against measured, for the paths into the chosen input."""
+    exact, estimate = _flat(found.exact), _flat(found.estimate)
+    i, j = np.nonzero(np.isfinite(exact) & np.isfinite(estimate))
+    if not len(i):
+        return
+    names, unit = words.names(scene), UNITS[found.metric]
+    n_heads = scene.record.n_heads
+    writer, reader = (
+        layer * n_heads + head for layer, head in pairs.shown_pair(_values(found), n_heads)
+    )
+
+    def take(chosen: object) -> None:
+        if isinstance(chosen, list) and len(chosen) == 2:
+            pairs.choose([divmod(int(at), n_heads) for at in chosen])
+
+    st.header("May the estimate be trusted?", anchor=False)
+    st.markdown(
+        f"Over all {found.n_measured:,} measured paths, Spearman’s rank correlation is "
+        f"**{format_number(found.agreement)}**."
+    )
+    figures.show(
+        pair_scatter(
+            estimate[i, j],
+            exact[i, j],
+            np.stack([i, j], axis=-1),
+            names,
+            f"estimated ({unit})",
+            f"measured ({unit})",
+            n_heads=n_heads,
+            corners=None,
+            selected=(writer, reader),
+            dark=look.dark(),
+        ),
+        key="path_agreement",
+        name="Estimated and measured effects of paths",
+        on_click=take,
+        table=words.sorted_table(
+            {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]},
+            {"measured": exact[i, j], "estimate": estimate[i, j]},
+        ),
+        caption=_caption(scene, found),
+        how_to_read="Each dot is a path through "
+        f"{THROUGH[state.current().through]}. On a straight line through 0 with slope 1, estimates "
+        "are exact.",
+    )

@@ -1,0 +1,148 @@
+"""Pairs of heads on the Circuits page: one that writes, and a later one that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from mha_viz.core.twins import head_order
+from mha_viz.plots.twins import similarity_matrix
+from mha_viz.ui.circuits.asked import signed
+from mha_viz.ui.session import state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import THROUGH
+from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.web.labels import head_name
+
+Pair = tuple[tuple[int, int], tuple[int, int]]  # the writer and the reader, as (layer, head)
+N_NAMED = 5  # pairs that stand above a map
+
+
+def through_picker() -> None:
+    """Through which of its inputs the later head reads."""
+    choosing.segments("through", "The later head reads into", THROUGH)
+
+
+def none_to_show(scene: Scene) -> bool:
+    """Whether a model has no pair of heads, which the page then says."""
+    alone = scene.record.n_layers < 2
+    if alone:
+        st.info("This model has one layer: no head can read what another one has written.")
+    return alone
+
+
+def shown_pair(values: NDArray[np.floating], n_heads: int) -> Pair:
+    """The chosen pair; the largest one until an earlier and a later head are chosen.
+
+    Args:
+        values: (writer, reader), a number of each pair; NaN where there is none.
+        n_heads: of a layer.
+    """
+    view = state.current()
+    writer, reader = (view.layer_b, view.head_b), view.chosen
+    i, j = (layer * n_heads + head for layer, head in (writer, reader))
+    if max(writer[1], reader[1]) < n_heads and max(i, j) < len(values) and i // n_heads < reader[0]:
+        return writer, reader
+    return _largest(values, n_heads)[0] if np.isfinite(values).any() else ((0, 0), (1, 0))
+
+
+def _largest(values: NDArray[np.floating], n_heads: int) -> list[Pair]:
+    """The pairs with the largest numbers, whatever their sign."""
+    sizes = np.abs(np.nan_to_num(values)).ravel()
+    order = np.argsort(-sizes, kind="stable")[:N_NAMED].tolist()
+    places = (divmod(i, len(values)) for i in order)
+    return [(divmod(i, n_heads), divmod(j, n_heads)) for i, j in places]
+
+
+def named(pair: Pair) -> str:
+    """A pair in words."""
+    return f"{head_name(*pair[0])} → {head_name(*pair[1])}"
+
+
+def choose(found: object) -> None:
+    """A click on a pair's cell or chip makes it the chosen one; other points say nothing."""
+    if isinstance(found, list | tuple) and len(found) == 2:
+        (layer_b, head_b), (layer, head) = found
+        state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
+
+
+def chips(key: str, label: str, values: NDArray[np.floating], n_heads: int) -> None:
+    """The pairs with the largest numbers, as buttons.
+
+    Args:
+        key: unique in the app.
+        label: above them.
+        values: as for `shown_pair`.
+        n_heads: of a layer.
+    """
+
+    def number(pair: Pair) -> str:
+        i, j = (layer * n_heads + head for layer, head in pair)
+        return signed(values[i, j])
+
+    offered = {pair: f"{named(pair)}: {number(pair)}" for pair in _largest(values, n_heads)}
+    choosing.chips(key, label, offered, chosen=shown_pair(values, n_heads), take=choose)
+
+
+def draw_map(
+    scene: Scene,
+    values: NDArray[np.floating],
+    *,
+    key: str,
+    title: str,
+    unit: str = "",
+    more: Mapping[str, NDArray[np.floating]],
+    how_to_read: str,
+    caption: str,
+) -> None:
+    """Every head by every later one; a click on a cell chooses the pair.
+
+    Args:
+        scene: whose model has these heads.
+        values: as for `shown_pair`.
+        key: unique in the app.
+        title: what is drawn.
+        unit: what it is counted in.
+        more: further columns of the table, each like `values`.
+        how_to_read: as for `figures.show`.
+        caption: as for `figures.show`.
+    """
+    n_heads, names = scene.record.n_heads, words.names(scene)
+    pair = shown_pair(values, n_heads)
+    writer, reader = (layer * n_heads + head for layer, head in pair)
+
+    def take(found: object) -> None:
+        if isinstance(found, list | tuple) and len(found) == 2:
+            choose([divmod(int(i), n_heads) for i in found])
+
+    i, j = np.nonzero(np.isfinite(values))
+    columns = {title: values, **more}
+    table = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
+    figures.show(
+        similarity_matrix(
+            values,
+            names,
+            head_order(np.zeros(values.shape), "layer"),
+            n_heads=n_heads,
+            title=title,
+            unit=unit,
+            diverging=True,
+            pair=(writer, reader),
+            dark=look.dark(),
+        ),
+        key=key,
+        name=title,
+        on_click=take,
+        table=words.sorted_table(table, {name: one[i, j] for name, one in columns.items()}),
+        caption=caption,
+        how_to_read="Rows are heads that write, columns later heads that read; hatched is what "
+        f"comes no later. {how_to_read}",
+    )
+
+
+def two_heads(pair: Pair) -> None:
+    """Heading of what is said about one pair."""
+    st.header(named(pair), anchor=False)

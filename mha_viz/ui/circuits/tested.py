@@ -1,0 +1,207 @@
+"""A circuit put to the test: how much of a behaviour some heads carry, against chance."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Hashable
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+from mha_viz.circuits.tasks import Task, make_task
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import RecordError
+from mha_viz.plots.shares import signed_rows
+from mha_viz.text.vocabulary import label_of
+from mha_viz.ui.circuits.asked import known_parts
+from mha_viz.ui.intervene import measuring
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.scene import Scene, is_head
+from mha_viz.ui.session.views import MAX_TESTED, TASKS
+from mha_viz.ui.widgets import choosing, exports, figures, folded, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.widgets.progress import progress
+from mha_viz.web.labels import head_name
+
+N_SHOWN = 3  # texts of a task
+TELLS = (
+    "A head that does not act gives its mean over other texts of the task; MLPs always act. Alone: "
+    "how much the chosen heads carry while all others give their means, 100% is all that the "
+    "heads of the model do. Missing: how much is left without them. Heads that stand in for each "
+    "other are missed little, one by one. Test a proposal on another task or model before you "
+    "believe in it: it was chosen on these texts."
+)
+
+
+def draw(scene: Scene) -> None:
+    """Task, heads and what they carry. Not a fragment, as Stop must end what measures."""
+    task = _task()
+    heads = _heads(scene)
+    _example(task)
+    _measure(task, heads)
+    found = measuring.found("circuit").get(_key(task, heads))
+    if found is not None:
+        _result(scene, found)
+    st.caption(TELLS)
+
+
+def _task() -> Task:
+    """The chosen task for this model.
+
+    Raises:
+        ArgumentError: its vocabulary lacks the words.
+    """
+    choosing.segments("task", "Task", TASKS)
+    name = state.current().task
+    model = memory.model(*state.current().checkpoint)
+    key: Hashable = (*state.current().checkpoint, "task", name)
+    with st.spinner("Writing texts …"):
+        return memory.cache().get(
+            key, lambda: make_task(model, name), lambda task: 2_000 * len(task.examples)
+        )
+
+
+def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
+    """The circuit: chosen from all heads; the framed one until some are chosen."""
+    record, view = scene.record, state.current()
+    known = tuple(head for head in view.tested if is_head(record, head)) or (view.chosen,)
+    every = [(i, j) for i in range(record.n_layers) for j in range(record.n_heads)]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        state.control(
+            "ask_tested",
+            st.multiselect,
+            "Heads of the circuit",
+            every,
+            value=list(known),
+            take=lambda heads: state.change(tested=tuple(heads)),
+            format_func=lambda head: head_name(*head),
+            max_selections=MAX_TESTED,
+            placeholder="Choose heads",
+        )
+        folded.in_popover("Open", ":material/upload:", "open-circuit", _open)
+    return known
+
+
+def _example(task: Task) -> None:
+    """Some texts of the task, and what is right and wrong there."""
+    tokenizer = memory.model(*state.current().checkpoint).tokenizer
+    lines = []
+    for one in task.examples[:N_SHOWN]:
+        right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
+        shown = " ".join(label_of(tokenizer, i) for i in one.clean.input_ids)
+        lines.append(f"- {plain(shown)} → **{right}**, not {wrong}")
+    st.markdown(f"{len(task.examples)} texts, such as\n" + "\n".join(lines))
+
+
+def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
+    return state.current().checkpoint, task.name, heads
+
+
+def _measure(task: Task, heads: tuple[tuple[int, int], ...]) -> None:
+    """Both buttons, and the work with its progress."""
+    model = memory.model(*state.current().checkpoint)
+    with st.container(horizontal=True):
+        tests = st.button(
+            "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"
+        )
+        proposes = st.button(
+            "Propose heads by effect", icon=":material/search:", key="propose_heads"
+        )
+    with known_parts():
+        if tests:
+            measuring.keep("circuit", _key(task, heads), _tested(model, task, heads))
+            st.rerun()
+        if proposes:
+            with progress("stop_proposing", "Searching …") as tell:
+                found = find_heads(
+                    model, task, on_progress=lambda done, of: tell(done / of, f"{done:,} of {of:,}")
+                )
+            state.change(tested=found.heads[:MAX_TESTED])
+            st.rerun()
+
+
+def _tested(model: AttentionModel, task: Task, heads: tuple[tuple[int, int], ...]) -> Faithfulness:
+    with progress("stop_testing", "Measuring …") as tell:
+        return faithfulness(
+            model, task, heads, lambda done, of: tell(done / of, f"{done:,} of {of:,}")
+        )
+
+
+def _result(scene: Scene, found: Faithfulness) -> None:
+    """What the choice carries, beside random choices of as many heads; and the file."""
+    table = found.table()
+    shares = table.set_index("heads")["share"]
+    st.markdown(
+        f"**Alone, {words.listed(found.heads, 5)} carry {shares['the choice alone']:.0%} of the "
+        f"behaviour; without them {shares['all but the choice']:.0%} is left.** As many heads at "
+        f"random carry {shares['as many at random, alone']:.0%}, and leave "
+        f"{shares['all but as many at random']:.0%}."
+    )
+    left, right = st.columns([3, 2], gap="medium")
+    caption = words.settings(
+        scene, f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
+    )
+    with left:
+        figures.show(
+            signed_rows(
+                table["heads"].tolist(),
+                100 * table["share"].to_numpy(dtype=np.float64),
+                "% of the behaviour",
+                title="How much of the behaviour remains",
+                dark=look.dark(),
+            ),
+            key="faithfulness",
+            name="How much of the behaviour remains",
+            table=table,
+            caption=caption,
+            how_to_read="Behaviour: the logit of the right token less that of the wrong one, as a "
+            "share of what all heads add to it. The table has intervals for random choices.",
+        )
+    with right:
+        exports.download(
+            "Circuit (JSON)",
+            f"circuit_{found.task}.json",
+            lambda: _file(found),
+            key="circuit-json",
+        )
+        st.caption("The address of this page opens the same task and heads, too.")
+
+
+def _file(found: Faithfulness) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "circuit.json"
+        found.save(path)
+        return path.read_bytes()
+
+
+def _open() -> None:
+    """A file that was saved here opens its task and heads, and shows what was measured."""
+
+    @guarded
+    def take() -> None:
+        given = st.session_state.get("circuit_file")
+        if given is None:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "circuit.json"
+            path.write_bytes(given.getvalue())
+            found = _checked(path)
+        state.change(task=found.task, tested=found.heads[:MAX_TESTED])
+        key = (state.current().checkpoint, found.task, found.heads)
+        measuring.keep("circuit", key, found)
+
+    st.file_uploader("A circuit that was saved here", "json", key="circuit_file", on_change=take)
+
+
+def _checked(path: Path) -> Faithfulness:
+    """What a file holds, if it is of this model."""
+    found, model = Faithfulness.load(path), state.current().model
+    if found.model != model or found.task not in TASKS:
+        raise RecordError(
+            f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "
+            "task that is known here."
+        )
+    return found

@@ -1,0 +1,140 @@
+"""Who reads whom, by weights: composition of every head with every later one, against chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
+import pandas as pd
+import streamlit as st
+
+from mha_viz.circuits.composition import KINDS, Composition, composition
+from mha_viz.circuits.ov_circuit import FavouredPairs, copying_scores, favoured_pairs
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.difference import head_changes
+from mha_viz.ui.circuits import pairs
+from mha_viz.ui.circuits.asked import known_parts, signed
+from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.session.views import THROUGH
+from mha_viz.ui.widgets import figures, folded, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+T = TypeVar("T")
+CHANCE = (
+    "z is how many standard deviations (score)² lies above its mean for random matrices of the "
+    "same shape and the same singular values: raw scores are larger where a head has few large "
+    "ones, and mislead. It tells what could be read by the weights; whether it is on a text, "
+    "weights do not say."
+)
+
+
+def draw(scene: Scene) -> None:
+    """The map of all pairs, and what Q-, K- and V-composition say of one."""
+    pairs.through_picker()
+    if pairs.none_to_show(scene):
+        return
+    found = _composition(state.current().through)
+    zscore, n_heads = found.zscore.numpy(), found.n_heads
+    pairs.chips("most_composed", "**Furthest from chance (z)**", zscore, n_heads)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        pairs.draw_map(
+            scene,
+            zscore,
+            key="composition",
+            title=f"{found.kind}-composition, z-score",
+            more={"score": found.score.numpy()},
+            how_to_read="Blue is more than chance, orange less; click a cell for its pair.",
+            caption=words.settings(scene, f"{found.kind}-composition by weights"),
+        )
+    with right:
+        _pair(pairs.shown_pair(zscore, n_heads))
+        for note in found.notes:
+            st.caption(plain(note))
+        st.caption(CHANCE)
+    st.header("Who copies", anchor=False)
+    with known_parts():
+        _copying(scene)
+
+
+def _copying(scene: Scene) -> None:
+    """How far each head raises the very token that it looks at."""
+    found = _of_weights("copying", make=copying_scores, size=50_000)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        figures.show(
+            head_changes(
+                found.score.numpy(),
+                "Copying score",
+                diverging=True,
+                selected=state.current().chosen,
+                dark=look.dark(),
+            ),
+            key="copying",
+            name="Copying score of each head",
+            on_click=words.choose,
+            table=found.table(),
+            caption=words.settings(scene, "OV circuits by weights"),
+            how_to_read="1: the head raises the tokens it looks at; −1: it lowers them; turned at "
+            "random, 0 on average. The table has how far that is from chance (z).",
+        )
+    with right:
+        layer, head = state.current().chosen
+        st.markdown(
+            f"**{head_name(layer, head)}**: copying score "
+            f"{signed(found.score[layer, head])}, z = {signed(found.zscore[layer, head])}; "
+            f"{float(found.positive_share[layer, head]):.0%} of its eigenvalues are positive."
+        )
+        folded.in_expander(f"Tokens {head_name(layer, head)} favours", "favoured", _favoured)
+
+
+def _favoured() -> None:
+    """Which tokens the chosen head raises most when it looks at which."""
+    layer, head = state.current().chosen
+
+    def make(model: AttentionModel) -> FavouredPairs:
+        return favoured_pairs(model, layer, head)
+
+    found = _of_weights("favoured", layer, head, make=make, size=20_000)
+    st.dataframe(found.pairs[["source", "destination", "strength"]], hide_index=True)
+    error = "" if found.exact else f" ± {found.copied_error:.1%}"
+    st.caption(
+        f"Looking at the source, the head raises the destination (in standard deviations of all "
+        f"its pairs). {found.copied:.1%}{error} of tokens are among the ten that they raise most; "
+        f"by chance {found.copied_by_chance:.1%}."
+    )
+
+
+def _composition(kind: str) -> Composition:
+    model = memory.model(*state.current().checkpoint)
+    size = 8 * (model.n_layers * model.n_heads) ** 2  # two matrices of float32
+    return _of_weights("composition", kind, make=lambda one: composition(one, kind), size=size)
+
+
+def _of_weights(*what: Hashable, make: Callable[[AttentionModel], T], size: int) -> T:
+    """What follows from the weights alone is made once for all texts."""
+    model = memory.model(*state.current().checkpoint)
+
+    def made() -> T:
+        with st.spinner("Comparing weights …"):
+            return make(model)
+
+    key: Hashable = (*state.current().checkpoint, "circuits", *what)
+    return memory.cache().get(key, made, lambda _: size)
+
+
+def _pair(pair: pairs.Pair) -> None:
+    """All three compositions of one pair."""
+    pairs.two_heads(pair)
+    rows = []
+    for kind in KINDS:
+        found = _composition(kind)
+        writer, reader = (layer * found.n_heads + head for layer, head in pair)
+        score, z = float(found.score[writer, reader]), float(found.zscore[writer, reader])
+        numbers = (format_number(one) for one in (score, found.expected, z))
+        rows.append((f"{kind}: {THROUGH[kind]}", *numbers))
+    table = pd.DataFrame(rows, columns=["Read into", "Score", "By chance", "z"])
+    st.table(table.set_index("Read into"), width="stretch")

@@ -1,0 +1,226 @@
+"""What heads write: a logit by its parts, by head, by source token; and what heads promote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from mha_viz.circuits.logit_attribution import LogitAttribution, logit_attribution
+from mha_viz.circuits.vocabulary import HeadTokens, LogitLens, head_tokens, logit_lens
+from mha_viz.engine.model import AttentionModel
+from mha_viz.plots.difference import head_changes
+from mha_viz.plots.prediction import token_strip
+from mha_viz.plots.shares import signed_rows, stacked_shares
+from mha_viz.ui.circuits import asked
+from mha_viz.ui.session import state
+from mha_viz.ui.session.scene import Scene
+from mha_viz.ui.widgets import choosing, controls, figures, look, words
+from mha_viz.ui.widgets.messages import plain
+from mha_viz.web.labels import head_name
+from mha_viz.web.theme import format_number
+
+N_NAMED = 5  # heads that are named above the figures
+N_TOKENS = 10  # that a head promotes, and that it suppresses
+N_GUESSES = 3  # after each layer
+UNITS = {"logit": "logits", "log_probability": "nats"}
+PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
+REST = "biases and the rest"
+LENS = (
+    "What the model would say if it ended after that layer. Nobody has trained it for that: middle "
+    "layers may write in directions that only later layers turn into tokens, so that a guess that "
+    "appears late need not have been computed late. Masked models fare worse than causal ones."
+)
+
+
+def draw(scene: Scene) -> None:
+    """A prediction taken apart by what wrote it; then the chosen head."""
+    place = asked.pickers(scene)
+    found = _attribution(scene, place)
+    _answer(found)
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        _by_layer(scene, found)
+    with right:
+        _by_head(scene, found)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.header(head_name(*state.current().chosen), anchor=False)
+        controls.open_in_explore()
+    _head(scene, found, place)
+    _guesses(scene, place)
+
+
+def of_head(scene: Scene, place: int) -> None:
+    """What the chosen head writes for the prediction at one place.
+
+    Args:
+        scene: what the page shows.
+        place: which token the prediction is read at.
+    """
+    _head(scene, _attribution(scene, place), place)
+
+
+def _head(scene: Scene, found: LogitAttribution, place: int) -> None:
+    left, right = st.columns([1, 1], gap="medium")
+    with left:
+        _by_source(scene, found)
+    with right:
+        _tokens(scene, place)
+
+
+def _attribution(scene: Scene, place: int) -> LogitAttribution:
+    view = state.current()
+    token, versus = view.target.strip() or None, view.against.strip() or None
+    of = "logit" if versus else view.quantity
+
+    def make(model: AttentionModel) -> LogitAttribution:
+        return logit_attribution(model, scene.text, token, versus, place, of=of)
+
+    record = scene.record
+    size = 8 * scene.head_count * len(record.tokens) + 100_000
+    return asked.computed(scene, "logit", place, token, versus, of, make=make, size=size)
+
+
+def _whole(found: LogitAttribution) -> str:
+    """What is taken apart, in words."""
+    name = found.of.replace("_", "-")
+    against = "" if found.versus is None else f" less that of “{found.versus}”"
+    return f"the {name} of “{found.token}”{against}"
+
+
+def _answer(found: LogitAttribution) -> None:
+    """The sum, and the heads that write most of it."""
+    asked.whole_and_parts(found, _whole(found))
+    shares = found.heads.numpy()
+    order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
+    heads = [divmod(int(i), shares.shape[1]) for i in order]
+    choosing.chips(
+        "most_written",
+        "**Heads that write most of it**",
+        {place: f"{head_name(*place)}: {asked.signed(shares[place])}" for place in heads},
+        chosen=state.current().chosen,
+        take=words.choose,
+    )
+
+
+def _caption(scene: Scene, found: LogitAttribution, *more: str) -> str:
+    """The settings of a figure, for its files."""
+    at = f"position {found.position}"
+    return words.settings(scene, _whole(found), at, *more, "scales of norms frozen")
+
+
+def _by_layer(scene: Scene, found: LogitAttribution) -> None:
+    n_layers = len(found.sources)
+    places = ["start", *(f"L{i}" for i in range(n_layers)), "end"]
+    piles = {name: np.zeros(len(places)) for name in (*PILES.values(), REST)}
+    for component, share in zip(found.components, found.shares.tolist(), strict=True):
+        start = component.name.startswith("embedding") or component.kind == "embedding"
+        at = 0 if start else len(places) - 1 if component.layer is None else component.layer + 1
+        piles[PILES.get(component.kind, REST)][at] += share
+    unit = UNITS[found.of]
+    figures.show(
+        stacked_shares(piles, places, unit, title="Layer by layer", dark=look.dark()),
+        key="logit_by_layer",
+        name=f"Parts of {_whole(found)} by layer",
+        table=found.table()[["component", "kind", "share"]],
+        caption=_caption(scene, found),
+        how_to_read="What each layer adds directly, above 0 for the token and below 0 against it; "
+        "the diamond is the layer’s sum. What later layers make of it counts as theirs.",
+    )
+
+
+def _by_head(scene: Scene, found: LogitAttribution) -> None:
+    unit, shares = UNITS[found.of], found.heads.numpy()
+    figures.show(
+        head_changes(
+            shares,
+            "Head by head",
+            unit,
+            diverging=True,
+            selected=state.current().chosen,
+            dark=look.dark(),
+        ),
+        key="logit_by_head",
+        name=f"Parts of {_whole(found)} by head",
+        on_click=words.choose,
+        table=words.head_values(scene, {f"Share ({unit})": shares}),
+        caption=_caption(scene, found),
+        how_to_read=f"All heads together add {format_number(shares.sum())}. Click one to see "
+        "which tokens its share comes from.",
+    )
+
+
+def _by_source(scene: Scene, found: LogitAttribution) -> None:
+    chosen, unit = state.current().chosen, UNITS[found.of]
+    shares, name = found.sources[chosen].numpy(), head_name(*state.current().chosen)
+    figures.show(
+        token_strip(
+            [token.text for token in found.tokens],
+            shares,
+            f"What {name} adds, by the token it comes from",
+            unit,
+            dark=look.dark(),
+        ),
+        key="logit_by_source",
+        name=f"What {name} adds to {_whole(found)} by source",
+        table=found.sources_table(*chosen),
+        caption=_caption(scene, found, name),
+        how_to_read=f"The head moves something from each token to position {found.position}; "
+        f"these parts sum to its share, {format_number(shares.sum())}.",
+    )
+
+
+def _tokens(scene: Scene, place: int) -> None:
+    chosen = state.current().chosen
+
+    def make(model: AttentionModel) -> HeadTokens:
+        return head_tokens(model, scene.text, *chosen, place, top_k=N_TOKENS)
+
+    found = asked.computed(scene, "tokens", place, chosen, make=make, size=10_000)
+    name = head_name(*chosen)
+    figures.show(
+        signed_rows(
+            [*found.promoted, *reversed(found.suppressed)],
+            np.r_[found.raised.numpy(), found.lowered.numpy()[::-1]],
+            "logits",
+            title=f"Tokens that {name} promotes and suppresses here",
+            dark=look.dark(),
+        ),
+        key="head_tokens",
+        name=f"Tokens that {name} promotes and suppresses",
+        table=found.table(),
+        caption=words.settings(scene, name, f"position {found.position}"),
+        how_to_read="The head’s own output through the unembedding, less its mean over the "
+        "vocabulary: the ten tokens it raises most, and the ten it lowers most.",
+    )
+
+
+def _guesses(scene: Scene, place: int) -> None:
+    token = state.current().target.strip() or None
+
+    def make(model: AttentionModel) -> LogitLens:
+        return logit_lens(model, scene.text, token, place, top_k=N_GUESSES)
+
+    found = asked.computed(scene, "lens", place, token, make=make, size=10_000)
+    st.header("The running guess, layer by layer", anchor=False)
+    st.table(_lens_table(found).set_index("After"), width="stretch")
+    st.caption(LENS)
+
+
+def _lens_table(found: LogitLens) -> pd.DataFrame:
+    after = ["embedding", *(f"L{i}" for i in range(len(found.labels) - 1))]
+    guesses = [
+        [f"{plain(label)} {_percent(p)}" for label, p in zip(*row, strict=True)]
+        for row in zip(found.labels, found.probabilities.tolist(), strict=True)
+    ]
+    return pd.DataFrame(
+        {
+            "After": after,
+            f"“{plain(found.token)}”": [_percent(p) for p in found.chosen.tolist()],
+            **{f"Guess {i + 1}": [row[i] for row in guesses] for i in range(N_GUESSES)},
+        }
+    )
+
+
+def _percent(p: float) -> str:
+    return f"{p:.0%}" if p >= 0.005 else "<1%"

@@ -1,0 +1,133 @@
+"""What flows into a token, in Streamlit: the picture, its table and its files.
+
+What is drawn is decided in flow_graph.js.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import streamlit as st
+
+from mha_viz.plots.csv_file import table_csv
+from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.widgets import folded
+from mha_viz.ui.widgets.exports import download, safe_name
+from mha_viz.ui.widgets.late_component import LateComponent
+from mha_viz.web.flow_payload import flow_payload
+from mha_viz.web.standalone import flow_html
+
+if TYPE_CHECKING:
+    from mha_viz.circuits.flow import FlowGraph
+
+START = 0.02  # where the slider stands at first
+NAME = "What flows into a token"
+
+_graph = LateComponent("flow_graph")
+
+
+class HeadPair(NamedTuple):
+    """A head, and the two tokens of one of its edges."""
+
+    layer: int
+    head: int
+    query: int
+    key: int
+
+
+def flow_graph(
+    graph: FlowGraph,
+    *,
+    key: str,
+    dark: bool,
+    on_choose: Callable[[HeadPair], None] | None = None,
+) -> None:
+    """Draw a graph, with a slider for its threshold in the browser, and what belongs to it.
+
+    Args:
+        graph: of `mha_viz.flow_graph`; the slider begins at its threshold.
+        key: unique in the app.
+        dark: the theme of the HTML file.
+        on_choose: takes the edge of a head that was clicked, before the run that this causes; in a
+            fragment only that is run again.
+    """
+    caption = describe(graph)
+    payload = payload_of(graph)
+
+    @guarded
+    def hear() -> None:
+        pair = chosen(st.session_state.get(key), graph)
+        if pair is not None and on_choose is not None:
+            on_choose(pair)
+
+    with st.container(gap=None):
+        _graph.bring(f"{key}-script")
+        _graph(key=key, data=payload, on_choose_change=hear)
+    # An open table needs all of a phone's width.
+    beside = not st.session_state.get(f"{key}-table")
+    with st.container(horizontal=beside, horizontal_alignment="left" if beside else "right"):
+        folded.in_expander("As a table", f"{key}-table", lambda: _table(graph, key))
+        folded.in_popover(
+            *folded.EXPORT, f"{key}-export", lambda: _files(graph, payload, caption, key, dark)
+        )
+
+
+def payload_of(graph: FlowGraph) -> bytes:
+    """A graph, packed for the browser."""
+    return flow_payload(
+        graph.edges,
+        [token.text for token in graph.tokens],
+        [token.is_special for token in graph.tokens],
+        position=graph.position,
+        n_layers=graph.n_layers,
+        threshold=graph.threshold,
+        start=START,
+        title=f"{NAME}: {describe(graph)}",
+    )
+
+
+def describe(graph: FlowGraph) -> str:
+    """Token, model, text and measure, in one line."""
+    token = graph.tokens[graph.position].text
+    return (
+        f"“{token}” at position {graph.position} of “{graph.text}” in {graph.model}, "
+        f"shares by {graph.measure}"
+    )
+
+
+def chosen(event: Any, graph: FlowGraph) -> HeadPair | None:
+    """What the browser sent, if it is an edge that there can be: anyone can send anything."""
+    sent = event.get("choose") if isinstance(event, Mapping) else None
+    if not isinstance(sent, Mapping):
+        return None
+    values: list[Any] = [sent.get(name) for name in HeadPair._fields]
+    n = len(graph.tokens)
+    sizes = (graph.n_layers, graph.n_heads, n, n)
+    known = all(
+        type(value) is int and 0 <= value < size for value, size in zip(values, sizes, strict=True)
+    )
+    return HeadPair(*values) if known else None
+
+
+def _table(graph: FlowGraph, key: str) -> None:
+    st.dataframe(graph.edges, hide_index=True, key=f"{key}-rows", placeholder="")
+
+
+def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool) -> None:
+    """Files that are made here; the picture's own buttons give PNG and SVG."""
+    file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
+    cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
+    with st.container(horizontal=True, gap="xsmall"):
+        download(
+            "CSV",
+            f"{file}.csv",
+            lambda: table_csv(graph.edges, f"{NAME}\n{cut}"),
+            key=f"{key}-CSV",
+        )
+        download(
+            "HTML",
+            f"{file}.html",
+            lambda: flow_html(payload, title=NAME, caption=caption, dark=dark),
+            key=f"{key}-HTML",
+        )

@@ -1,0 +1,73 @@
+"""A small app that shows the graph of what flows into a token, for its tests.
+
+Query parameters: layers, n (tokens), heads, hostile (labels that are markup), both (attention and
+MLP write into one sum).
+"""
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from streamlit import runtime
+
+from mha_viz.circuits.flow import FlowGraph
+from mha_viz.core.token import Token
+from mha_viz.ui.widgets.flow_graph import HeadPair, flow_graph
+from mha_viz.ui.widgets.look import dark
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</script>",
+    "السلام",
+    "👍🏽",
+    "\u202ereversed",
+    "a" * 99,
+]
+
+
+def made_up(layers: int = 2, n: int = 5, heads: int = 3, hostile: bool = False) -> FlowGraph:
+    """A graph whose every token takes a tenth of each sum from each head's first and own token."""
+    dice = np.random.default_rng(7)
+    rows = []
+    for layer in reversed(range(layers)):
+        above = "out" if layer + 1 == layers else f"L{layer + 1} in"
+        for token in range(n):
+            late, mid = f"{above} @{token}", f"L{layer} mid @{token}"
+            rows += [
+                (mid, late, "residual", layer, None, token, None, np.nan, 0.75),
+                (f"L{layer} MLP @{token}", late, "MLP", layer, None, token, None, np.nan, 0.25),
+                (f"L{layer} in @{token}", mid, "residual", layer, None, token, None, np.nan, 0.5),
+            ]
+            shares = dice.dirichlet(np.full(2 * heads, 0.7)) * 0.5
+            for i, share in enumerate(shares):
+                head, key = divmod(i, 2)
+                source, own = f"L{layer} in @{token if key else 0}", f"L{layer} H{head} @{token}"
+                place = token if key else 0
+                rows.append((source, own, "source", layer, head, token, place, 0.4, share))
+    names = ["source", "target", "kind", "layer", "head", "query", "key", "weight", "contribution"]
+    edges = pd.DataFrame(rows, columns=names)
+    for name in ("layer", "head", "query", "key"):
+        edges[name] = edges[name].astype("Int64")
+    edges = edges.assign(share=edges.contribution, flow=edges.contribution)
+    words = HOSTILE if hostile else "The cat sat on the mat because it was warm".split()
+    tokens = tuple(Token(words[i % len(words)], i, is_special=i == 0) for i in range(n))
+    about = ("proximity", tokens, layers, heads, "made-up", "a text")
+    return FlowGraph(pd.DataFrame(), edges, 1.0, 0.0, n - 1, 0.0, *about)
+
+
+@st.fragment
+def flow() -> None:
+    asked, state = st.query_params, st.session_state
+    sizes = {name: int(asked[name]) for name in ("layers", "n", "heads") if name in asked}
+    graph = made_up(**sizes, hostile="hostile" in asked)
+
+    def choose(pair: HeadPair) -> None:
+        state["heard"] = tuple(pair)
+        state["events"] = state.get("events", 0) + 1
+
+    flow_graph(graph, key="flow", dark=dark(), on_choose=choose)
+    st.text(f"python: {state.get('heard')} events {state.get('events', 0)}")
+
+
+if runtime.exists():  # not while a test runner looks for doctests
+    st.set_page_config(layout="wide")
+    flow()

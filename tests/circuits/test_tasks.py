@@ -1,0 +1,90 @@
+"""Tasks: what their texts say, that they are drawn alike again, vocabularies that lack words."""
+
+import pytest
+
+from mha_viz.circuits.tasks import TASKS, make_task
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from tests.circuits.test_path_effect import predicting
+from tests.making.families import build
+
+
+@pytest.fixture(params=["gpt", "masked"])
+def shipped(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_texts_are_as_long_and_differ_in_what_is_asked(shipped, name):
+    task = make_task(shipped, name, 7)
+    lengths = {len(one.input_ids) for one in task.others}
+    every = {tuple(one.input_ids) for one in task.others}
+    assert len(task.examples) == len(task.others) == 7
+    for clean, corrupt, place, right, wrong in task.examples:
+        lengths |= {len(clean.input_ids), len(corrupt.input_ids), len(clean.tokens)}
+        every.add(tuple(clean.input_ids))
+        pairs = zip(clean.input_ids, corrupt.input_ids, strict=True)
+        assert sum(a != b for a, b in pairs) == 1 and right != wrong
+        if shipped.causal:
+            assert place == len(clean.input_ids) - 1
+        else:
+            mask = shipped.tokenizer.mask_token_id
+            for text in (clean, corrupt):
+                assert [i for i, n in enumerate(text.input_ids) if n == mask] == [place]
+        assert all(max(text.input_ids) < shipped.d_vocab for text in (clean, corrupt))
+    assert len(lengths) == 1
+    # Agreement is asked in either form of the verb, so that a text may be asked about twice.
+    assert len(every) == 14 or name == "agreement"
+
+
+def test_induction_asks_for_what_followed_before(shipped):
+    for clean, corrupt, place, right, wrong in make_task(shipped, "induction", 5).examples:
+        for text, answer in ((clean, right), (corrupt, wrong)):
+            ids = text.input_ids
+            before = ids[place] if shipped.causal else ids[place - 1]
+            first = ids.index(before)
+            assert first < place - 1 and ids[first + 1] == answer
+
+
+def test_answers_are_what_the_templates_say(shipped):
+    name = shipped.tokenizer.decode
+    for clean, corrupt, _, right, wrong in make_task(shipped, "phrase", 5).examples:
+        assert f" {name([right]).strip()} " in clean.text
+        assert f" {name([wrong]).strip()} " in corrupt.text
+    for clean, corrupt, _, right, wrong in make_task(shipped, "agreement", 9).examples:
+        plural = {"were", "are"}
+        many = ("s", "men", "children")
+        for text, answer in ((clean, right), (corrupt, wrong)):
+            subject = text.text.split()[1]
+            assert subject.endswith(many) == (name([answer]).strip() in plural)
+    closes = {"(": ")", "[": "]", '"': '"'}
+    for clean, corrupt, _, right, wrong in make_task(shipped, "closing", 5).examples:
+        for text, answer in ((clean, right), (corrupt, wrong)):
+            opened = next(sign for sign in text.text.replace("[MASK]", "") if sign in closes)
+            assert name([answer]).strip() == closes[opened]
+
+
+def test_the_same_seed_draws_the_same(gpt):
+    ids = [
+        [(one.clean.input_ids, one.right) for one in make_task(gpt, "phrase", 5, seed).examples]
+        for seed in (3, 3, 4)
+    ]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_a_vocabulary_without_the_words_is_said_in_a_sentence():
+    model = predicting("gpt2")
+    assert len(make_task(model, "induction", 5).examples) == 5
+    for name in ("phrase", "agreement", "closing"):
+        with pytest.raises(ArgumentError, match="too few of the words"):
+            make_task(model, name, 5)
+
+
+def test_what_cannot_be_asked(gpt):
+    with pytest.raises(ArgumentError, match="task must be one of induction, phrase"):
+        make_task(gpt, "magic")
+    for number in (1, 257, True):
+        with pytest.raises(ArgumentError, match=r"must lie in 2\.\.256"):
+            make_task(gpt, "phrase", number)
+    for name in ("t5", "distilbert"):
+        with pytest.raises(AttentionUnavailableError):
+            make_task(build(name), "induction")

@@ -1,0 +1,80 @@
+"""The commands that patch paths and test choices: what they print is the library's own."""
+
+import json
+
+import pytest
+
+import mha_viz as mv
+from tests.cli.command import call
+
+CLEAN, CORRUPT = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+TOKENS = ("--target", "cat", "--against", "dog")
+
+
+def test_path_prints_what_the_library_finds(gpt) -> None:
+    ends = ("--sender", "0.1", "--receiver", "1.0.value")
+    shown = json.loads(
+        call("circuits", "path", CLEAN, CORRUPT, *ends, *TOKENS, "--format", "json").stdout
+    )
+    found = mv.path_effect(
+        gpt, CLEAN, CORRUPT, (0, 1), (1, 0, "value"), target="cat", against="dog"
+    )
+    assert (shown["clean"], shown["target"], shown["against"]) == (found.clean, "cat", "dog")
+    assert [row["exact"] for row in shown["rows"]] == pytest.approx([found.direct, found.total])
+    assert shown["rows"][0]["estimate"] == pytest.approx(found.direct_estimate)
+    table = call("circuits", "path", CLEAN, CORRUPT, "--sender", "2.3", "--metric", "kl")
+    assert "tiny-gpt2: L2 H3 -> logits, change of kl" in table.stdout
+
+
+def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
+    asked = ("circuits", "paths", CLEAN, CORRUPT, *TOKENS)
+    shown = json.loads(call(*asked, "--exact", "--format", "json").stdout)
+    found = mv.path_effects(gpt, CLEAN, CORRUPT, target="cat", against="dog")
+    found.measure()
+    exact = [row["exact"] for row in shown["rows"]]
+    assert len(exact) == 1152 and exact == sorted(exact, key=abs, reverse=True)
+    assert shown["rank_correlation"] == pytest.approx(found.agreement)
+    assert exact[0] == pytest.approx(found.exact[0, 1, 1, 0, 2])
+    asked_kl = ("circuits", "paths", CLEAN, CORRUPT, "--metric", "kl", "--exact")
+    shown = json.loads(call(*asked_kl, "--format", "json").stdout, parse_constant=pytest.fail)
+    assert shown["rows"][0].keys() >= {"exact", "input"} and "estimate" not in shown["rows"][0]
+    table = call(*asked).stdout
+    assert "tiny-gpt2: direct paths" in table and "exact" not in table
+    assert len(table.splitlines()) < 30
+
+
+def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
+    file = tmp_path / "circuit.json"
+    shown = json.loads(
+        call(
+            *("circuits", "faithfulness", "agreement", "--heads", "3.0,0.0", "--examples", "3"),
+            *("--save", str(file), "--format", "json"),
+        ).stdout
+    )
+    found = mv.faithfulness(gpt, mv.make_task(gpt, "agreement", 3), [(3, 0), (0, 0)])
+    assert mv.Faithfulness.load(file) == found
+    assert [row["behaviour"] for row in shown["rows"][:4]] == pytest.approx(
+        [found.whole, found.nothing, found.alone, found.missing]
+    )
+    searched = call("circuits", "faithfulness", "closing", "--examples", "2").stdout
+    heads = mv.find_heads(gpt, mv.make_task(gpt, "closing", 2, seed=1)).heads
+    assert "closing: " + ", ".join(f"L{i} H{j}" for i, j in heads) in searched
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("path", CLEAN, "A cat", "--sender", "0.1"), "texts of as many tokens"),
+        (("path", CLEAN, CORRUPT, "--sender", "0.1,0.2"), "one head at each end"),
+        (("path", CLEAN, CORRUPT, "--sender", "first"), "layer.head"),
+        (("path", CLEAN, CORRUPT, "--sender", "0.1", "--receiver", "1.0"), "--receiver is"),
+        (("path", CLEAN, CORRUPT, "--sender", "1.1", "--receiver", "1.0.key"), "later layer"),
+        (("paths", CLEAN, CORRUPT, "--way", "around"), "way must be"),
+        (("paths", CLEAN, CORRUPT, "--metric", "kl"), "add --exact"),
+        (("faithfulness", "magic"), "task must be one of"),
+        (("faithfulness", "closing", "--heads", "9.9"), "has no L9 H9"),
+    ],
+)
+def test_errors_are_one_line(arguments, message) -> None:
+    done = call("circuits", *arguments, code=2)
+    assert message in done.stderr and done.stderr.count("\n") == 1

@@ -1,0 +1,229 @@
+"""The Circuits page without a browser: its numbers are the library's own, and they sum."""
+
+import base64
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.ui.circuits import graph
+from mha_viz.ui.session.views import CIRCUITS, DEFAULT
+from mha_viz.web.theme import format_number
+from tests.ui.circuits_app import TEXT, circuits
+from tests.ui.compare_app import HOSTILE, MODELS, check, said, table
+
+GAP = "The old dog slept while the young [MASK] watched."
+SUM = re.compile(r"The parts sum to \*\*(.+?)\*\*; .* is \*\*(.+?)\*\* \(difference (.+?), from")
+
+
+def summed(app):
+    """The sum of the parts, the whole and their difference, as the page says them."""
+    found = [SUM.search(part.value) for part in app.markdown]
+    return next(one.groups() for one in found if one)
+
+
+def _figure(chart):
+    return json.loads(chart.proto.spec)
+
+
+def _numbers(written):
+    """The numbers of a trace, as plotly writes them for the browser."""
+    if isinstance(written, dict):
+        code = np.dtype(written["dtype"])
+        flat = np.frombuffer(base64.b64decode(written["bdata"]), code)
+        return flat.reshape([int(n) for n in str(written.get("shape", len(flat))).split(",")])
+    return np.array(written, dtype=float)
+
+
+DRAWN = [section for section in CIRCUITS if section != "test"]  # it draws what has been measured
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("section", DRAWN)
+def test_every_section_shows_something_at_once(name, section):
+    app = circuits(model=name, circuit=section)
+    check(app)
+    assert len(app.get("plotly_chart")) >= 1
+    assert not app.warning
+    assert bool(app.info) == (section == "weights" and name == "tiny-bert")  # it has no OV circuit
+
+
+def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
+    app = circuits("logit_by_layer", model="tiny-gpt2", text=TEXT, target="cat", against="dog")
+    found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT, "cat", "dog")
+    check(app)
+    assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
+    assert float(summed(app)[2]) < 1e-3
+    shown = table(app, "component", "share")
+    assert shown["component"].tolist() == [one.name for one in found.components]
+    np.testing.assert_allclose(shown["share"], found.shares.numpy())
+
+
+def test_the_piles_of_the_layers_sum_to_the_logit():
+    app = circuits(model="tiny-gpt2", text=TEXT)
+    found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT)
+    figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Layer by layer" in str(f))
+    piles = [trace for trace in figure["data"] if trace["type"] == "bar"]
+    assert [trace["name"] for trace in piles][:2] == ["embedding", "heads"]
+    assert sum(_numbers(trace["y"]).sum() for trace in piles) == pytest.approx(found.sum(), 1e-4)
+    heads = _numbers(piles[1]["y"])[1:-1]
+    np.testing.assert_allclose(heads, found.heads.sum(1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_head_is_split_by_the_tokens_it_reads_and_tells_what_it_promotes():
+    app = circuits(
+        *("logit_by_source", "head_tokens"), model="tiny-gpt2", text=TEXT, layer="2", head="4"
+    )
+    model = mv.load("tiny-gpt2")
+    found = mv.logit_attribution(model, TEXT)
+    shown = table(app, "position", "token", "share")
+    np.testing.assert_allclose(shown["share"], found.sources[2, 4].numpy())
+    assert f"sum to its share, {format_number(found.heads[2, 4])}" in said(app).replace("\\", "")
+    promoted = mv.head_tokens(model, TEXT, 2, 4)
+    assert table(app, "promoted", "suppressed")["promoted"].tolist() == list(promoted.promoted)
+
+
+def test_a_masked_model_guesses_the_last_word_or_the_gap():
+    app = circuits(model="tiny-bert")
+    assert app.selectbox(key="ask_place").value == 18  # "bed", before the full stop
+    assert "[MASK]" in said(app)
+    app = circuits(model="tiny-bert", text=GAP)
+    place = app.selectbox(key="ask_place").value
+    assert mv.load("tiny-bert").trace(GAP).labels[place] == "[MASK]"
+    assert summed(app)[1] == format_number(
+        mv.logit_attribution(mv.load("tiny-bert"), GAP, position=place).value
+    )
+
+
+def test_a_log_probability_is_taken_apart_too_but_no_difference_of_two():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="cat", quantity="log_probability")
+    model = mv.load("tiny-gpt2")
+    found = mv.logit_attribution(model, TEXT, "cat", of="log_probability")
+    assert summed(app)[1] == format_number(found.value)
+    app.text_input(key="ask_against").set_value("dog").run()
+    check(app)
+    assert app.selectbox(key="ask_quantity").disabled
+    assert summed(app)[1] == format_number(mv.logit_attribution(model, TEXT, "cat", "dog").value)
+
+
+def test_the_running_guess_ends_with_the_models_own():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="cat")
+    shown = app.table[0].value
+    assert list(shown.index) == ["embedding", "L0", "L1", "L2", "L3"]
+    first = mv.predict(mv.load("tiny-gpt2"), TEXT, top_k=1)
+    assert shown["Guess 1"].iloc[-1].startswith(first.candidates[0])
+    assert "Nobody has trained it for that" in said(app)
+
+
+def test_the_score_of_a_pair_is_the_librarys_and_sums():
+    link = dict(model="tiny-gpt2", text=TEXT, circuit="looks", layer="2", head="4")
+    app = circuits("score_matrix", **link, query="9", key="4")
+    model = mv.load("tiny-gpt2")
+    found = mv.score_attribution(model, TEXT, 2, 4, 9, 4)
+    check(app)
+    assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
+    shown = table(app, "query_component", "key_component", "share")
+    np.testing.assert_allclose(shown["share"], found.table()["share"])
+    app.selectbox(key="ask_versus_key").set_value(1).run()
+    check(app)
+    less = mv.score_attribution(model, TEXT, 2, 4, 9, 4, versus=1)
+    assert summed(app)[1] == format_number(less.value)
+    assert app.query_params["versus_key"] == "1"
+
+
+def test_what_the_matrix_leaves_out_is_summed_in_it():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="looks", layer="3", head="1", query="9")
+    figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Query × key" in str(f))
+    cells = next(trace for trace in figure["data"] if trace["type"] == "heatmap")
+    assert float(summed(app)[1]) == pytest.approx(_numbers(cells["z"]).sum(), rel=2e-3)
+
+
+def test_a_causal_model_offers_no_key_that_its_query_cannot_see():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="looks", query="3", key="8")
+    check(app)
+    assert app.selectbox(key="ask_key").options[-1].startswith("3 ·")
+    assert app.selectbox(key="ask_key").value <= 3
+
+
+# -- odd input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["a", "the the the the", HOSTILE, "the cat " * 300])
+@pytest.mark.parametrize("section", CIRCUITS)
+def test_any_text_in_every_section(section, text):
+    app = circuits(model="tiny-gpt2", circuit=section, text=text)
+    check(app)
+    assert bool(app.warning) == (len(text) > 1000)
+
+
+@pytest.mark.parametrize("model", ["headless", "deberta", "t5", "llama", "one", "tall"])
+@pytest.mark.parametrize("section", DRAWN)
+def test_what_a_family_does_not_allow_is_told_and_the_rest_works(models, section, model):
+    app = circuits(model=models[model], circuit=section, text="the cat sat")
+    check(app)
+    assert app.info or app.get("plotly_chart")
+    for told in app.info:
+        assert told.value.replace("\\", "").endswith((".", ")")), told.value
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        (dict(circuit="looks", versus_key="999"), "does not have"),
+        (dict(circuit="everything"), "makes no sense"),
+        (dict(quantity="<b>"), "makes no sense"),
+        (dict(through="X"), "makes no sense"),
+        (dict(layer="9", head="9"), "There is no L9 H9"),
+    ],
+)
+def test_what_a_link_asks_for_in_vain_is_said_in_a_sentence(link, words):
+    app = circuits(model="tiny-gpt2", text=TEXT, **link)
+    check(app)
+    assert words in app.warning[0].value.replace("\\", "")
+
+
+def test_a_word_that_is_no_token_is_an_error_that_leaves_the_page_alone():
+    app = circuits(model="tiny-gpt2", text=TEXT, target="zyxwvut")
+    assert not app.exception and len(app.error) == 1 and "zyxwvut" in app.error[0].value
+    app.text_input(key="ask_target").set_value("").run()
+    check(app)
+
+
+def test_a_second_sentence_plays_no_part_and_the_page_says_so():
+    app = circuits(model="tiny-bert", text="the cat sat", pair="the dog ran")
+    check(app)
+    assert "plays no part" in app.info[0].value
+    alone = mv.logit_attribution(mv.load("tiny-bert"), "the cat sat", position=3)
+    assert summed(app)[1] == format_number(alone.value)
+
+
+def test_the_page_keeps_what_others_have_chosen():
+    app = circuits(model="tiny-bert", text=DEFAULT.text, section="twins", circuit="looks")
+    assert app.query_params["section"] == "twins" and app.query_params["circuit"] == "looks"
+
+
+# -- the graph -------------------------------------------------------------------------------------
+
+
+def test_the_graph_leads_into_the_chosen_token_and_its_head_stands_below():
+    app = circuits(
+        "flow_graph", model="tiny-gpt2", text=TEXT, circuit="graph", place="6", layer="2", head="4"
+    )
+    assert not app.exception and not app.error
+    found = mv.flow_graph(mv.load("tiny-gpt2"), TEXT, 6, graph.FINEST)
+    shown = next(f.value for f in app.dataframe if "contribution" in f.value)
+    assert len(shown) == len(found.edges)
+    np.testing.assert_allclose(shown["share"], found.edges["share"], rtol=1e-4)
+    assert [one.value for one in app.header] == ["Why L2 H4 looks there", "What L2 H4 writes"]
+
+
+def test_a_choice_in_the_graph_is_the_pages():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="graph")
+    app.session_state.view = replace(app.session_state.view, layer=1, head=5, query=8, key=7)
+    app.run()
+    assert not app.exception and not app.error
+    found = mv.score_attribution(mv.load("tiny-gpt2"), TEXT, 1, 5, 8, 7)
+    assert summed(app)[1] == format_number(found.value)

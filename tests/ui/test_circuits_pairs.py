@@ -1,0 +1,105 @@
+"""Pairs of heads on the Circuits page: composition, copying and paths are the library's own."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.ui.circuits.asked import signed
+from mha_viz.ui.session import reporting
+from mha_viz.web.theme import format_number
+from tests.ui.circuits_app import TEXT, circuits
+from tests.ui.compare_app import check, said, table
+
+
+def test_copying_scores_are_the_librarys_and_bert_has_none():
+    link = dict(circuit="weights", layer="1", head="2")
+    app = circuits("copying", "favoured", model="tiny-gpt2", **link)
+    check(app)
+    found = mv.copying_scores(mv.load("tiny-gpt2"))
+    np.testing.assert_allclose(table(app, "score", "zscore")["score"], found.table()["score"])
+    assert f"copying score {signed(found.score[1, 2])}" in said(app)
+    app = circuits(model="tiny-bert", **link)
+    check(app)
+    assert "choose a causal model" in app.info[0].value and app.get("plotly_chart")
+
+
+@pytest.mark.parametrize("kind", ["Q", "K", "V"])
+def test_composition_is_the_librarys_and_the_pair_furthest_from_chance_is_shown(kind):
+    app = circuits("composition", model="tiny-gpt2", circuit="weights", through=kind)
+    found = mv.composition(mv.load("tiny-gpt2"), kind)
+    check(app)
+    first = found.table().iloc[found.table()["zscore"].abs().argmax()]
+    pair = "L{:.0f} H{:.0f} → L{:.0f} H{:.0f}".format(*first.iloc[:4])
+    assert app.header[0].value == pair
+    shown = table(app, "Writes", "Reads", "score")
+    assert f"{shown['Writes'][0]} → {shown['Reads'][0]}" == pair
+    assert shown["score"][0] == pytest.approx(first["score"])
+    row = app.table[0].value.filter(like=kind, axis=0).iloc[0]
+    assert row["z"] == format_number(first["zscore"])
+
+
+def test_a_chosen_pair_is_kept_in_the_link_and_shown():
+    app = circuits(
+        model="tiny-gpt2", circuit="weights", layer="2", head="4", layer_b="0", head_b="3"
+    )
+    assert app.header[0].value == "L0 H3 → L2 H4"
+
+
+def test_a_path_is_measured_at_once_beside_its_estimate():
+    other = "The cat saw the man. The cat saw the"
+    link = dict(model="tiny-gpt2", text=TEXT, source=other, target="dog", against="man")
+    app = circuits(
+        *("path_effects",),
+        **link,
+        circuit="effect",
+        layer="2",
+        head="4",
+        layer_b="1",
+        head_b="5",
+    )
+    check(app)
+    found = mv.path_effect(
+        *(mv.load("tiny-gpt2"), TEXT, other, (1, 5), (2, 4, "key")), target="dog", against="man"
+    )
+    shown = app.table[0].value
+    assert float(shown["Measured"]["Direct"].replace("−", "-")) == pytest.approx(
+        found.direct, abs=1e-3
+    )
+    estimates = mv.path_effects(
+        mv.load("tiny-gpt2"), TEXT, other, target="dog", against="man"
+    ).estimate[1, 5, 2, 4, 1]
+    rows = table(app, "Writes", "Reads", "estimate").set_index(["Writes", "Reads"])
+    assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(estimates, rel=1e-4)
+
+
+def test_all_paths_are_measured_and_the_estimates_judged_by_them():
+    app = circuits(model="tiny-gpt2", text="The cat saw the", circuit="effect")
+    app.button(key="measure_paths").click().run()
+    check(app)
+    assert "Over all 1,152 measured paths" in said(app)
+    assert "measure_paths" not in [one.key for one in app.button]
+
+
+def test_all_paths_of_a_large_model_are_estimated_on_request(monkeypatch):
+    monkeypatch.setattr(reporting, "AT_ONCE", 1000)
+    link = dict(circuit="effect", layer="2", head="4", layer_b="1", head_b="5")
+    app = circuits(model="tiny-gpt2", text=TEXT, **link)
+    check(app)
+    assert not app.get("plotly_chart") and app.header[0].value == "L1 H5 → L2 H4"
+    one = app.table[0].value
+    app.button(key="estimate_paths").click().run()
+    check(app)
+    assert len(app.get("plotly_chart")) == 2
+    assert app.table[0].value.equals(one)
+
+
+def test_kl_has_no_estimates_and_the_page_says_so():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", behaviour="kl")
+    check(app)
+    assert "no gradient tells it" in app.info[0].value
+    assert app.table[0].value["Estimated"].tolist() == ["not defined"] * 2
+
+
+def test_texts_of_different_length_are_told_apart():
+    app = circuits(model="tiny-gpt2", text=TEXT, circuit="effect", source="a cat")
+    assert not app.exception and "as many tokens" in app.error[0].value

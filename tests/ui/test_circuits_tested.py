@@ -1,0 +1,81 @@
+"""Circuits put to the test on the page: tasks, proposals, results, and files that open again."""
+
+import numpy as np
+import pytest
+
+import mha_viz as mv
+from mha_viz.text.vocabulary import label_of
+from mha_viz.ui.session.views import TASKS
+from mha_viz.ui.widgets.messages import plain
+from tests.ui.circuits_app import circuits
+from tests.ui.compare_app import MODELS, check, said, table
+
+
+def test_a_circuit_is_tested_on_texts_of_its_task(models):
+    link = dict(model=models["gpt2"], text="the cat sat", circuit="test", tested="0.0")
+    app = circuits("faithfulness", **link)
+    app.button(key="test_heads").click().run()
+    check(app)
+    model = mv.load(models["gpt2"])
+    found = mv.faithfulness(model, mv.make_task(model, "induction"), [(0, 0)])
+    shown = table(app, "heads", "behaviour", "share")
+    np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
+    assert f"carry {found.share(found.alone):.0%} of the behaviour" in said(app)
+    assert app.query_params["tested"] == "0.0"
+
+
+@pytest.mark.slow
+def test_heads_are_proposed_by_effect():
+    app = circuits(model="tiny-gpt2", text="the cat sat", circuit="test", task="closing")
+    app.button(key="propose_heads").click().run()
+    check(app)
+    model = mv.load("tiny-gpt2")
+    found = mv.find_heads(model, mv.make_task(model, "closing"))
+    assert app.multiselect(key="ask_tested").value == list(found.heads)
+
+
+def test_a_task_that_a_vocabulary_lacks_is_a_sentence(models):
+    app = circuits(model=models["gpt2"], text="the cat sat", circuit="test", task="closing")
+    assert not app.exception and "too few of the words" in app.error[0].value
+    assert "test_heads" not in [one.key for one in app.button]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_shows_some_of_its_texts(name, task):
+    app = circuits(model=name, circuit="test", task=task, text="the cat sat")
+    assert not app.exception and not app.error
+    made = mv.make_task(mv.load(name), task)
+    right = label_of(mv.load(name).tokenizer, made.examples[0].right)
+    assert f"→ **{plain(right)}**" in said(app)
+
+
+def test_a_saved_circuit_opens_again(tmp_path):
+    model = mv.load("tiny-gpt2")
+    heads = ((0, 7), (2, 4))
+    task = mv.make_task(model, "closing", n_examples=2)
+    found = mv.faithfulness(model, task, heads, n_random=2)
+    found.save(tmp_path / "circuit.json")
+    app = circuits(model="tiny-gpt2", circuit="test")
+    app.session_state["open-circuit"] = True
+    app.run()
+    raw = (tmp_path / "circuit.json").read_bytes()
+    app.file_uploader(key="circuit_file").upload("circuit.json", raw, "application/json").run()
+    check(app)
+    assert app.multiselect(key="ask_tested").value == list(heads)
+    assert app.query_params["task"] == "closing"
+    assert f"carry {found.share(found.alone):.0%} of the behaviour" in said(app)
+    app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
+    assert not app.exception and "not a circuit" in app.error[0].value
+
+
+def test_heads_of_the_graph_make_a_circuit():
+    link = dict(model="tiny-gpt2", text="The cat saw the dog", circuit="graph")
+    app = circuits(**link, layer="2", head="4", tested="0.7")
+    assert "Circuit to test: L0 H7." in said(app)
+    app.button(key="add_head").click().run()
+    check(app)
+    assert "Circuit to test: L0 H7, L2 H4." in said(app)
+    assert app.query_params["tested"] == "0.7,2.4"
+    app.button(key="add_head").click().run()
+    assert app.query_params["tested"] == "0.7,2.4"

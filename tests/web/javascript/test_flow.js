@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { bytesIn, python } from "./python.js";
+
+const { FlowModel, SOURCE } = await import("../../../mha_viz/web/components/flow_model.js");
+const { flowItems, flowLayout, itemAt } = await import("../../../mha_viz/web/components/flow_layout.js");
+const { headRow, partsInto, walkFlow } = await import("../../../mha_viz/web/components/flow_walk.js");
+const { keptSays, nodeSays, partSays } = await import("../../../mha_viz/web/components/flow_says.js");
+const { svgText } = await import("../../../mha_viz/web/components/flow_paint.js");
+const { unpack } = await import("../../../mha_viz/web/components/shared.js");
+
+const { header, body } = unpack(bytesIn(python.flow.payload));
+const model = new FlowModel(header, body);
+
+const near = (one, other) => assert.ok(Math.abs(one - other) < 1e-5, `${one} is not ${other}`);
+
+test("a threshold keeps in the browser what it keeps in Python", () => {
+  for (const { threshold, cut, parts, inputs } of python.flow.cases) {
+    const kept = model.keep(threshold);
+    assert.equal(kept.rows.length, parts);
+    near(kept.cut, cut);
+    for (let token = 0; token < model.tokens; token++) near(kept.through[token], inputs[token] ?? 0);
+  }
+  near(model.keep(0).cut, 0);
+  assert.equal(model.keep(0).rows.length, header.parts);
+});
+
+test("every kept part is a line between nodes that are there, and is found where it lies", () => {
+  const kept = model.keep(0.03);
+  const layout = flowLayout(1000, header);
+  const items = flowItems(model, kept, layout);
+  const drawn = items.lines.filter((line) => line.row >= 0).map((line) => line.row);
+  assert.deepEqual(drawn.sort(), kept.rows.filter((row) => model.sourceOf(row) >= 0).sort());
+  for (const [number, node] of items.nodes.entries()) assert.deepEqual(itemAt(items, node.x, node.y), { node: number });
+  const { x0, y0, x1, y1 } = items.lines.find((line) => line.kind === SOURCE && Math.abs(line.x1 - line.x0) > 60);
+  assert.ok("line" in itemAt(items, (x0 + x1) / 2, (y0 + y1) / 2));
+  assert.equal(itemAt(items, 3, 3), null);
+});
+
+test("keys lead down along the largest parts to an input token, and back up", () => {
+  const kept = model.keep(0.02);
+  const top = { place: model.place(model.top, header.position) };
+  let spot = top;
+  const way = [];
+  while (walkFlow(model, kept, spot, "ArrowDown")) way.push((spot = walkFlow(model, kept, spot, "ArrowDown")));
+  assert.ok(spot.place < model.tokens && way.length >= 2 * model.top);
+  for (let step = 0; step < way.length; step++) spot = walkFlow(model, kept, spot, "ArrowUp");
+  assert.deepEqual(spot, top);
+  const [first, second] = partsInto(model, kept, top.place);
+  assert.deepEqual(walkFlow(model, kept, { row: first }, "ArrowRight"), { row: second });
+  assert.equal(walkFlow(model, kept, { row: first }, "ArrowLeft"), null);
+  assert.deepEqual(walkFlow(model, kept, spot, "Home"), top);
+});
+
+test("parts and nodes say what they are", () => {
+  const kept = model.keep(0.02);
+  assert.match(keptSays(model, kept), /^\d+ parts; [\d.]+ % of “cat” followed, [\d.]+ % cut$/);
+  const row = kept.rows.find((one) => model.kind[one] === SOURCE);
+  assert.equal(headRow(model, { row }), row);
+  assert.equal(headRow(model, { place: 0 }), -1);
+  assert.match(partSays(model, kept, row).join(", "), /^L\d H\d: “\S+” takes from “\S+”, .* of the chosen state, attention weight /);
+  const { nodes } = flowItems(model, kept, flowLayout(500, header));
+  for (const node of nodes) assert.ok(nodeSays(model, kept, node).every((line) => line && !line.includes("undefined")));
+});
+
+test("a file holds text as text", () => {
+  const shape = { text: '<b> & "\u0000', x: 1, y: 2, turn: 0, anchor: "start", fill: "#000000" };
+  const text = svgText([shape], { width: 3, height: 4, paper: "#ffffff", font: "a", title: "<t>" });
+  assert.ok(text.includes("&lt;b&gt; &amp; &quot;\ufffd") && text.includes("<title>&lt;t&gt;</title>"));
+});
