@@ -1,0 +1,222 @@
+"""The residual stream of one run as a sum of named components, at any place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from mha_viz.circuits.components import Component, components_of
+from mha_viz.circuits.frozen_run import FrozenRun
+from mha_viz.circuits.layout import PROJECTION_BIAS, unknown_layout
+from mha_viz.engine.attention_function import EverythingKept, Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.own_weights import rounding
+from mha_viz.engine.projections import repeat_heads
+from mha_viz.errors import ArgumentError
+from mha_viz.text.tokens import Encoded
+
+MAX_BYTES = 2 * 2**30  # of the components at all places
+
+
+class ResidualStream:
+    """The residual stream of one run at some positions, as a sum of components.
+
+    Embeddings, each head, each MLP and each bias are components. A head is its z times its slice of
+    W_O, less what W_V's bias adds to it: rows of a pattern sum to 1, so that this is the same on
+    every text, and it is counted in the layer's attention bias with b_O. (Where heads have a sink,
+    rows sum to less, and the attention bias depends on the text.) Norms on the way keep the scale
+    of this run: with it they are linear, centring included. What the network adds up of the
+    components is not described here but done by the network itself, with a row for each component
+    in place of a text; so pre- and post-norm families, parallel blocks, factors on the stream and
+    rotary positions are exact. That the rows sum to what the run had is checked at every place.
+
+    Source: the decomposition is Elhage et al. 2021; frozen scales are common practice, in post-norm
+    models since Kobayashi et al. 2021.
+
+    Attributes:
+        model, encoded: what was run.
+        positions: the tokens that the stream is taken apart at.
+        components: in their order: embeddings, then for each layer its heads, attention bias, MLP
+            and norm biases, then the final norm's bias.
+        run: the run itself; `run.left` has every layer's pattern, z and query at these positions,
+            and all keys and values.
+    """
+
+    def __init__(
+        self,
+        model: AttentionModel,
+        encoded: Encoded,
+        positions: Sequence[int] | None = None,
+        beyond: Sequence[nn.Module] = (),
+    ) -> None:
+        """Run the model once.
+
+        Args:
+            model: any that our attention runs in.
+            encoded: a text; of an encoder-decoder, the encoder's.
+            positions: all tokens if not given.
+            beyond: modules behind the stack to note, too; the whole network is then run.
+
+        Raises:
+            AttentionUnavailableError: a family that cannot be taken apart.
+            ArgumentError: too many positions for the memory.
+        """
+        at = range(len(encoded.input_ids)) if positions is None else positions
+        self.run = FrozenRun(model, encoded, at, beyond)
+        self.model, self.encoded, self.positions = model, encoded, self.run.positions
+        self.components: tuple[Component, ...] = components_of(self.run.layout, model.n_heads)
+        self._check_size()
+
+    # -- the stream ------------------------------------------------------------------------------
+
+    def whole(self, layer: int) -> Float[Tensor, "position d_model"]:
+        """The stream itself: what enters a layer; n_layers: what leaves the last one."""
+        return self.run.entering[layer]
+
+    def at(self, layer: int) -> Float[Tensor, "component position d_model"]:
+        """The components of what enters a layer; n_layers: of what leaves the last one."""
+        return self._at_all_layers[layer]
+
+    @property
+    def final(self) -> Float[Tensor, "component position d_model"]:
+        """The components of what the stack gives, after its final norm where it has one."""
+        return self._rows[1]
+
+    @cached_property
+    def _at_all_layers(self) -> list[Tensor]:
+        for rows, whole in zip(self._rows[0], self.run.entering, strict=True):
+            self.check_sum(rows.sum(0), whole)
+        return self._rows[0]
+
+    @cached_property
+    def _rows(self) -> tuple[list[Tensor], Tensor]:
+        rows = {component.name: i for i, component in enumerate(self.components)}
+        with torch.no_grad():
+            return self.run.rows(self.values, rows)
+
+    # -- what heads read -------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def queries_and_keys(
+        self, layer: int
+    ) -> tuple[
+        Float[Tensor, "component head position d_head"],
+        Float[Tensor, "component n_kv_heads position d_head"],
+    ]:
+        """The parts of each head's queries and keys at these positions; the last one is the bias.
+
+        After rotation by position, where a family has that; norms of queries and keys are frozen.
+
+        Raises:
+            AttentionUnavailableError: the family turns them in a way that is not known here.
+        """
+        names = [*(component.name for component in self.components), PROJECTION_BIAS]
+        probe = Probe(("query", "key"), n_layers=layer + 1, stop=True)
+        with suppress(EverythingKept):
+            self.run.rows(self.values, {name: i for i, name in enumerate(names)}, probe)
+        query, key = probe.kept["query"][layer], probe.kept["key"][layer]
+        self.check_sum(query.sum(0), self.run.left.kept["query"][layer][0])
+        self.check_sum(key.sum(0), self.run.left.kept["key"][layer][0][:, list(self.positions)])
+        return query, key
+
+    # -- what heads write ------------------------------------------------------------------------
+
+    @cached_property
+    def values(self) -> dict[str, Tensor]:
+        """What each component writes where it enters the stream, (position, d), by its name.
+
+        Biases of norms are not among them: they stand in the norms.
+        """
+        written: dict[str, Tensor] = {}
+        for site in (*self.run.layout.embeddings, *self.run.layout.mlps):
+            for name, (_, output) in zip(site.writes, self.run.heard[site.module], strict=False):
+                if output is None:
+                    raise unknown_layout(self.model, f"{site.path} gives no vector a token")
+                written[name] = output
+        for layer in range(len(self.run.layout.layers)):
+            heads, bias = self._attention(layer)
+            written |= {f"L{layer} H{head}": value for head, value in enumerate(heads)}
+            written[f"L{layer} attention bias"] = bias
+        return written
+
+    def sources(self, layer: int) -> Float[Tensor, "head position key d_model"]:
+        """What each head writes, split by the token that it comes from; they sum to the head."""
+        pattern, value = (self.run.left.kept[name][layer][0] for name in ("pattern", "value"))
+        moved = repeat_heads((value - self._b_V[layer][:, None])[None], len(pattern))[0]
+        through = torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
+        return torch.einsum("hqk,hkm->hqkm", pattern, through)
+
+    def directions(
+        self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]
+    ) -> list[Float[Tensor, "position d_model"]]:
+        """For each layer, the gradient of a number by what its attention writes.
+
+        Args:
+            read: an affine function of what the stack gives.
+
+        Returns:
+            For a vector that a head of that layer writes, its product with this is its share.
+        """
+        zero = torch.zeros_like(self.run.entering[0])
+        written = [zero.clone().requires_grad_() for _ in self.run.layout.layers]
+        values = {f"L{i} attention bias": value for i, value in enumerate(written)}
+        with torch.enable_grad():
+            _, rows = self.run.rows(self.values | values, dict.fromkeys(values, 0))
+            return list(torch.autograd.grad(read(rows[0]), written))
+
+    def _attention(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Its heads (head, position, d_model), and its bias (position, d_model)."""
+        z, pattern = (self.run.left.kept[name][layer][0] for name in ("z", "pattern"))
+        W_O = self._W_O(layer)
+        b_V = repeat_heads(self._b_V[layer][None], len(z))[0]
+        constant = pattern.sum(-1)[..., None] * b_V[:, None]
+        heads = torch.einsum("hqd,hdm->hqm", z - constant, W_O)
+        bias = torch.einsum("hqd,hdm->qm", constant, W_O)
+        projection: Any = self.model.layers()[layer].modules()[2]
+        return heads, bias if projection.bias is None else bias + projection.bias.detach()
+
+    def _W_O(self, layer: int) -> Tensor:
+        found = self.model.layers()[layer].output()
+        if found is None:
+            raise unknown_layout(self.model, f"layer {layer} has no W_O that splits by heads")
+        return found
+
+    @cached_property
+    def _b_V(self) -> list[Float[Tensor, "n_kv_heads d_head"]]:
+        """What each layer's values are where the stream is zero."""
+        probe = Probe(("value",))
+        heard = {
+            name: torch.zeros_like(output)
+            for site in (*self.run.layout.embeddings, *self.run.layout.mlps)
+            for name, (_, output) in zip(site.writes, self.run.heard[site.module], strict=False)
+        }
+        zero = torch.zeros_like(self.run.entering[0])
+        heard |= {f"L{layer} attention bias": zero for layer in range(len(self.run.layout.layers))}
+        with torch.no_grad():
+            self.run.rows(heard, {PROJECTION_BIAS: 0}, probe)
+        return [value[0, :, 0] for value in probe.kept["value"]]
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def check_sum(self, parts: Tensor, whole: Tensor) -> None:
+        """Raise AttentionUnavailableError unless the parts' sum is the whole but for rounding."""
+        worst = float((parts - whole).abs().max() / whole.abs().max().clamp_min(1e-30))
+        if not worst <= rounding(whole.dtype):
+            raise unknown_layout(
+                self.model, f"its parts miss what the run had by {worst:.2g} of the largest number"
+            )
+
+    def _check_size(self) -> None:
+        places = len(self.run.layout.layers) + 2
+        numbers = places * (len(self.components) + 1) * len(self.positions) * self.model.d_model
+        if numbers * self.model.dtype.itemsize > MAX_BYTES:
+            raise ArgumentError(
+                f"The components at {len(self.positions)} positions would take "
+                f"{numbers * self.model.dtype.itemsize / 2**30:.0f} GB: ask for fewer at once."
+            )
