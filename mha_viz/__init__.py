@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.path_effect import path_effect
+    from mha_viz.circuits.path_effects import path_effects
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -70,6 +72,8 @@ _HOME = {
     "head_importance": "mha_viz.interventions.importance",
     "study": "mha_viz.corpus.run",
     "Study": "mha_viz.corpus.study",
+    "path_effect": "mha_viz.circuits.path_effect",
+    "path_effects": "mha_viz.circuits.path_effects",
 }
 
 __all__ = [
@@ -96,6 +100,8 @@ __all__ = [
     "list_models",
     "load",
     "parameter_similarity",
+    "path_effect",
+    "path_effects",
     "predict",
     "record",
     "register_metric",

@@ -30,6 +30,9 @@ Layers = list[Tensor] | Tensor  # one tensor per layer, or all in one, layers fi
 HeadChange = Callable[
     [int, Tensor, Tensor | None, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
 ]
+# Replaces what some heads read: layer, query, key, value -> query, key, value; each (batch, head,
+# position, width). What comes back may have as many key heads as query heads.
+InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +45,14 @@ class HeadEdits:
         change: what replaces the z or the pattern of some heads, or None; gates scale its result.
         part: "self", or the stack of an encoder-decoder.
         note: what a record of the run says about it.
+        inputs: what replaces the queries, keys or values of some heads, or None.
     """
 
     gates: Tensor | None = None
     change: HeadChange | None = None
     part: str = "self"
     note: str = ""
+    inputs: InputChange | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,15 +139,15 @@ class Probe:
             raise AttentionUnavailableError("the layers' attention weights differ in shape")
         return everything[len(self.modules)]
 
-    def next_edits(self) -> tuple[int, Tensor | None, HeadChange | None]:
-        """Of the layer that is about to run: number, gates (head,) or (batch, head), and change."""
+    def next_edits(self) -> tuple[int, Tensor | None, HeadEdits | None]:
+        """Of the layer that is about to run: number, gates (head,) or (batch, head), and edits."""
         layer, turn = divmod(len(self.modules), len(self.parts))
         if self.n_layers:
             layer %= self.n_layers  # a library runs the model once for every token
         if self.edits is None or self.edits.part != self.parts[turn]:
             return layer, None, None
         gates = self.edits.gates
-        return layer, None if gates is None else gates[..., layer, :], self.edits.change
+        return layer, None if gates is None else gates[..., layer, :], self.edits
 
     def look_at(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
         """Note what a layer lets its queries see.
@@ -238,7 +243,10 @@ def _attend(
     bias = attention_mask if position_bias is None else _sum(position_bias, attention_mask)
     probe = _LIBRARY_PROBE.get() if mha_probe is None else mha_probe
     scale = query.shape[-1] ** -0.5 if scaling is None else float(scaling)
-    layer, gates, change = (0, None, None) if probe is None else probe.next_edits()
+    layer, gates, edits = (0, None, None) if probe is None else probe.next_edits()
+    change = None if edits is None else edits.change
+    if edits is not None and edits.inputs is not None:
+        query, key, value = edits.inputs(layer, query, key, value)
     z, pattern = attention(
         query,
         key,

@@ -96,6 +96,24 @@ class ReplayingPass:
             start: the first layer that is run; earlier ones are replayed as recorded.
             on_layer: see `Probe`.
         """
+        probe = Probe((), on_layer, edits=HeadEdits(gates))
+        return self.right(self.logits(n_settings, probe, start))
+
+    def logits(
+        self,
+        n_settings: int,
+        probe: Probe,
+        start: int = 0,
+        inside: Mapping[str, nn.Module] | None = None,
+    ) -> Float[Tensor, "setting target d_vocab"]:
+        """The logits at every target, under whatever the probe edits; gradients flow to it.
+
+        Args:
+            n_settings: how many times the rows are repeated in the batch.
+            probe: of the layers that are run; it counts them from 0.
+            start: the first layer that is run; earlier ones are replayed as `record` kept them.
+            inside: what else stands in the place of modules of the layers that are run.
+        """
         stand_ins = dict(self.stand_ins)
         if start:
             path, layers = self.layers
@@ -104,7 +122,7 @@ class ReplayingPass:
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
             stand_ins[path] = nn.ModuleList([*known, *layers[start:]])
-        return self._answers(n_settings, stand_ins, Probe((), on_layer, edits=HeadEdits(gates)))
+        return self._answers(n_settings, stand_ins | dict(inside or {}), probe)
 
     def record(self, on_layer: OnLayer) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back."""
@@ -116,7 +134,9 @@ class ReplayingPass:
         path, layers = self.layers = found
         heard: list[list[tuple[Any, Any]]] = [[] for _ in layers]
         listening = nn.ModuleList(map(Listening, layers, heard))
-        plain = self._answers(1, self.stand_ins | {path: listening}, Probe((), on_layer))
+        plain = self.right(
+            self._answers(1, self.stand_ins | {path: listening}, Probe((), on_layer))
+        )
         if any(len(calls) != 1 for calls in heard):
             return False
         self.recorded = [output for ((_, output),) in heard]
@@ -137,13 +157,13 @@ class ReplayingPass:
 
     def _answers(
         self, n_settings: int, stand_ins: Mapping[str, nn.Module], probe: Probe
-    ) -> Float[Tensor, "setting target"]:
+    ) -> Float[Tensor, "setting target d_vocab"]:
         network = with_stand_ins(self.model.network, stand_ins)
         pad = self.model.tokenizer.pad_token_id or 0
         found = logits(network, self.targets.rows * n_settings, probe, pad=pad)
         if self.last is None:
             found = found.unflatten(0, (n_settings, -1))[:, self.row, self.place]
-        return self.right(found)
+        return found
 
 
 def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
@@ -173,10 +193,10 @@ def _repeatable(output: Any) -> bool:
     return output is None or isinstance(output, Tensor)
 
 
-def _repeated(output: Any, times: int) -> Any:
+def repeated(output: Any, times: int) -> Any:
     """One layer's output for so many settings of the same rows."""
     if isinstance(output, tuple):
-        return tuple(_repeated(part, times) for part in output)
+        return tuple(repeated(part, times) for part in output)
     return None if output is None else output.expand(times, *output.shape).flatten(0, 1)
 
 
@@ -200,4 +220,4 @@ class _Replay(StandIn):
         self.__dict__.update(output=output, times=times)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return _repeated(self.output, self.times)
+        return repeated(self.output, self.times)

@@ -1,0 +1,248 @@
+"""The passes of path patching: what a head reads when another one says what it says elsewhere.
+
+A path goes from a sender to what a receiver reads. First the sender's z is replaced, in a run
+whose other heads and MLPs are held (direct) or run on (total), and what every later head's query,
+key and value become is kept. Then the clean run is made once more with one of these in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from mha_viz.circuits.behaviour import Behaviour
+from mha_viz.circuits.held import HeldMlps
+from mha_viz.engine.attention_function import HeadEdits, Probe
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.projections import repeat_heads
+from mha_viz.prediction.replay import ReplayingPass
+from mha_viz.prediction.targets import PredictionTargets
+
+Head = tuple[int, int]
+Input = Literal["query", "key", "value"]
+INPUTS: tuple[Input, ...] = ("query", "key", "value")
+Z = Float[Tensor, "layer head query d_head"]
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What a sender's other z makes of everything later, for each sender of a layer.
+
+    Args:
+        first: the layer that `inputs` begin with.
+        inputs: query, key and value of each layer, (sender, head, position, width).
+        logits: (sender, target, d_vocab).
+    """
+
+    first: int
+    inputs: dict[Input, list[Tensor]]
+    logits: Float[Tensor, "sender target d_vocab"]
+
+    def of(self, layer: int, name: Input) -> Float[Tensor, "sender head position width"]:
+        """What the heads of a layer read."""
+        return self.inputs[name][layer - self.first]
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The derivatives of a behaviour at the clean run.
+
+    Args:
+        inputs: with respect to what each head of each layer reads, (head, position, width).
+        direct, total: with respect to each head's z, (layer, head, query, d_head): on its way
+            straight to the logits, and by all ways.
+    """
+
+    inputs: dict[Input, list[Tensor]]
+    direct: Z
+    total: Z
+
+
+class PathRuns:
+    """The clean run of one text, and the runs in which paths carry what another run says.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        targets: the clean text and where it is asked.
+        other: each head's z in the other run; one position stands for all.
+
+    Attributes:
+        logits: (target, d_vocab), of the clean run.
+        z, inputs: of the clean run; the queries, keys and values by query head.
+    """
+
+    def __init__(self, model: AttentionModel, targets: PredictionTargets, other: Z) -> None:
+        self.model, self.other = model, other
+        with torch.inference_mode(False), torch.no_grad():
+            self._pass, self._mlps = ReplayingPass(model, targets), HeldMlps(model)
+            probe = Probe(("z", *INPUTS))
+            self.logits = self._pass.logits(1, probe, inside=self._mlps.listening())[0]
+            self.z = torch.stack([layer[0] for layer in probe.kept["z"]])
+            self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
+            self._replays = self._pass.record(lambda _: None)
+        self.n_settings = self._pass.n_settings
+
+    def says_otherwise(self, sender: Head) -> bool:
+        """Whether the sender's z differs at all in the other run."""
+        layer, head = sender
+        return not torch.equal(self.z[layer, head], self._other_z(layer, [head])[0])
+
+    def received(self, layer: int, heads: Sequence[int], direct: bool) -> Received:
+        """What later heads read, and the logits, with each of a layer's heads in turn replaced.
+
+        Args:
+            layer: of the senders.
+            heads: the senders, one setting of the pass for each; `n_settings` at most.
+            direct: hold all other heads and the MLPs at what they gave in the clean run.
+        """
+        start, n = layer if self._replays else 0, len(heads)
+        change = _Replaced(layer - start, heads, self._other_z(layer, heads))
+        if direct:
+            change.held = self.z[start:]
+        probe = Probe(INPUTS, edits=HeadEdits(change=change))
+        with torch.inference_mode(False), torch.no_grad():
+            held = self._mlps.held(start, n) if direct else {}
+            logits = self._pass.logits(n, probe, start, held)
+            inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
+        return Received(start, inputs, logits)
+
+    def answered(
+        self, layer: int, readers: Sequence[tuple[int, Input]], read: Sequence[Tensor]
+    ) -> Float[Tensor, "setting target d_vocab"]:
+        """The clean run's logits, with what one head of a layer reads replaced in each setting.
+
+        Args:
+            layer: of the receivers.
+            readers: of each setting the head and which of its inputs; `n_settings` at most.
+            read: the input, (position, width).
+        """
+        start = layer if self._replays else 0
+        change = _ReadInstead(layer - start, readers, read)
+        with torch.inference_mode(False), torch.no_grad():
+            return self._pass.logits(len(readers), Probe((), edits=HeadEdits(inputs=change)), start)
+
+    def slopes(self, behaviour: Behaviour) -> Slopes:
+        """The derivatives of a behaviour at the clean run: two passes, there and back."""
+        with torch.inference_mode(False), torch.enable_grad():
+            plain, held = _Leaves(), _Leaves(self.z)
+            edits = HeadEdits(change=plain.change, inputs=plain.inputs)
+            at = behaviour(self._pass.logits(1, Probe((), edits=edits))).sum()
+            found = plain.slopes(at)
+            edits = HeadEdits(change=held.change)
+            held_mlps = self._mlps.held(0, 1)
+            at = behaviour(self._pass.logits(1, Probe((), edits=edits), inside=held_mlps)).sum()
+            direct = held.slopes(at)["z"]
+        inputs = {name: found[name] for name in INPUTS}
+        return Slopes(inputs, torch.stack(direct), torch.stack(found["z"]))
+
+    def expected(
+        self, slopes: Slopes, received: Received, layer: int
+    ) -> Float[Tensor, "sender head input"]:
+        """First-order effect of what a sender makes each head of a layer read, float64."""
+        each = []
+        for name in INPUTS:
+            change = received.of(layer, name) - self.inputs[name][layer]
+            each.append((change * slopes.inputs[name][layer]).double().sum((-1, -2)))
+        return torch.stack(each, -1)
+
+    def expected_at_logits(self, slope: Z, layer: int) -> Float[Tensor, " head"]:
+        """First-order effect of each head's other z on the logits, float64."""
+        heads = range(self.z.shape[1])
+        change = self._other_z(layer, heads) - self.z[layer]
+        return (change * slope[layer]).double().sum((-1, -2))
+
+    def _other_z(self, layer: int, heads: Sequence[int]) -> Float[Tensor, "head query d_head"]:
+        return self.other[layer, list(heads)].to(self.z).expand(-1, self.z.shape[2], -1)
+
+    def _by_query_head(self, layers: list[Tensor] | Tensor) -> list[Tensor]:
+        return [repeat_heads(layer, self.model.n_heads) for layer in layers]
+
+
+# -- what happens to heads in these runs -----------------------------------------------------------
+
+
+@dataclass
+class _Replaced:
+    """In setting i head i of a layer gives another z; all other heads may be held."""
+
+    layer: int
+    heads: Sequence[int]
+    z: Float[Tensor, "setting query d_head"]
+    held: Z | None = None
+
+    def __call__(
+        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        if self.held is not None:
+            z = self.held[layer].expand_as(z)
+        if layer == self.layer:
+            z = z.clone()
+            z[range(len(self.heads)), list(self.heads)] = self.z
+        return z, pattern
+
+
+@dataclass
+class _ReadInstead:
+    """In setting i one head of a layer reads another query, key or value."""
+
+    layer: int
+    readers: Sequence[tuple[int, Input]]
+    read: Sequence[Tensor]
+
+    def __call__(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if layer != self.layer:
+            return query, key, value
+        # Heads that share a key head are given one each, of which only the receiver's changes.
+        both = (repeat_heads(shared, query.shape[1]) for shared in (key, value))
+        tensors = [one.clone() for one in (query, *both)]
+        for name, tensor in zip(INPUTS, tensors, strict=True):
+            rows = [row for row, (_, which) in enumerate(self.readers) if which == name]
+            if rows:
+                heads = [self.readers[row][0] for row in rows]
+                tensor[rows, heads] = torch.stack([self.read[row] for row in rows])
+        query, key, value = tensors
+        return query, key, value
+
+
+@dataclass
+class _Leaves:
+    """Zeros added to what every head reads and gives, for the derivatives at that place."""
+
+    held: Z | None = None
+    added: dict[str, list[Tensor]] = field(default_factory=dict)
+
+    def change(
+        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        return self._with_leaf("z", z if self.held is None else self.held[layer][None]), pattern
+
+    def inputs(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        n = query.shape[1]
+        return (
+            self._with_leaf("query", query),
+            self._with_leaf("key", repeat_heads(key, n)),
+            self._with_leaf("value", repeat_heads(value, n)),
+        )
+
+    def slopes(self, at: Tensor) -> dict[str, list[Tensor]]:
+        """Of each layer, without the batch axis."""
+        names = [name for name, layers in self.added.items() for _ in layers]
+        leaves = [leaf for layers in self.added.values() for leaf in layers]
+        found: dict[str, list[Tensor]] = {}
+        for name, slope in zip(names, torch.autograd.grad(at, leaves), strict=True):
+            found.setdefault(name, []).append(slope[0])
+        return found
+
+    def _with_leaf(self, name: str, tensor: Tensor) -> Tensor:
+        leaf = torch.zeros_like(tensor, requires_grad=True)
+        self.added.setdefault(name, []).append(leaf)
+        return tensor + leaf

@@ -1,0 +1,233 @@
+"""Path patching: what one head's writing does through what another head reads of it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mha_viz.circuits.behaviour import Metric
+from mha_viz.circuits.patching import INPUTS, Head, Input
+from mha_viz.circuits.question import Other, Question, Word, ask_about
+from mha_viz.core.showing import table_html
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LOGITS = "logits"
+Receiver = tuple[int, int, Input] | str
+
+
+@dataclass(frozen=True, eq=False)
+class PathEffect:
+    """What one path does for a behaviour: the change that patching it makes.
+
+    Args:
+        sender: (layer, head).
+        receiver: (layer, head, input), or "logits".
+        metric: of the behaviour; its unit is nats for "loss" and "kl".
+        clean: the behaviour with nothing patched.
+        direct, total: its change: by the path alone, and with all between answering to the sender.
+        direct_estimate, total_estimate: the same to first order, by gradients; NaN for "kl", whose
+            slope at the clean run is 0 whatever a head does.
+        target, against: labels of the tokens that were followed; "" where there is none.
+        notes: what was cut off.
+    """
+
+    sender: Head
+    receiver: Receiver
+    metric: Metric
+    clean: float
+    direct: float
+    total: float
+    direct_estimate: float
+    total_estimate: float
+    target: str = ""
+    against: str = ""
+    notes: tuple[str, ...] = ()
+
+    def table(self) -> pd.DataFrame:
+        """A row for "direct" and one for "total": exact, and estimated."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "path": ["direct", "total"],
+                "exact": [self.direct, self.total],
+                "estimate": [self.direct_estimate, self.total_estimate],
+            }
+        )
+
+    def __repr__(self) -> str:
+        sender = f"L{self.sender[0]} H{self.sender[1]}"
+        return (
+            f"PathEffect({sender} -> {receiver_name(self.receiver)}, {self.metric} "
+            f"{self.clean:.4g}, direct {self.direct:+.3g}, total {self.total:+.3g})"
+        )
+
+    def _repr_html_(self) -> str:
+        return table_html(repr(self), self.table(), " ".join(self.notes))
+
+
+def path_effect(
+    model: AttentionModel,
+    clean: str,
+    corrupt: Other,
+    sender: Sequence[int],
+    receiver: Sequence[Any] | str = LOGITS,
+    metric: str = "logit_difference",
+    *,
+    target: Word = None,
+    against: Word = None,
+    position: int | None = None,
+) -> PathEffect:
+    """What changes when one head reads another's output from a corrupted text: path patching.
+
+    The sender's z becomes that of the corrupted run; what then arrives at the receiver's query,
+    key or value takes its clean value's place in a run that is clean otherwise. Direct: all other
+    heads and all MLPs between the two give what they gave in the clean run, so that the sender is
+    heard through the residual stream and its norms alone. Total: what is between answers to the
+    sender, too. At the logits, total is plain activation patching. Norms are computed anew
+    everywhere, never frozen. The effect is the behaviour then less the clean one: a head that
+    makes the answer likelier has a negative one under "logit_difference".
+
+    The estimate multiplies the slope of the behaviour, as to what the receiver reads, with the
+    exact change of that. It is good where the behaviour is nearly straight over that change.
+
+    Args:
+        model: a causal or masked language model of one stack, through our attention function.
+        clean: the text; for a masked model with [MASK], or with `position`.
+        corrupt: a text of as many tokens in which the behaviour is another one; or several texts,
+            over whose positions the sender's mean z is taken; or such means (`reference_means`).
+        sender: (layer, head).
+        receiver: (layer, head, "query" or "key" or "value") of a later layer, or "logits". Of a
+            key that several query heads share, this head's copy alone changes.
+        metric: "logit_difference" (target less against), "logit" (of the target), "loss" or "kl";
+            see `Behaviour`. The loss of a causal model is the mean over the whole text, unless a
+            target or a position is given.
+        target: a word or its number; the clean run's likeliest if not given.
+        against: likewise; the corrupted run's likeliest, or the clean run's second, if not given.
+        position: as for `predict`: where the model is asked.
+
+    Raises:
+        ArgumentError: no such head, input, metric, word or position; a receiver that is not later.
+        TextError: texts of different length, or that cannot be used.
+        AttentionUnavailableError: no prediction head, an encoder-decoder, or a family whose heads
+            cannot be changed or whose MLPs are not known.
+
+    Source: Wang et al. 2023 (section 3.1; they let MLPs run on, here they are held) and
+    Goldowsky-Dill et al. 2023 (direct paths); the estimate is attribution patching (Nanda 2023;
+    Syed et al. 2023), for paths.
+
+    >>> import mha_viz as mv
+    >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    >>> found = path_effect(mv.load("tiny-gpt2"), *texts, (0, 3), (2, 1, "key"), target="cat")
+    >>> found.receiver, found.target, abs(found.direct - found.direct_estimate) < 0.01
+    ((2, 1, 'key'), 'cat', True)
+    """
+    question = ask_about(model, clean, corrupt, metric, target, against, position)
+    head, reader = check_path(model, sender, receiver)
+    runs = question.runs
+    at = float(question.behaviour(runs.logits[None]))
+    effects = Effects(0.0, 0.0, 0.0, 0.0)
+    if runs.says_otherwise(head):
+        if isinstance(reader, str):
+            effects = _at_logits(question, head)
+        else:
+            effects = _at_reader(question, head, reader)
+    return PathEffect(
+        head,
+        reader,
+        question.behaviour.metric,
+        at,
+        *effects,
+        target=question.target,
+        against=question.against,
+        notes=question.notes,
+    )
+
+
+def check_path(
+    model: AttentionModel, sender: Sequence[int], receiver: Sequence[Any] | str
+) -> tuple[Head, Receiver]:
+    """The two ends of a path, as numbers.
+
+    Raises:
+        ArgumentError: no such head or input; a receiver that is not later than its sender.
+    """
+    head = _head(model, "sender", sender)
+    if isinstance(receiver, str) and receiver == LOGITS:
+        return head, LOGITS
+    if isinstance(receiver, str) or len(receiver) != 3 or receiver[2] not in INPUTS:
+        raise ArgumentError(
+            'receiver must be "logits" or (layer, head, "query", "key" or "value"), such as '
+            f'(1, 2, "key"); got {receiver!r}.'
+        )
+    given: Sequence[Any] = receiver
+    layer, number = _head(model, "receiver", given[:2])
+    if layer <= head[0]:
+        raise ArgumentError(
+            f"L{layer} H{number} cannot read what L{head[0]} H{head[1]} writes: choose a receiver "
+            "of a later layer."
+        )
+    return head, (layer, number, receiver[2])
+
+
+def receiver_name(receiver: Receiver) -> str:
+    """As it is said: "L1 H2 key", or "logits"."""
+    return receiver if isinstance(receiver, str) else "L{} H{} {}".format(*receiver)
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+
+class Effects(NamedTuple):
+    """The four numbers of a path."""
+
+    direct: float
+    total: float
+    direct_estimate: float
+    total_estimate: float
+
+
+def _at_logits(question: Question, sender: Head) -> Effects:
+    runs, (layer, head) = question.runs, sender
+    direct, total = (
+        float(question.effect(runs.received(layer, [head], way).logits)) for way in (True, False)
+    )
+    if question.behaviour.metric == "kl":
+        return Effects(direct, total, float("nan"), float("nan"))
+    slopes = runs.slopes(question.behaviour)
+    both = (runs.expected_at_logits(slope, layer)[head] for slope in (slopes.direct, slopes.total))
+    return Effects(direct, total, *map(float, both))
+
+
+def _at_reader(question: Question, sender: Head, reader: tuple[int, int, Input]) -> Effects:
+    runs, (layer, head, name) = question.runs, reader
+    received = [runs.received(sender[0], [sender[1]], way) for way in (True, False)]
+    read = [one.of(layer, name)[0, head] for one in received]
+    direct, total = question.effect(runs.answered(layer, [(head, name)] * 2, read)).tolist()
+    if question.behaviour.metric == "kl":
+        return Effects(direct, total, float("nan"), float("nan"))
+    slopes = runs.slopes(question.behaviour)
+    which = INPUTS.index(name)
+    both = (runs.expected(slopes, one, layer)[0, head, which] for one in received)
+    return Effects(direct, total, *map(float, both))
+
+
+def _head(model: AttentionModel, name: str, given: Sequence[int]) -> Head:
+    try:
+        layer, head = map(operator.index, given)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{name} must begin with a layer and a head, such as (0, 3); got {given!r}."
+        ) from error
+    if not (0 <= layer < model.n_layers and 0 <= head < model.n_heads):
+        raise ArgumentError(
+            f"{model.name} has no L{layer} H{head}: layers are 0..{model.n_layers - 1} and heads "
+            f"0..{model.n_heads - 1}."
+        )
+    return layer, head

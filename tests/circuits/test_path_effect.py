@@ -1,0 +1,302 @@
+"""Path patching: against hooks on the eager model, by what must be equal, and its estimates."""
+
+import copy
+
+import pytest
+import torch
+import transformers as tf
+
+import mha_viz as mv
+from mha_viz.circuits.path_effect import path_effect
+from mha_viz.circuits.question import ask_about
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.head_changes import reference_means
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError, TextError
+from mha_viz.prediction import replay
+from tests.circuits.plain_paths import PlainPaths
+from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE, small_tokenizer
+from tests.making.checkpoints import spread
+from tests.making.families import build
+
+FAMILIES = [name for name in SINGLE if name not in FALLBACK]
+CLEAN, CORRUPT = "the cat sat on a mat", "the cat ran on the mat"
+PATHS = [
+    ((0, 3), (1, 2, "query")),
+    ((0, 3), (2, 4, "key")),
+    ((1, 0), (2, 1, "value")),
+    ((0, 1), (2, 0, "query")),
+    ((1, 4), "logits"),
+]
+
+
+def predicting(name: str, double: bool = False) -> AttentionModel:
+    """A tiny random network of that family with its prediction head."""
+    auto = tf.AutoModelForCausalLM if name in CAUSAL else tf.AutoModelForMaskedLM
+    network = auto.from_config(copy.deepcopy(SINGLE[name]), attn_implementation=IMPLEMENTATION)
+    network = (spread(network).double() if double else spread(network)).requires_grad_(False)
+    for part, parameter in network.named_parameters():
+        if part.endswith("weight") and parameter.ndim == 1:
+            parameter.add_(1)  # norms that pass on what came, so that heads hear each other
+    return AttentionModel(network, small_tokenizer(template=name not in CAUSAL), name=name)
+
+
+def asked(model: AttentionModel) -> dict:
+    """Where, and about which tokens; masked models at a token in the middle."""
+    return dict(target="mat", against="cat", position=None if model.causal else 4)
+
+
+def ids_of(model: AttentionModel, text: str, position: int | None) -> list[int]:
+    ids = model.tokenizer(text)["input_ids"]
+    if position is not None:
+        ids[position] = model.tokenizer.mask_token_id
+    return ids
+
+
+# -- against hooks on transformers' own attention --------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+@pytest.mark.parametrize(("sender", "receiver"), PATHS)
+def test_effects_are_those_of_hooks_on_the_eager_model(name, sender, receiver):
+    model = predicting(name, double=True)
+    options = asked(model)
+    found = path_effect(model, CLEAN, CORRUPT, sender, receiver, **options)
+    plain, place = PlainPaths(model.network), options["position"]
+    clean, corrupt = (ids_of(model, text, place) for text in (CLEAN, CORRUPT))
+    layer, head = sender
+    d_head = plain.d_head
+    z = plain.noted(corrupt)[0][layer][..., head * d_head : (head + 1) * d_head]
+    target, against = model.tokenizer.convert_tokens_to_ids(["mat", "cat"])
+    at = -1 if place is None else place
+
+    def difference(logits):
+        return float(logits[at, target] - logits[at, against])
+
+    before = difference(plain.run(clean))
+    assert abs(found.clean - before) <= 1e-10
+    for direct, effect in ((True, found.direct), (False, found.total)):
+        logits = plain.effect_logits(clean, z, sender, receiver, direct)
+        assert abs(effect - (difference(logits) - before)) <= 1e-10
+        assert abs(effect) > 1e-5  # something happened
+    assert found.direct != found.total
+
+
+@pytest.mark.parametrize("metric", ["logit", "loss", "kl"])
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_other_behaviours_by_their_definition(name, metric):
+    model = predicting(name, double=True)
+    options = asked(model) | dict(against=None)
+    if metric == "kl":
+        options["target"] = None
+    sender, receiver = (0, 3), (2, 4, "key")
+    found = path_effect(model, CLEAN, CORRUPT, sender, receiver, metric, **options)
+    plain, place = PlainPaths(model.network), options["position"]
+    clean, corrupt = (ids_of(model, text, place) for text in (CLEAN, CORRUPT))
+    z = plain.noted(corrupt)[0][0][..., 3 * plain.d_head : 4 * plain.d_head]
+    at = -1 if place is None else place
+    target = model.tokenizer.convert_tokens_to_ids("mat")
+    before = plain.run(clean)[at].double()
+    after = plain.effect_logits(clean, z, sender, receiver, True)[at].double()
+    p, q = before.log_softmax(-1), after.log_softmax(-1)
+    expected = {
+        "logit": after[target] - before[target],
+        "loss": p[target] - q[target],
+        "kl": (p.exp() * (p - q)).sum(),
+    }[metric]
+    assert abs(found.direct - float(expected)) <= 1e-10 and abs(expected) > 1e-6
+    assert (metric == "kl") == (found.direct_estimate != found.direct_estimate)
+    assert metric != "kl" or found.clean == 0
+
+
+def test_the_loss_of_a_causal_text_is_that_of_all_its_tokens():
+    model = predicting("gpt2")
+    found = path_effect(model, CLEAN, CORRUPT, (0, 3), (2, 4, "value"), "loss")
+    plain = PlainPaths(model.network)
+    clean, corrupt = (ids_of(model, text, None) for text in (CLEAN, CORRUPT))
+    z = plain.noted(corrupt)[0][0][..., 3 * plain.d_head : 4 * plain.d_head]
+    losses = [
+        torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(clean[1:]))
+        for logits in (
+            plain.run(clean),
+            plain.effect_logits(clean, z, (0, 3), (2, 4, "value"), True),
+        )
+    ]
+    assert abs(found.clean - float(losses[0])) <= 1e-5
+    assert abs(found.direct - float(losses[1] - losses[0])) <= 1e-5 and found.direct != 0
+    assert found.target == ""
+
+
+# -- every family, by what must be equal -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_at_the_logits_the_total_is_plain_patching(name):
+    model = predicting(name)
+    options = asked(model)
+    found = path_effect(model, CLEAN, CORRUPT, (1, 2), "logits", **options)
+    place = options["position"]
+    source = model.tokenizer.decode(ids_of(model, CORRUPT, place), skip_special_tokens=False)
+    if place is not None:
+        source = source.removeprefix("[CLS] ").removesuffix(" [SEP]")
+    plain = mv.ablate(model, CLEAN, [(1, 2)], "patch_z", source=source, **options)
+    assert abs(found.clean - plain.logit_difference_before) <= 1e-4
+    expected = plain.logit_difference_after - plain.logit_difference_before
+    assert abs(found.total - expected) <= 1e-4
+    assert found.total != 0 and found.direct != 0
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_direct_path_passes_by_whatever_stands_between(name):
+    """In the last layers of a chain nothing stands between but one MLP, or none at all."""
+    model = predicting(name)
+    last = model.n_layers - 1
+    found = path_effect(model, CLEAN, CORRUPT, (last, 1), "logits", **asked(model))
+    parallel = name == "gpt_neox"  # its MLP reads what attention reads, not what it writes
+    assert (abs(found.direct - found.total) <= 1e-6) == parallel
+    near = path_effect(model, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
+    assert (abs(near.direct - near.total) <= 1e-6) == parallel
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_nothing_is_patched_by_the_same_text(name, monkeypatch):
+    model = predicting(name)
+    for receiver in ("logits", (2, 1, "query"), (1, 2, "key"), (1, 0, "value")):
+        found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
+        assert (found.direct, found.total) == (0, 0)
+        assert (found.direct_estimate, found.total_estimate) == (0, 0)
+    monkeypatch.setattr("mha_viz.circuits.patching.PathRuns.says_otherwise", lambda *_: True)
+    for receiver in ("logits", (2, 1, "query"), (1, 2, "key"), (1, 0, "value")):
+        found = path_effect(model, CLEAN, CLEAN, (0, 1), receiver, **asked(model))
+        assert max(map(abs, (found.direct, found.total))) <= 1e-4  # nothing but rounding
+
+
+def test_without_replaying_it_is_the_same(monkeypatch):
+    model = predicting("gpt2")
+    expected = [path_effect(model, CLEAN, CORRUPT, *path, **asked(model)) for path in PATHS]
+    monkeypatch.setattr(replay, "MAX_RECORDED_BYTES", 10)
+    for path, before in zip(PATHS, expected, strict=True):
+        found = path_effect(model, CLEAN, CORRUPT, *path, **asked(model))
+        assert abs(found.direct - before.direct) <= 1e-5
+        assert abs(found.total - before.total) <= 1e-5
+
+
+def test_means_take_the_place_of_a_text():
+    model = predicting("gpt2", double=True)
+    means = reference_means(model, ["a dog ran", "the street was not too tired"])
+    found = path_effect(model, CLEAN, means, (0, 3), (2, 4, "key"), **asked(model))
+    again = path_effect(
+        model, CLEAN, ["a dog ran", "the street was not too tired"], (0, 3), (2, 4, "key"),
+        **asked(model),
+    )  # fmt: skip
+    assert found.direct == again.direct
+    plain, ids = PlainPaths(model.network), ids_of(model, CLEAN, None)
+    logits = plain.effect_logits(ids, means.means[0, 3].double(), (0, 3), (2, 4, "key"), True)
+    target, against = model.tokenizer.convert_tokens_to_ids(["mat", "cat"])
+    after = float(logits[-1, target] - logits[-1, against])
+    assert abs(found.direct - (after - found.clean)) <= 1e-10
+
+
+# -- estimates -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "gpt_neox"])
+@pytest.mark.parametrize("metric", ["logit_difference", "loss"])
+def test_slopes_are_those_of_finite_differences(name, metric):
+    model = predicting(name, double=True)
+    options = asked(model) | (dict(against=None) if metric == "loss" else {})
+    question = ask_about(model, CLEAN, CORRUPT, metric, **options)
+    runs, step = question.runs, 1e-5
+    slopes = runs.slopes(question.behaviour)
+    received = runs.received(0, [1], direct=True)
+    expected = runs.expected(slopes, received, 2)[0]
+    for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
+        clean, read = runs.inputs[reader][2][0, head], received.of(2, reader)[0, head]
+        ends = [clean + sign * step * (read - clean) for sign in (1, -1)]
+        above, below = question.behaviour(runs.answered(2, [(head, reader)] * 2, ends)).tolist()
+        assert abs((above - below) / (2 * step) - float(expected[head, place])) <= 1e-7
+        assert abs(expected[head, place]) > 1e-7
+    for direct, slope in ((True, slopes.direct), (False, slopes.total)):
+        at_logits = float(runs.expected_at_logits(slope, 1)[2])
+        exact = []
+        for sign in (1, -1):
+            near = copy.copy(runs)
+            near.other = runs.z + sign * step * (runs.other - runs.z)
+            exact.append(float(question.behaviour(near.received(1, [2], direct).logits)))
+        assert abs((exact[0] - exact[1]) / (2 * step) - at_logits) <= 1e-7
+        assert abs(at_logits) > 1e-7
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_has_estimates(name):
+    model = predicting(name)
+    found = path_effect(model, CLEAN, CORRUPT, (0, 1), (2, 1, "value"), **asked(model))
+    # z is linear in the values, and what follows is nearly so over a small change.
+    assert found.direct_estimate != 0 and found.total_estimate != 0
+    assert abs(found.direct_estimate - found.direct) <= 0.5 * abs(found.direct) + 1e-3
+
+
+# -- what comes back, and what cannot be ---------------------------------------------------------
+
+
+def test_tokens_that_are_not_named_are_the_likeliest(gpt):
+    clean, corrupt = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    found = path_effect(gpt, clean, corrupt, (0, 3), (2, 1, "key"))
+    first, other = (mv.predict(gpt, text).candidates for text in (clean, corrupt))
+    assert found.target == first[0]
+    assert found.against == next(label for label in (*other, *first) if label != first[0])
+    table = found.table()
+    assert list(table.columns) == ["path", "exact", "estimate"]
+    assert table.exact.tolist() == [found.direct, found.total]
+    assert "L0 H3 -> L2 H1 key" in repr(found) and "<table" in found._repr_html_()
+
+
+def test_the_model_is_left_as_it_was(models):
+    model = models["gpt2"]
+    before = copy.deepcopy(model.network.state_dict())
+    hooks = [len(part._forward_hooks) for part in model.network.modules()]
+    with torch.inference_mode():
+        inside = path_effect(model, CLEAN, CORRUPT, (0, 3), (2, 1, "key"), target="mat")
+    assert inside.direct == (
+        path_effect(model, CLEAN, CORRUPT, (0, 3), (2, 1, "key"), target="mat").direct
+    )
+    after = model.network.state_dict()
+    assert all(torch.equal(after[key], value) for key, value in before.items())
+    assert [len(part._forward_hooks) for part in model.network.modules()] == hooks
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (dict(corrupt="the cat sat"), TextError, "texts of as many tokens: the clean one has 6"),
+        (dict(sender=(0, 9)), ArgumentError, "has no L0 H9"),
+        (dict(sender=[0]), ArgumentError, "such as \\(0, 3\\)"),
+        (dict(receiver=(0, 1, "key")), ArgumentError, "of a later layer"),
+        (dict(receiver=(1, 1)), ArgumentError, "receiver must be"),
+        (dict(receiver=(1, 1, "pattern")), ArgumentError, "receiver must be"),
+        (dict(receiver="all"), ArgumentError, "receiver must be"),
+        (dict(metric="magic"), ArgumentError, "metric must be one of"),
+        (dict(metric="logit", against="cat"), ArgumentError, "against is for"),
+        (dict(metric="kl", target="cat"), ArgumentError, "takes no target"),
+        (dict(target="zebra"), MhaVizError, "zebra"),
+        (dict(position=99), ArgumentError, "position must lie in 0..5"),
+        (dict(corrupt=[]), ArgumentError, "at least one text"),
+        (dict(clean=""), TextError, "empty"),
+    ],
+)
+def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, message):
+    asked = dict(clean=CLEAN, corrupt=CORRUPT, sender=(0, 3), receiver=(1, 2, "key"))
+    with pytest.raises(error, match=message):
+        path_effect(models["gpt2"], **(asked | change))
+
+
+@pytest.mark.parametrize("name", ["t5", "distilbert"])
+def test_models_that_predict_no_tokens(name):
+    with pytest.raises(AttentionUnavailableError):
+        path_effect(build(name), CLEAN, CORRUPT, (0, 1), "logits")
+
+
+def test_means_of_another_model(models):
+    means = reference_means(predicting("llama"), ["a dog ran"])
+    with pytest.raises(ArgumentError, match="another model"):
+        path_effect(models["gpt2"], CLEAN, means, (0, 1), "logits")

@@ -1,0 +1,113 @@
+"""All paths at once: against single ones, stopped and gone on with, in small passes."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from mha_viz.circuits.patching import INPUTS
+from mha_viz.circuits.path_effect import path_effect
+from mha_viz.circuits.path_effects import path_effects
+from mha_viz.errors import ArgumentError
+from mha_viz.prediction import replay
+from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting
+
+NAMES = ["gpt2", "bert", "llama", "gpt_neox", "albert"]
+
+
+@pytest.mark.parametrize("way", ["direct", "total"])
+@pytest.mark.parametrize("name", NAMES)
+def test_all_paths_are_the_single_ones(name, way):
+    model = predicting(name, double=True)
+    found = path_effects(model, CLEAN, CORRUPT, way=way, **asked(model))
+    assert found.n_measured == 0 and np.isnan(found.exact).all()
+    found.measure()
+    n, layers = model.n_heads, model.n_layers
+    assert found.n_measured == found.n_paths == 3 * n * n * layers * (layers - 1) // 2
+    for layer in range(layers):  # nothing is read before it is written
+        for numbers in (found.exact, found.estimate):
+            assert np.isnan(numbers[layer, :, : layer + 1]).all()
+            assert np.isfinite(numbers[layer, :, layer + 1 :]).all()
+    paths = [((0, 3), (1, 2, "query")), ((1, 1), (2, 4, "key")), ((0, 0), (2, 1, "value"))]
+    for sender, receiver in paths:
+        one = path_effect(model, CLEAN, CORRUPT, sender, receiver, **asked(model))
+        index = (*sender, *receiver[:2], INPUTS.index(receiver[2]))
+        assert found.exact[index] == pytest.approx(getattr(one, way), abs=1e-7)
+        assert found.estimate[index] == pytest.approx(getattr(one, f"{way}_estimate"), abs=1e-7)
+        assert abs(found.exact[index]) > 1e-6
+    one = path_effect(model, CLEAN, CORRUPT, (1, 2), **asked(model))
+    assert found.at_logits[1, 2] == pytest.approx(getattr(one, way), abs=1e-7)
+    assert found.estimate_at_logits[1, 2] == pytest.approx(
+        getattr(one, f"{way}_estimate"), abs=1e-7
+    )
+
+
+def test_estimates_put_the_paths_in_nearly_the_right_order(gpt):
+    texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    found = path_effects(gpt, *texts, target="cat", against="dog")
+    assert np.isnan(found.agreement)
+    found.measure()
+    known = np.isfinite(found.exact)
+    expected = scipy.stats.spearmanr(found.estimate[known], found.exact[known]).statistic
+    assert found.agreement == pytest.approx(expected, abs=1e-12) and found.agreement > 0.9
+    table = found.table()
+    assert len(table) == found.n_paths == 1152 and (table.layer > table.sender_layer).all()
+    row = table[
+        (table.sender_layer == 0)
+        & (table.sender_head == 3)
+        & (table.layer == 2)
+        & (table["head"] == 1)
+        & (table.input == "key")
+    ].iloc[0]
+    assert (row.exact, row.estimate) == (found.exact[0, 3, 2, 1, 1], found.estimate[0, 3, 2, 1, 1])
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_what_is_stopped_goes_on_where_it_was(gpt, monkeypatch):
+    texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
+    whole = path_effects(gpt, *texts)
+    whole.measure()
+    monkeypatch.setattr(replay, "MAX_TOKENS", 256)
+    found = path_effects(gpt, *texts)
+    told = []
+
+    def stop(done, total):
+        told.append((done, total))
+        if done >= 200:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        found.measure(stop)
+    so_far = found.n_measured
+    assert 200 <= so_far < 300 and told[-1] == (so_far, 1152)
+    before = found.exact.copy()
+    told.clear()
+    found.measure(lambda done, total: told.append(done))
+    assert told[1] == so_far and told[-1] == 1152 and told[1:] == sorted(told[1:])
+    known = np.isfinite(before)
+    assert np.array_equal(found.exact[known], before[known])
+    assert np.nanmax(np.abs(found.exact - whole.exact)) <= 1e-5
+    assert np.nanmax(np.abs(found.estimate - whole.estimate)) <= 1e-5
+
+
+def test_kl_has_effects_and_no_estimates(models):
+    found = path_effects(models["gpt2"], CLEAN, CORRUPT, "kl")
+    found.measure()
+    assert np.isnan(found.estimate).all() and np.isnan(found.agreement)
+    assert np.nanmin(found.exact) >= -1e-12 and np.nanmax(found.exact) > 0
+
+
+def test_the_same_text_patches_nothing(models):
+    found = path_effects(models["bert"], CLEAN, CLEAN, position=2)
+    assert np.nanmax(np.abs(found.exact)) == np.abs(found.at_logits).max() == 0
+    assert found.n_measured == found.n_paths and np.isnan(found.agreement)
+
+
+def test_what_cannot_be_asked(models, monkeypatch):
+    with pytest.raises(ArgumentError, match='way must be "direct" or "total"'):
+        path_effects(models["gpt2"], CLEAN, CORRUPT, way="around")
+    monkeypatch.setattr("mha_viz.circuits.path_effects.MAX_PATHS", 600)
+    with pytest.raises(ArgumentError, match="more paths than fit into memory"):
+        path_effects(models["gpt2"], CLEAN, CORRUPT)
