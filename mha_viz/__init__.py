@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
+    from mha_viz.circuits.logit_attribution import logit_attribution
+    from mha_viz.circuits.score_attribution import score_attribution
+    from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
     from mha_viz.core.measure import head_similarity
@@ -74,6 +77,10 @@ _HOME = {
     "Study": "mha_viz.corpus.study",
     "path_effect": "mha_viz.circuits.path_effect",
     "path_effects": "mha_viz.circuits.path_effects",
+    "logit_attribution": "mha_viz.circuits.logit_attribution",
+    "score_attribution": "mha_viz.circuits.score_attribution",
+    "head_tokens": "mha_viz.circuits.vocabulary",
+    "logit_lens": "mha_viz.circuits.vocabulary",
 }
 
 __all__ = [
@@ -97,14 +104,18 @@ __all__ = [
     "head_importance",
     "head_report",
     "head_similarity",
+    "head_tokens",
     "list_models",
     "load",
+    "logit_attribution",
+    "logit_lens",
     "parameter_similarity",
     "path_effect",
     "path_effects",
     "predict",
     "record",
     "register_metric",
+    "score_attribution",
     "show_head",
     "study",
     "wrap",

@@ -79,7 +79,8 @@ def frozen(
         x: what it was given.
         y: what it gave.
     """
-    gain, bias = (getattr(module, name, None) for name in ("weight", "bias"))
+    given = (getattr(module, name, None) for name in ("weight", "bias"))
+    gain, bias = (None if one is None else one.detach() for one in given)
     shifted = y if bias is None else y - bias
     gains = [1.0] if gain is None else [gain, 1 + gain]
     allowed = rounding(y.dtype) * float(y.abs().max())
@@ -132,6 +133,24 @@ class Written(StandIn):
         if not isinstance(self.original, nn.Embedding) and args[0].ndim == 2:
             found = found.flatten(0, 1)  # OPT takes the tokens of all rows together
         return (found, None) if self.gives_more else found
+
+
+class Given(StandIn):
+    """Gives the same at every call.
+
+    Args:
+        original: what it stands for; it is not called.
+        value: what to give.
+        gives_more: the original returns a tuple, whose first member this is.
+    """
+
+    def __init__(self, original: nn.Module, value: Tensor, gives_more: bool) -> None:
+        super().__init__(original)
+        self.__dict__["value"] = (value, None) if gives_more else value
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """That."""
+        return self.value
 
 
 class NormRows(StandIn):

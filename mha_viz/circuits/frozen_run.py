@@ -59,6 +59,7 @@ class FrozenRun:
         heard: of every module of the layout, and what was asked for beyond, the input and output
             of each call.
         entering: what enters each layer, and at the end what leaves the last one.
+        last_gives_more: the last layer returns a tuple, of which the stream is the first.
         output: what the network gave for the whole text.
     """
 
@@ -85,7 +86,7 @@ class FrozenRun:
         self.layout: Layout = layout_of(model)
         modules = [site.module for site in self.layout.sites] + list(beyond)
         self._ears = {module: Heard(module, self.positions, n) for module in modules}
-        listening = _standing_in(model.network, self._ears)
+        listening = standing_in(model.network, self._ears)
         layers = {
             path: Heard(listening.get_submodule(path), self.positions, n)
             for path in self.layout.layers
@@ -97,6 +98,7 @@ class FrozenRun:
             self.output = _call(network if beyond else stack_of(network), inputs, self.left)
         self.heard = {module: ear.calls for module, ear in self._ears.items()}
         self.entering = self.layout.entering({path: one.calls for path, one in layers.items()})
+        self.last_gives_more: bool = layers[self.layout.layers[-1]].gives_more
 
     def rows(
         self, values: Mapping[str, Tensor], row: Mapping[str, int], probe: Probe | None = None
@@ -109,7 +111,7 @@ class FrozenRun:
             probe: what to keep.
         """
         n_rows = 1 + max(row.values())
-        made = _standing_in(self.model.network, self._stand_ins(values, row, n_rows))
+        made = standing_in(self.model.network, self._stand_ins(values, row, n_rows))
         heard: dict[str, list[Any]] = {path: [] for path in self.layout.layers}
         layers = {path: Listening(made.get_submodule(path), calls) for path, calls in heard.items()}
         ids = torch.tensor([[self.encoded.input_ids[i] for i in self.positions]])
@@ -162,8 +164,13 @@ class FrozenRun:
         return found
 
 
-def _standing_in(network: Any, stand_ins: Mapping[nn.Module, nn.Module]) -> Any:
-    """The network with these modules replaced wherever they stand."""
+def standing_in(network: Any, stand_ins: Mapping[nn.Module, nn.Module]) -> Any:
+    """The network with some modules replaced wherever they stand.
+
+    Args:
+        network: any; it is not touched.
+        stand_ins: module -> what to call instead.
+    """
     return with_stand_ins(
         network,
         {

@@ -145,12 +145,21 @@ class ResidualStream:
             written[f"L{layer} attention bias"] = bias
         return written
 
-    def sources(self, layer: int) -> Float[Tensor, "head position key d_model"]:
-        """What each head writes, split by the token that it comes from; they sum to the head."""
+    def source_shares(
+        self, layer: int, direction: Float[Tensor, "position d_model"]
+    ) -> Float[Tensor, "head position key"]:
+        """How much of each head's share in a number comes from each token that it reads.
+
+        pattern * (v - b_V) . (W_O direction); over the keys they sum to the head's share.
+
+        Args:
+            layer: from 0.
+            direction: of that layer, from `directions`.
+        """
         pattern, value = (self.run.left.kept[name][layer][0] for name in ("pattern", "value"))
         moved = repeat_heads((value - self._b_V[layer][:, None])[None], len(pattern))[0]
-        through = torch.einsum("hkd,hdm->hkm", moved, self._W_O(layer))
-        return torch.einsum("hqk,hkm->hqkm", pattern, through)
+        through = torch.einsum("hkd,hdm,qm->hqk", moved, self._W_O(layer), direction)
+        return pattern * through
 
     def directions(
         self, read: Callable[[Float[Tensor, "position d_model"]], Float[Tensor, ""]]

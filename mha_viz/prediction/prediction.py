@@ -80,10 +80,7 @@ class Prediction:
     def spaced(self) -> bool:
         """A word at the predicted place has a space before it (`vocabulary.id_of`)."""
         at = self.tokens[self.position]
-        text = (self.text_pair if at.segment else self.text) or ""
-        if self.objective == "masked":
-            return at.start is not None and text[: at.start][-1:].isspace()
-        return at.end is not None and not text[: at.end][-1:].isspace()
+        return spaced_at(self.objective, at, (self.text_pair if at.segment else self.text) or "")
 
     def table(self) -> pd.DataFrame:
         """A row for each candidate: token, id, probability, log_probability, continues_word.
@@ -164,7 +161,7 @@ def predict(
     typed = text if kind == "causal" else own_mask(model, text)
     pair = text_pair if kind == "causal" or text_pair is None else own_mask(model, text_pair)
     whole, _ = encode_texts(model.reader, typed, pair)
-    encoded, places = _places(model, kind, whole, position)
+    encoded, places = places_to_predict(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
     found = forward([encoded])[0]
     losses: tuple[float | None, ...] = (None,) * len(encoded.tokens)
@@ -180,26 +177,40 @@ def predict(
     return replace(first, masks=masks, others=tuple(replace(one, masks=masks) for one in others))
 
 
+def spaced_at(kind: Objective, at: Token, text: str) -> bool:
+    """Whether a word at the predicted place has a space before it (`vocabulary.id_of`).
+
+    Args:
+        kind: what the model predicts.
+        at: the token at the place.
+        text: that it stands in.
+    """
+    if kind == "masked":
+        return at.start is not None and text[: at.start][-1:].isspace()
+    return at.end is not None and not text[: at.end][-1:].isspace()
+
+
 def mean_known(values: Sequence[float | None]) -> float | None:
     """The mean of the numbers that are not None; None where there is none."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
 
 
-# -- inside ----------------------------------------------------------------------------------------
-
-
-def _check_display(top_k: int, temperature: Number) -> None:
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
-
-
-def _places(
+def places_to_predict(
     model: AttentionModel, kind: Objective, encoded: Encoded, position: int | None
 ) -> tuple[Encoded, list[int]]:
-    """The tokens to run, and where to look: the chosen place first, then every other mask."""
+    """The tokens to run, and where to look: the chosen place first, then every other mask.
+
+    Args:
+        model: a causal or masked language model.
+        kind: which of the two.
+        encoded: the text.
+        position: as for `predict`.
+
+    Raises:
+        TextError: a masked model and no [MASK].
+        ArgumentError: no such position, or a special token.
+    """
     n = len(encoded.tokens)
     if position is not None:
         if isinstance(position, bool) or not isinstance(position, int) or not -n <= position < n:
@@ -226,6 +237,16 @@ def _places(
         )
     first = masks[0] if position is None else position
     return encoded, [first, *(i for i in masks if i != first)]
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+
+def _check_display(top_k: int, temperature: Number) -> None:
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+        raise ArgumentError(f"top_k must be a whole number of 1 or more, got {top_k!r}.")
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ArgumentError(f"temperature must be a finite number above 0, got {temperature}.")
 
 
 def _forward(

@@ -6,52 +6,34 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.circuits.residual import ResidualStream
-from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError
-from mha_viz.text.encoding import encode_texts
-from tests.engine.test_families import CAUSAL, FALLBACK, LONG, PAIRED, SINGLE, small_tokenizer
-from tests.making.checkpoints import spread
-
-FAMILIES = SINGLE | PAIRED
-EXACT = [name for name in FAMILIES if name not in FALLBACK]
-
-
-def build(name: str, dtype: torch.dtype) -> AttentionModel:
-    torch.manual_seed(0)
-    network = tf.AutoModel.from_config(FAMILIES[name], attn_implementation=IMPLEMENTATION)
-    template = name not in CAUSAL and name not in PAIRED
-    return AttentionModel(spread(network).to(dtype), small_tokenizer(template), name=name)
+from tests.engine.test_families import LONG, SINGLE, small_tokenizer
+from tests.making.every_family import (
+    EXACT,
+    ROTATED_IN_FLOAT32,
+    TOLERANCE,
+    build,
+    encoded,
+    in_both_precisions,
+    miss,
+)
 
 
-def encoded(model: AttentionModel, text: str = LONG):
-    return encode_texts(model.reader, text)[0]
-
-
-def miss(parts: torch.Tensor, whole: torch.Tensor) -> float:
-    return float((parts - whole).abs().max() / whole.abs().max())
-
-
-# In float64, too, ModernBERT turns queries and keys in float32.
-TURNED_IN_FLOAT32 = {"modernbert"}
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-4), (torch.float64, 1e-10)])
-@pytest.mark.parametrize("name", EXACT)
-def test_components_sum_to_what_enters_every_layer(name, dtype, tolerance):
-    if name == "gpt_oss" and dtype == torch.float64:
-        pytest.skip("its experts do not run in float64")
+@pytest.mark.parametrize(("name", "dtype"), in_both_precisions(EXACT))
+def test_components_sum_to_what_enters_every_layer(name, dtype):
+    tolerance = TOLERANCE[dtype]
     model = build(name, dtype)
     stream = ResidualStream(model, encoded(model), positions=(2, 5, 7))
     for layer in range(model.n_layers + 1):
         parts = stream.at(layer)
         assert parts.shape == (len(stream.components), 3, model.d_model)
         assert miss(parts.sum(0), stream.whole(layer)) <= tolerance
-    turned = 1e-6 if name in TURNED_IN_FLOAT32 else 0
+    rotated = 1e-6 if name in ROTATED_IN_FLOAT32 else 0
     query, key = stream.queries_and_keys(1)
-    assert miss(query.sum(0), stream.run.left.kept["query"][1][0]) <= max(tolerance, turned)
+    assert miss(query.sum(0), stream.run.left.kept["query"][1][0]) <= max(tolerance, rotated)
     assert miss(key.sum(0), stream.run.left.kept["key"][1][0][:, [2, 5, 7]]) <= max(
-        tolerance, turned
+        tolerance, rotated
     )
 
 
@@ -85,12 +67,15 @@ def test_components_stand_in_their_order():
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert", "gpt_oss"])
-def test_a_heads_sources_sum_to_it(name):
-    model = build(name, torch.float32)
+def test_the_shares_of_a_heads_sources_sum_to_its_own(name):
+    model = build(name)
     stream = ResidualStream(model, encoded(model), (3, 4))
+    direction = torch.randn(2, model.d_model)
     for layer in range(model.n_layers):
         heads = torch.stack([stream.values[f"L{layer} H{head}"] for head in range(model.n_heads)])
-        assert miss(stream.sources(layer).sum(2), heads) <= 1e-5
+        shares = stream.source_shares(layer, direction)
+        assert shares.shape == (model.n_heads, 2, len(stream.encoded.tokens))
+        assert miss(shares.sum(-1), (heads * direction).sum(-1)) <= 1e-5
 
 
 def test_a_family_that_computes_its_attention_by_itself_is_refused():
