@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.catalog import ModelInfo, list_models
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
+    from mha_viz.circuits.composition import composition
+    from mha_viz.circuits.logit_attribution import logit_attribution
     from mha_viz.circuits.path_effect import path_effect
     from mha_viz.circuits.path_effects import path_effects
-    from mha_viz.circuits.logit_attribution import logit_attribution
     from mha_viz.circuits.score_attribution import score_attribution
     from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
@@ -81,6 +82,7 @@ _HOME = {
     "score_attribution": "mha_viz.circuits.score_attribution",
     "head_tokens": "mha_viz.circuits.vocabulary",
     "logit_lens": "mha_viz.circuits.vocabulary",
+    "composition": "mha_viz.circuits.composition",
 }
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "__version__",
     "ablate",
     "attention",
+    "composition",
     "diversity",
     "errors",
     "generate",

@@ -11,7 +11,18 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 import mha_viz as mv
 from benchmarks import __main__ as command
-from benchmarks import grid, importance, labs, measure, memory, report, study, study_search, trace
+from benchmarks import (
+    composition,
+    grid,
+    importance,
+    labs,
+    measure,
+    memory,
+    report,
+    study,
+    study_search,
+    trace,
+)
 from mha_viz.ui.learn.contents import LABS
 
 pytestmark = pytest.mark.slow
@@ -35,6 +46,13 @@ def test_study_measures_every_way_beside_bare_passes_and_a_loop() -> None:
         *("at least 0.85", "at least 0.75"),
         *["under 0.5 s"] * len(study_search.SEARCHES),
     ]
+
+
+def test_composition_is_measured_beside_a_bare_pass_and_the_definition() -> None:
+    results = composition.measure(repeats=2, **TINY)
+    assert [r.measure for r in results] == ["9 pairs, GPT-2", "9 pairs, BERT", "the same, GPT-2"]
+    assert [r.aim for r in results] == ["at most 2", "at most 2", ""]
+    assert all("ms" in r.ours for r in results) and "times faster" in results[2].ratio
 
 
 def test_report_measures_every_way_and_its_double_loops() -> None:

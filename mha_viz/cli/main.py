@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz import __version__
+from mha_viz.cli import circuits_by_weights
 from mha_viz.cli import format as printed
 from mha_viz.cli import interventions as cli_interventions
 from mha_viz.cli import server as cli_server
@@ -265,6 +266,9 @@ def models(as_json: AsJson = False) -> None:
 
 cli_interventions.add_to(app)
 app.add_typer(study_commands.app, name="study")
+circuits = typer.Typer(no_args_is_help=True, help="How heads work together, across layers.")
+circuits_by_weights.add_to(circuits)
+app.add_typer(circuits, name="circuits")
 
 
 # -- what the commands share ---------------------------------------------------------------------

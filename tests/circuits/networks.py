@@ -1,0 +1,147 @@
+"""Tiny random networks of many families, and by name the norms between their heads."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import transformers as tf
+from torch import Tensor, nn
+
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.model import AttentionModel
+from tests.making import checkpoints
+from tests.making.checkpoints import D_HEAD, HEADS, N_CTX, WORDS, spread, tokenizer
+from tests.making.families import FAMILIES, SIZES
+
+LAYERS = 3
+D_MODEL = HEADS * D_HEAD
+Norms = list[nn.Module]
+
+
+class Family(NamedTuple):
+    """How to build it, and which norms a layer has.
+
+    Args:
+        build: a network.
+        reading: before queries, keys and values.
+        passing: in the stream, behind attention and MLP.
+        writing: behind W_O, beside the stream.
+    """
+
+    build: Callable[[], Any]
+    reading: Callable[[Any, int], Norms] = lambda network, i: []
+    passing: Callable[[Any, int], Norms] = lambda network, i: []
+    writing: Callable[[Any, int], Norms] = lambda network, i: []
+
+
+def _of(config: Any) -> Callable[[], Any]:
+    return lambda: tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+
+
+def _rotary(kind: Any, **more: Any) -> Any:
+    """Three key heads for six query heads, of a width that is not d_model / n_heads."""
+    sizes = {**SIZES, "num_hidden_layers": LAYERS, "hidden_size": 42, "head_dim": 14}
+    return kind(**sizes, num_attention_heads=6, num_key_value_heads=3, **more)
+
+
+def _changed(name: str, **more: Any) -> Any:
+    """The config of the other tests, with a third layer."""
+    return type(config := FAMILIES[name][0])(**{**config.to_dict(), **more})
+
+
+_LIKE_BERT = dict(
+    hidden_size=D_MODEL, num_attention_heads=HEADS, **{**SIZES, "num_hidden_layers": LAYERS}
+)
+_BART = tf.BartConfig(
+    vocab_size=len(WORDS),
+    d_model=D_MODEL,
+    encoder_layers=LAYERS,
+    decoder_layers=2,
+    encoder_attention_heads=HEADS,
+    decoder_attention_heads=HEADS,
+    encoder_ffn_dim=37,
+    decoder_ffn_dim=37,
+    max_position_embeddings=N_CTX,
+    pad_token_id=0,
+    decoder_start_token_id=0,
+)
+
+NETWORKS = {
+    "bert": Family(
+        checkpoints.bert,
+        passing=lambda n, i: [
+            n.bert.encoder.layer[i].attention.output.LayerNorm,
+            n.bert.encoder.layer[i].output.LayerNorm,
+        ],
+    ),
+    "distilbert": Family(
+        _of(_changed("distilbert", n_layers=LAYERS)),
+        passing=lambda n, i: [
+            n.transformer.layer[i].sa_layer_norm,
+            n.transformer.layer[i].output_layer_norm,
+        ],
+    ),
+    "albert": Family(  # one layer's weights, run again and again
+        _of(tf.AlbertConfig(embedding_size=11, **_LIKE_BERT)),
+        passing=lambda n, i: [
+            n.encoder.albert_layer_groups[0].albert_layers[0].attention.LayerNorm,
+            n.encoder.albert_layer_groups[0].albert_layers[0].full_layer_layer_norm,
+        ],
+    ),
+    "bart": Family(
+        _of(_BART),
+        passing=lambda n, i: [
+            n.encoder.layers[i].self_attn_layer_norm,
+            n.encoder.layers[i].final_layer_norm,
+        ],
+    ),
+    "gpt2": Family(checkpoints.gpt2, reading=lambda n, i: [n.transformer.h[i].ln_1]),
+    "opt": Family(
+        _of(_changed("opt", num_hidden_layers=LAYERS)),
+        reading=lambda n, i: [n.decoder.layers[i].self_attn_layer_norm],
+    ),
+    "llama": Family(
+        _of(_rotary(tf.LlamaConfig)), reading=lambda n, i: [n.layers[i].input_layernorm]
+    ),
+    "phi": Family(  # attention and MLP side by side
+        _of(
+            tf.PhiConfig(
+                **{**SIZES, "num_hidden_layers": LAYERS},
+                hidden_size=HEADS * 8,
+                num_attention_heads=HEADS,
+            )
+        ),
+        reading=lambda n, i: [n.layers[i].input_layernorm],
+    ),
+    "gemma2": Family(  # gains less 1, and norms behind W_O
+        _of(_rotary(tf.Gemma2Config)),
+        reading=lambda n, i: [n.layers[i].input_layernorm],
+        writing=lambda n, i: [n.layers[i].post_attention_layernorm],
+    ),
+    "t5": Family(
+        _of(_changed("t5", num_layers=LAYERS)),
+        reading=lambda n, i: [n.encoder.block[i].layer[0].layer_norm],
+    ),
+}
+
+
+def build(name: str, dtype: torch.dtype = torch.float64) -> AttentionModel:
+    network = spread(NETWORKS[name].build()).to(dtype)
+    return AttentionModel(network, tokenizer(pairs=False), name=name)
+
+
+def matrix(norm: nn.Module) -> Tensor:
+    """A norm's linear part as a matrix, by its class."""
+    gain = norm.weight.detach().double()
+    if "Gemma" in type(norm).__name__:
+        gain = 1 + gain
+    identity = torch.eye(len(gain), dtype=torch.float64)
+    return (identity - 1 / len(gain) if isinstance(norm, nn.LayerNorm) else identity) * gain
+
+
+def in_order(norms: Norms, d_model: int) -> Tensor:
+    """What several norms do, one after the other."""
+    whole = torch.eye(d_model, dtype=torch.float64)
+    for norm in norms:
+        whole = whole @ matrix(norm)
+    return whole

@@ -1,0 +1,236 @@
+"""Composition against explicit products of d_model x d_model matrices, and its z-score."""
+
+import math
+
+import pytest
+import torch
+import transformers as tf
+from torch import Tensor
+
+import mha_viz as mv
+from mha_viz.circuits import composition as module
+from mha_viz.circuits.composition import composition
+from mha_viz.engine.attention_function import IMPLEMENTATION
+from mha_viz.engine.model import AttentionModel
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
+from mha_viz.reports.induction import induction_scores
+from tests.circuits.networks import NETWORKS, build, in_order
+from tests.making.checkpoints import spread, tokenizer
+
+
+def explicit(model: AttentionModel, name: str, layer: int, head: int) -> tuple[Tensor, Tensor]:
+    """W_QK and W_OV of a head as d_model x d_model matrices, the layer's own norms in them."""
+    family, weights = NETWORKS[name], model.attention_weights(layer)
+    key_head = head * model.n_kv_heads // model.n_heads
+    norm = in_order(family.reading(model.network, layer), model.d_model)
+    after = in_order(family.writing(model.network, layer), model.d_model)
+    if all_centre(name):
+        after = after - after.mean(1, keepdim=True)
+    W_QK = norm @ weights.W_Q[head] @ weights.W_K[key_head].T @ norm.T
+    return W_QK, norm @ weights.W_V[key_head] @ weights.W_O[head] @ after
+
+
+def all_centre(name: str) -> bool:
+    return name in ("gpt2", "opt", "phi")
+
+
+def pair(model: AttentionModel, name: str, kind: str, one: int, two: int) -> tuple[Tensor, Tensor]:
+    """W_OV of the earlier head as it arrives, and what the later head reads by."""
+    (layer_1, head_1), (layer_2, head_2) = divmod(one, model.n_heads), divmod(two, model.n_heads)
+    norms = [
+        norm
+        for layer in range(layer_1, layer_2)
+        for norm in NETWORKS[name].passing(model.network, layer)
+    ]
+    W_QK, W_OV = explicit(model, name, layer_2, head_2)
+    written = explicit(model, name, layer_1, head_1)[1] @ in_order(norms, model.d_model)
+    return written, {"Q": W_QK, "K": W_QK.T, "V": W_OV}[kind]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_is_what_explicit_products_give(name: str) -> None:
+    model = build(name)
+    for kind in "QKV":
+        found = composition(model, kind)
+        n = model.n_layers * model.n_heads
+        assert found.score.shape == found.zscore.shape == (n, n)
+        assert found.score.dtype == torch.float64
+        for one in range(n):
+            for two in range(n):
+                if one // model.n_heads >= two // model.n_heads:
+                    assert math.isnan(found.score[one, two]) and math.isnan(found.zscore[one, two])
+                    continue
+                written, read = pair(model, name, kind, one, two)
+                expected = (written @ read).norm() / (written.norm() * read.norm())
+                assert float(found.score[one, two]) == pytest.approx(float(expected), rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "llama"])
+def test_z_score_is_that_of_many_random_rotations(name: str) -> None:
+    model = build(name)
+    n_samples, rng = 4000, torch.Generator().manual_seed(7)
+    d_model, n = model.d_model, model.d_model - all_centre(name)
+    # The dimensions that readers can see: all, or those whose entries sum to 0.
+    start = torch.eye(d_model, dtype=torch.float64)
+    start[:, 0] = 1.0
+    seen = torch.linalg.qr(start).Q[:, d_model - n :]
+    turns, signs = torch.linalg.qr(torch.randn(n_samples, n, n, generator=rng, dtype=torch.float64))
+    turns = turns * signs.diagonal(dim1=-2, dim2=-1).sign()[:, None]
+    for kind, one, two in [("K", 1, model.n_heads), ("V", 0, 2 * model.n_heads + 1)]:
+        found = composition(model, kind)
+        assert found.expected == pytest.approx(n**-0.5)
+        written, read = pair(model, name, kind, one, two)
+        left, right = written @ seen, seen.T @ read
+        squares = (left @ turns @ right).square().sum((1, 2))
+        squares /= (written.norm() * read.norm()) ** 2
+        mean, deviation = float(squares.mean()), float(squares.std())
+        assert mean == pytest.approx(1 / n, abs=4 * deviation / n_samples**0.5)
+        z = (float(found.score[one, two]) ** 2 - 1 / n) / deviation
+        assert float(found.zscore[one, two]) == pytest.approx(z, rel=0.06)
+
+
+def test_float32_is_as_exact_as_its_rounding() -> None:
+    for name in ("gpt2", "bert"):
+        exact, rounded = (composition(build(name, d)) for d in (torch.float64, torch.float32))
+        assert rounded.score.dtype == torch.float32
+        torch.testing.assert_close(
+            rounded.score.double(), exact.score, rtol=1e-5, atol=0, equal_nan=True
+        )
+
+
+def test_a_head_that_reads_exactly_what_another_wrote_scores_highest() -> None:
+    model = build("gpt2")
+    before = composition(model, "K")
+    d_head = model.d_head
+    block = model.network.transformer.h[2].attn.c_attn.weight
+    written = model.attention_weights(0).W_O[3].T
+    gain = model.network.transformer.h[2].ln_1.weight.detach()
+    with torch.no_grad():  # the keys of L2 H4 read the directions that L0 H3 writes to
+        block[:, model.d_model + 4 * d_head : model.d_model + 5 * d_head] = written / gain[:, None]
+    found = composition(model, "K")
+    top = found.table().iloc[0]
+    assert (top.sender_layer, top.sender_head, top.receiver_layer, top.receiver_head) == (
+        0,
+        3,
+        2,
+        4,
+    )
+    assert top.zscore > 5 > before.zscore[3, 14]
+
+
+def test_the_table_holds_every_pair_once_highest_z_first() -> None:
+    found = composition(build("bert"), "V")
+    table = found.table()
+    assert len(table) == 3 * found.n_heads**2  # of layers 0-1, 0-2 and 1-2
+    assert table.zscore.is_monotonic_decreasing
+    for row in table.sample(20, random_state=1).itertuples():
+        one = row.sender_layer * found.n_heads + row.sender_head
+        two = row.receiver_layer * found.n_heads + row.receiver_head
+        assert row.score == found.score[one, two] and row.zscore == found.zscore[one, two]
+        assert row.expected == found.expected
+    assert "L" in repr(found) and "<table" in found._repr_html_()
+
+
+def test_a_head_of_zeros_has_no_score_and_stops_nobody() -> None:
+    model = build("gpt2")
+    with torch.no_grad():
+        model.network.transformer.h[0].attn.c_proj.weight[: model.d_head] = 0.0
+    found = composition(model, "K")
+    assert found.score[0].isnan().all()
+    assert found.score[1, model.n_heads :].isfinite().all()
+    assert found.table().zscore.isna().sum() == 2 * model.n_heads  # those of L0 H0, last
+
+
+def test_notes_say_what_was_computed_of_the_family() -> None:
+    assert composition(build("gpt2"), "K").notes == ()
+    assert "distance 0" in " ".join(composition(build("llama"), "K").notes)
+    assert composition(build("llama"), "V").notes == ()
+    assert "Norms stand in the stream" in " ".join(composition(build("bert"), "K").notes)
+
+
+def test_the_model_is_as_it_was() -> None:
+    model = build("bert")
+    modules = [type(m) for m in model.network.modules()]
+    before = {name: w.clone() for name, w in model.network.state_dict().items()}
+    composition(model, "Q")
+    assert [type(m) for m in model.network.modules()] == modules
+    assert all(torch.equal(w, before[name]) for name, w in model.network.state_dict().items())
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ArgumentError, match='kind must be "Q", "K" or "V", got \'q\''):
+        composition(mv.load("tiny-gpt2"), "q")
+
+
+def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
+    config = tf.Qwen3Config(
+        vocab_size=13,
+        hidden_size=20,
+        intermediate_size=37,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=6,
+    )
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="qwen3")
+    for kind in "QK":
+        with pytest.raises(NotKeptError, match="norms its queries and keys once more"):
+            composition(model, kind)
+    assert composition(model, "V").score[:4, 4:].isfinite().all()
+
+
+def test_a_family_without_our_attention_is_refused() -> None:
+    config = tf.DebertaConfig(
+        vocab_size=13,
+        hidden_size=20,
+        num_hidden_layers=2,
+        num_attention_heads=5,
+        intermediate_size=37,
+    )
+    network = spread(tf.DebertaModel(config))
+    with pytest.raises(AttentionUnavailableError, match="computes its attention by itself"):
+        composition(AttentionModel(network, tokenizer(pairs=False), name="deberta"))
+
+
+def test_sums_of_another_kind_are_refused() -> None:
+    config = tf.GraniteConfig(
+        vocab_size=13,
+        hidden_size=24,
+        intermediate_size=37,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        residual_multiplier=0.3,
+        pad_token_id=0,
+    )
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    model = AttentionModel(spread(network), tokenizer(pairs=False), name="granite")
+    with pytest.raises(NotKeptError, match="in a way that is not known here"):
+        composition(model)
+
+
+def test_heads_that_would_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
+    with pytest.raises(ArgumentError, match="choose a smaller model"):
+        composition(mv.load("tiny-gpt2"))
+
+
+def test_the_previous_token_head_feeds_the_keys_of_just_the_induction_heads() -> None:
+    """Those that the induction probe finds, by runs, are those that composition finds."""
+    model = mv.load("tiny-gpt2")
+    scores = induction_scores(model).mean
+    induction_heads = {divmod(int(i), 8) for i in (scores.flatten() > 0.5).nonzero()}
+    table = composition(model, "K").table()
+    table["place"] = range(len(table))
+    fed = table.query("sender_layer == 0 and sender_head == 7 and receiver_layer == 1")
+    best = fed.head(len(induction_heads))
+    found = set(zip(best.receiver_layer, best.receiver_head, strict=True))
+    assert len(induction_heads) == 6 and found == induction_heads
+    # Eighth of 384; what stands before are pairs of L1 H1 and L1 H5 with layers behind.
+    assert best.place.iloc[0] < 10 and best.zscore.min() > 40 > 0 > fed.zscore.min()
+    before = table.head(int(best.place.iloc[0]))
+    assert {(a, b) for a, b in zip(before.sender_layer, before.sender_head, strict=True)} == {
+        (1, 1),
+        (1, 5),
+    }
