@@ -51,6 +51,7 @@ SHOTS = {
     "statements": Shot(("redundancy-figure",), "picture-redundancy=1", width=760),
     "find-the-head": Shot(("grid",), width=900),
     "what-heads-learn": Shot(("map",), press="measure"),
+    "induction-circuit": Shot(("zscores",), width=900),
 }
 
 

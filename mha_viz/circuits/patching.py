@@ -129,6 +129,27 @@ class PathRuns:
         with torch.inference_mode(False), torch.no_grad():
             return self._pass.logits(len(readers), Probe((), edits=HeadEdits(inputs=change)), start)
 
+    def cut(
+        self, senders: Sequence[Head], layer: int, heads: Sequence[int], name: Input
+    ) -> Float[Tensor, "setting target d_vocab"]:
+        """The clean run's logits, with the paths from several senders to several heads cut at once.
+
+        Args:
+            senders: whose z is the other run's; all other heads and the MLPs are held.
+            layer: of the receivers, later than all senders.
+            heads: the receivers.
+            name: which of their inputs hears of it.
+        """
+        other = self.z.clone()
+        for at, head in senders:
+            other[at, head] = self._other_z(at, [head])[0]
+        probe = Probe((name,), edits=HeadEdits(change=_AllGiven(other)))
+        with torch.inference_mode(False), torch.no_grad():
+            self._pass.logits(1, probe, inside=self._mlps.held(0, 1))
+            read = self._by_query_head(probe.kept[name])[layer][0]
+            edits = HeadEdits(inputs=_AllReadInstead(layer, heads, name, read))
+            return self._pass.logits(1, Probe((), edits=edits))
+
     def slopes(self, behaviour: Behaviour) -> Slopes:
         """The derivatives of a behaviour at the clean run: two passes, there and back."""
         with torch.inference_mode(False), torch.enable_grad():
@@ -210,6 +231,40 @@ class _ReadInstead:
             if rows:
                 heads = [self.readers[row][0] for row in rows]
                 tensor[rows, heads] = torch.stack([self.read[row] for row in rows])
+        query, key, value = tensors
+        return query, key, value
+
+
+@dataclass
+class _AllGiven:
+    """Every head gives the z that is written here."""
+
+    z: Z
+
+    def __call__(
+        self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        return self.z[layer].expand_as(z), pattern
+
+
+@dataclass
+class _AllReadInstead:
+    """Several heads of a layer read another query, key or value at once."""
+
+    layer: int
+    heads: Sequence[int]
+    name: Input
+    read: Float[Tensor, "head position width"]
+
+    def __call__(
+        self, layer: int, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        if layer != self.layer:
+            return query, key, value
+        n = query.shape[1]
+        tensors = [query.clone(), repeat_heads(key, n).clone(), repeat_heads(value, n).clone()]
+        heads = list(self.heads)
+        tensors[INPUTS.index(self.name)][:, heads] = self.read[heads]
         query, key, value = tensors
         return query, key, value
 

@@ -170,5 +170,15 @@ LABS = (
         parts=("heads", "pattern"),
         pictured="A map of all heads: how far each beats a simple rule at finding a word.",
     ),
+    Lab(
+        "induction-circuit",
+        "An induction circuit, taken apart",
+        "Which heads feed which so that a model can go on with what was said before, and the cut.",
+        goal="trace a behaviour through two layers of heads, and test it by cutting one path",
+        minutes=15,
+        needs=("how-heads-learn", "value-output"),
+        parts=("heads", "stream"),
+        pictured="A matrix of pairs of heads; one pair of writer and reader is framed.",
+    ),
 )
 BY_KEY = {lab.key: lab for lab in LABS}

@@ -1,0 +1,138 @@
+"""Lab 13's numbers, beside hooks on transformers' own model and other ways to the same number."""
+
+import numpy as np
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.circuits.path_effect import path_effect
+from mha_viz.engine.head_changes import reference_means
+from mha_viz.labs import induction_circuit as lab
+from tests.circuits.plain_paths import PlainPaths, note, put
+
+N = 7
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mv.load(lab.MODEL)
+
+
+@pytest.fixture(scope="module")
+def found(model):
+    return lab.find_circuit(model, N, 3)
+
+
+def loss_of(logits, ids):
+    """Of the words of the second copy but its first: nats, in double precision."""
+    log_p = logits[:-1].double().log_softmax(-1)
+    of_each = -log_p[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+    return float(of_each[-(N - 1) :].mean())
+
+
+def ids_of(found):
+    return [token.id for token in found.record.tokens]
+
+
+def test_each_word_is_one_token(model):
+    for word in lab.WORDS:
+        assert len(model.tokenizer.encode(f" {word}", add_special_tokens=False)) == 1, word
+    assert len(set(lab.WORDS)) == len(lab.WORDS) >= max(lab.N_WORDS)
+
+
+def test_the_text_is_said_twice_and_its_loss_is_the_models_own(model, found):
+    ids = ids_of(found)
+    assert found.start == 0 and ids[:N] == ids[N:] and len(set(ids)) == N
+    logits = PlainPaths(model.network).run(ids)
+    assert found.second_loss == pytest.approx(loss_of(logits, ids), abs=1e-4)
+    log_p = logits[:-1].double().log_softmax(-1)
+    of_each = -log_p[torch.arange(len(ids) - 1), torch.tensor(ids[1:])]
+    np.testing.assert_allclose(found.losses, of_each, atol=1e-4)
+    assert found.first_loss == pytest.approx(float(of_each[: N - 1].mean()), abs=1e-4)
+    assert found.second_loss < found.first_loss / 4  # what the lab is about
+
+
+def test_the_heads_are_those_of_the_labels(model, found):
+    report = mv.head_report(model.trace(found.text)).set_index(["layer", "head"])
+    writers = report.previous_token[report.previous_token >= lab.FOUND]
+    writers = writers[writers.index.get_level_values("layer") < found.readers[0][0]]
+    assert found.writers == tuple(writers.sort_values(ascending=False).index)
+    layer, _ = found.readers[0]
+    assert found.readers[0] == np.unravel_index(int(found.induction.argmax()), (4, 8))
+    assert {head for _, head in found.readers} == set(
+        np.flatnonzero(found.induction[layer] >= lab.FOUND)
+    )
+
+
+def test_a_pair_is_ranked_among_all(model, found):
+    writer, reader = found.writers[0], found.readers[0]
+    ranked = lab.ranked(model, writer, reader)
+    z = ranked.composition.zscore
+    mine = z[writer[0] * 8 + writer[1], reader[0] * 8 + reader[1]]
+    assert ranked.rank == 1 + int((z[~z.isnan()] > mine).sum())
+    block = z[writer[0] * 8 :][:8, reader[0] * 8 :][:, :8]
+    assert ranked.rank_between == 1 + int((block > mine).sum()) and ranked.n_between == 64
+    assert ranked.rank_between == 1  # as the lab's picture shows
+
+
+def test_why_a_word_looks_behind_its_first_place(model, found):
+    """The scores that the run itself used, and nothing left but rounding."""
+    word, reader = 2, found.readers[0]
+    score = lab.why_there(model, found, reader, word)
+    assert (score.query, score.key, score.versus) == (N + word, word + 1, word)
+    table = lab.by_key_component(score)
+    assert table.share.sum() == pytest.approx(score.value, abs=1e-4)
+    weights = found.record.head(*reader)[score.query]  # scores are log-weights but for a constant
+    apart = float((weights[score.key] / weights[score.versus]).log())
+    assert apart == pytest.approx(score.value, abs=1e-3)
+
+
+def test_one_path_is_that_of_path_effect(model, found):
+    words = found.text.split()[:N]
+    others = [" " + " ".join(words[i:] + words[:i] + words[i:] + words[:i]) for i in (1, 2)]
+    means = reference_means(model, others)
+    other = lab.find_circuit(model, N, 3)
+    other.question.runs.other = means.means[:, :, None]
+    sender, reader = found.writers[0], found.readers[0]
+    for name in ("query", "key", "value"):
+        effect = path_effect(model, found.text, means, sender, (*reader, name), "loss")
+        logits = other.question.runs.cut([sender], reader[0], [reader[1]], name)
+        assert float(other.question.effect(logits)) == pytest.approx(effect.direct, abs=1e-5)
+        assert abs(effect.direct) > 1e-5
+
+
+def test_many_paths_at_once_are_those_of_hooks_on_the_eager_model(model, found):
+    plain, ids = PlainPaths(model.network), ids_of(found)
+    z, mlps = plain.noted(ids)
+    heads = [slice(head * 32, (head + 1) * 32) for _, head in found.writers]
+    hooks = [put(module, z[i], inputs=True) for i, module in enumerate(plain.outputs)]
+    hooks += [put(module, mlps[i]) for i, module in enumerate(plain.mlps)]
+    other = z[0].clone()
+    for (_, head), columns in zip(found.writers, heads, strict=True):
+        other[..., columns] = found.question.runs.other[0, head, 0]
+    hooks.append(put(plain.outputs[0], other, inputs=True))
+    layer = found.readers[0][0]
+    heard, module = [None], plain.readers[layer]["k"]
+    plain.run(ids, *hooks, note(module, heard, 0))
+    keys = [
+        put(module, heard[0][..., start : start + 32], slice(start, start + 32))
+        for start in (256 + head * 32 for _, head in found.readers)
+    ]
+    expected = loss_of(plain.run(ids, *keys), ids)
+    assert lab.loss_with_cut(found, list(found.writers), list(found.readers)) == pytest.approx(
+        expected, abs=1e-3
+    )
+
+
+def test_the_cut_of_one_reader_is_made_up_for_and_that_of_all_is_not(found):
+    table = lab.cuts(found).set_index("cut")
+    assert table.loss["Nothing"] == found.second_loss and table.more["Nothing"] == 0
+    one, every = (
+        table.more[f"Best writer → {whose}, keys"] for whose in ("best reader", "all readers")
+    )
+    assert abs(one) < 0.1 * every
+    others = table.more["All others of that layer → all readers, keys"]
+    assert every > 1 > 10 * abs(others)
+    by_sender = lab.cut_by_sender(found)
+    assert (0, int(by_sender.more.argmax())) == found.writers[0]
+    assert by_sender.more[found.writers[0][1]] == pytest.approx(every)

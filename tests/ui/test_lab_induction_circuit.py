@@ -1,0 +1,45 @@
+"""Lab 13's page: its numbers are those of the lab, for every choice and odd links."""
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.labs import induction_circuit as numbers
+from tests.ui.compare_app import check, figures, matrices, table
+from tests.ui.lab_app import lab, link, warns_of
+
+pytestmark = pytest.mark.slow
+
+NAME = "induction-circuit"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return numbers.find_circuit(mv.load(numbers.MODEL), 6, 2)
+
+
+def test_what_is_said_and_drawn_are_the_labs_numbers(found):
+    app = lab(NAME, "shares", "cuts", words="6", seed="2", word="1")
+    text = check(app)
+    assert f"**{found.second_loss:.2g}** in the second" in text
+    model = mv.load(numbers.MODEL)
+    score = numbers.why_there(model, found, found.readers[0], 1)
+    assert f"a score higher by **{score.value:.3g}**" in text
+    shown = table(app, "component", "share")
+    assert shown["component"].iloc[0] == numbers.by_key_component(score).component[0]
+    cuts = table(app, "Path cut")
+    assert list(cuts["Loss, nats"]) == pytest.approx(list(numbers.cuts(found).loss), rel=1e-5)
+    by_sender = table(app, "head", "more")
+    assert by_sender.more.idxmax() == found.writers[0][1]
+    assert any("K-composition" in matrix["title"] for matrix in matrices(app))
+    assert len(figures(app)) == 5
+    assert link(app) == {"words": "6", "seed": "2", "word": "1"}
+
+
+def test_a_word_beyond_a_shorter_text_is_its_last():
+    app = lab(NAME, words="6", word="9")
+    check(app)
+    assert app.slider(key=f"{NAME}-word-4").value == 4
+
+
+def test_links_that_make_no_sense():
+    warns_of(NAME, words="7", seed="99", word="x")
