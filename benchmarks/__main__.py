@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "report", "importance", "grid", "workbench"),
     *("study", "start", "app", "labs", "memory"),
-    *("composition",),
+    *("composition", "circuits"),
 )
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 

@@ -46,8 +46,8 @@ def measure(repeats: int | None = None, vocabulary: int = 30522, **sizes: int) -
     logging.set_verbosity_error()
     results = []
     for kind in KINDS:
-        model = _model(kind, vocabulary, **sizes)
-        lens = _lens(model) if kind == "causal" else None
+        model = random_model(kind, vocabulary, **sizes)
+        lens = in_transformer_lens(model) if kind == "causal" else None
         ways = _ways(model, text(N_TOKENS), lens)
         for way in _ways(model, text(8), lens).values():  # what is done once is done
             way()
@@ -78,7 +78,7 @@ def _some(model: AttentionModel) -> list[tuple[int, int]]:
     return random.Random(time.perf_counter()).sample(every, min(SAMPLE, len(every)))
 
 
-def _lens(model: AttentionModel) -> Any:
+def in_transformer_lens(model: AttentionModel) -> Any:
     """The same network in TransformerLens; None where that is not there."""
     try:
         bridge = transformer_bridge()
@@ -161,7 +161,7 @@ def _results(kind: str, model: AttentionModel, seconds: dict[str, list[float]]) 
     ]
 
 
-def _model(kind: str, vocabulary: int, **sizes: int) -> AttentionModel:
+def random_model(kind: str, vocabulary: int, **sizes: int) -> AttentionModel:
     """A random network of BERT-base size with a head that predicts tokens."""
     size = {"n_layers": 12, "n_heads": 12, "d_model": 768} | sizes
     small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}

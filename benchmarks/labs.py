@@ -30,6 +30,7 @@ SLIDERS = {
     "any-pattern": "Tokens n",
     "cost": "At n tokens",
     "how-heads-learn": "Steps",
+    "induction-circuit": "Word of a copy",
 }
 BUTTONS = {
     "statements": ("Picture by layer", "Picture by layer"),

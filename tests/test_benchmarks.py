@@ -12,6 +12,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 import mha_viz as mv
 from benchmarks import __main__ as command
 from benchmarks import (
+    circuits,
     composition,
     grid,
     importance,
@@ -90,7 +91,7 @@ def test_the_double_loops_compute_what_is_measured() -> None:
 
 
 def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
-    model = importance._model("causal", 30522, n_layers=2, n_heads=3, d_model=12)
+    model = importance.random_model("causal", 30522, n_layers=2, n_heads=3, d_model=12)
     sentence = trace.text(11)
     whole = importance._pass(model, sentence, ())
     separate = [
@@ -106,6 +107,31 @@ def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
         "ablation of 6 heads, BERT head",
         "gradient, BERT head",
     ]
+
+
+def test_circuits_measure_what_they_say() -> None:
+    results = circuits.measure(repeats=1, vocabulary=101, n_layers=2, n_heads=3, d_model=12)
+    assert [r.measure for r in results if "TransformerLens" not in r.beside] == [
+        "a logit, by heads",
+        "a score of the last layer",
+        "composition of keys",
+        "one path, exact",
+        "estimates of all paths",
+        "the graph of a token",
+    ]
+
+
+def test_transformer_lens_computes_the_same_in_the_benchmark() -> None:
+    model = importance.random_model("causal", 101, n_layers=3, n_heads=2, d_model=46)
+    lens = importance.in_transformer_lens(model)
+    if lens is None:
+        pytest.skip("TransformerLens is not there")
+    clean, other = circuits.text(7), circuits._changed(circuits.text(7))
+    ids, others = (circuits._ids(model, one) for one in (clean, other))
+    ours = mv.logit_attribution(model, clean).heads.flatten()
+    assert ours.numpy() == pytest.approx(circuits._logit(lens, ids).flatten().numpy(), abs=1e-6)
+    path = mv.path_effect(model, clean, other, (0, 0), (2, 0, "key"), "logit").direct
+    assert path == pytest.approx(circuits._path(lens, ids, others, 3), abs=1e-6)
 
 
 def test_every_lab_has_a_control_that_is_measured() -> None:
