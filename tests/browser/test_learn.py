@@ -5,6 +5,8 @@ from urllib.parse import urljoin, urlsplit
 
 from playwright.sync_api import expect
 
+from mha_viz.ui.learn.contents import LABS
+
 
 def test_the_menu_and_the_list_lead_to_a_lab(open_page, wait_idle):
     page = open_page()
@@ -32,14 +34,14 @@ def test_a_card_shows_its_lab_whole_and_leads_there_wherever_it_is_clicked(open_
 def test_cards_stand_two_in_a_row_as_tall_as_each_other_and_first_on_a_phone(open_page):
     page = open_page("/learn")
     cards = page.locator("[class*=st-key-lab-card-]")
-    expect(cards).to_have_count(12)
-    boxes = [cards.nth(number).bounding_box() for number in range(12)]
-    for left, right in zip(boxes[::2], boxes[1::2], strict=True):
+    expect(cards).to_have_count(len(LABS))
+    boxes = [cards.nth(number).bounding_box() for number in range(len(LABS))]
+    for left, right in zip(boxes[::2], boxes[1::2], strict=False):  # the last may stand alone
         assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
         assert left["height"] == right["height"]
     page.set_viewport_size({"width": 390, "height": 844})
     expect(cards.first.locator("img")).to_be_in_viewport(ratio=1)
-    boxes = [cards.nth(number).bounding_box() for number in range(12)]
+    boxes = [cards.nth(number).bounding_box() for number in range(len(LABS))]
     assert {box["x"] for box in boxes} == {boxes[0]["x"]}
     assert 300 < boxes[0]["width"] < 390
 
