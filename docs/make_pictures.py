@@ -63,6 +63,18 @@ PICTURES = {
         ".sentence-arcs .arc",
         begins="Grammar",
     ),
+    "circuits": Picture(
+        "circuits",
+        {"text": film.TEXT},
+        {"width": 1280, "height": 930},
+        ".js-plotly-plot .barlayer",
+    ),
+    "circuits-graph": Picture(
+        "circuits",
+        {"text": film.TEXT, "circuit": "graph"},
+        {"width": 1280, "height": 690},
+        ".flow-graph canvas",
+    ),
     "learn": Picture(
         "lab-convolution",
         {},
