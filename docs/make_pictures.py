@@ -72,7 +72,7 @@ PICTURES = {
     "circuits-graph": Picture(
         "circuits",
         {"text": film.TEXT, "circuit": "graph"},
-        {"width": 1280, "height": 690},
+        {"width": 1280, "height": 790},
         ".flow-graph canvas",
     ),
     "learn": Picture(
