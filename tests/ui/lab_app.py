@@ -50,6 +50,7 @@ def heavy(monkeypatch: pytest.MonkeyPatch, *places: str) -> list[str]:
 def takes_for_any(monkeypatch: pytest.MonkeyPatch, model: object) -> None:
     """Pages run this model, whatever it is called; what it leaves is for this test alone."""
     monkeypatch.setattr(memory, "model", lambda *args: model)
+    monkeypatch.setattr(memory, "stored_run", lambda *args: None)  # nothing stands in for it
     own = memory.Cache()
     monkeypatch.setattr(memory, "cache", lambda: own)
 
