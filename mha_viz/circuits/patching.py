@@ -55,13 +55,13 @@ class Slopes:
 
     Args:
         inputs: with respect to what each head of each layer reads, (head, position, width).
-        direct, total: with respect to each head's z, (layer, head, query, d_head): on its way
-            straight to the logits, and by all ways.
+        total: with respect to each head's z, (layer, head, query, d_head), by all ways.
+        direct: on its way straight to the logits; None where it was not asked for.
     """
 
     inputs: dict[Input, list[Tensor]]
-    direct: Z
     total: Z
+    direct: Z | None
 
 
 class PathRuns:
@@ -150,19 +150,26 @@ class PathRuns:
             edits = HeadEdits(inputs=_AllReadInstead(layer, heads, name, read))
             return self._pass.logits(1, Probe((), edits=edits))
 
-    def slopes(self, behaviour: Behaviour) -> Slopes:
-        """The derivatives of a behaviour at the clean run: two passes, there and back."""
+    def slopes(self, behaviour: Behaviour, *, direct: bool) -> Slopes:
+        """The derivatives of a behaviour at the clean run: one pass there and back.
+
+        Args:
+            behaviour: of the clean run.
+            direct: also those on the way straight to the logits; another pass there and back.
+        """
         with torch.inference_mode(False), torch.enable_grad():
-            plain, held = _Leaves(), _Leaves(self.z)
+            plain = _Leaves()
             edits = HeadEdits(change=plain.change, inputs=plain.inputs)
-            at = behaviour(self._pass.logits(1, Probe((), edits=edits))).sum()
-            found = plain.slopes(at)
-            edits = HeadEdits(change=held.change)
-            held_mlps = self._mlps.held(0, 1)
-            at = behaviour(self._pass.logits(1, Probe((), edits=edits), inside=held_mlps)).sum()
-            direct = held.slopes(at)["z"]
+            found = plain.slopes(behaviour(self._pass.logits(1, Probe((), edits=edits))).sum())
+            straight = self._direct_slopes(behaviour) if direct else None
         inputs = {name: found[name] for name in INPUTS}
-        return Slopes(inputs, torch.stack(direct), torch.stack(found["z"]))
+        return Slopes(inputs, torch.stack(found["z"]), straight)
+
+    def _direct_slopes(self, behaviour: Behaviour) -> Z:
+        held = _Leaves(self.z)
+        edits, mlps = HeadEdits(change=held.change), self._mlps.held(0, 1)
+        at = behaviour(self._pass.logits(1, Probe((), edits=edits), inside=mlps)).sum()
+        return torch.stack(held.slopes(at)["z"])
 
     def expected(
         self, slopes: Slopes, received: Received, layer: int

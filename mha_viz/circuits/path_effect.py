@@ -200,7 +200,8 @@ def _at_logits(question: Question, sender: Head) -> Effects:
     )
     if question.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
-    slopes = runs.slopes(question.behaviour)
+    slopes = runs.slopes(question.behaviour, direct=True)
+    assert slopes.direct is not None
     both = (runs.expected_at_logits(slope, layer)[head] for slope in (slopes.direct, slopes.total))
     return Effects(direct, total, *map(float, both))
 
@@ -212,7 +213,7 @@ def _at_reader(question: Question, sender: Head, reader: tuple[int, int, Input])
     direct, total = question.effect(runs.answered(layer, [(head, name)] * 2, read)).tolist()
     if question.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
-    slopes = runs.slopes(question.behaviour)
+    slopes = runs.slopes(question.behaviour, direct=False)
     which = INPUTS.index(name)
     both = (runs.expected(slopes, one, layer)[0, head, which] for one in received)
     return Effects(direct, total, *map(float, both))

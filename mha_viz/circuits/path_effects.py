@@ -127,10 +127,11 @@ class PathEffects:
     def _estimate(self) -> None:
         """All estimates, and the exact effects at the logits, which come with the same passes."""
         runs, knows = self._question.runs, self.metric != "kl"
-        slopes = runs.slopes(self._question.behaviour) if knows else None
+        direct = self.way == "direct"
+        slopes = runs.slopes(self._question.behaviour, direct=direct) if knows else None
         for layer in range(len(self.exact)):
             if slopes is not None:
-                slope = slopes.direct if self.way == "direct" else slopes.total
+                slope = slopes.direct if slopes.direct is not None else slopes.total
                 self.estimate_at_logits[layer] = runs.expected_at_logits(slope, layer).cpu()
             for heads in self._batches(layer):
                 received = self._received(layer, heads)

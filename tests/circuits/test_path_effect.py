@@ -233,7 +233,7 @@ def test_slopes_are_those_of_finite_differences(name, metric):
     options = asked(model) | (dict(against=None) if metric == "loss" else {})
     question = ask_about(model, CLEAN, CORRUPT, metric, **options)
     runs, step = question.runs, 1e-5
-    slopes = runs.slopes(question.behaviour)
+    slopes = runs.slopes(question.behaviour, direct=True)
     received = runs.received(0, [1], direct=True)
     expected = runs.expected(slopes, received, 2)[0]
     for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
