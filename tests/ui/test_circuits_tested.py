@@ -20,7 +20,8 @@ def test_a_circuit_is_tested_on_texts_of_its_task(models):
     found = mv.faithfulness(model, mv.make_task(model, "induction"), [(0, 0)])
     shown = table(app, "heads", "behaviour", "share")
     np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
-    assert f"carry {found.share(found.alone):.0%} of the behaviour" in said(app)
+    share = f"{found.share(found.alone):.0%}".replace("-", "−")
+    assert f"carry {share} of the behaviour" in said(app)
     assert app.query_params["tested"] == "0.0"
 
 
@@ -64,7 +65,8 @@ def test_a_saved_circuit_opens_again(tmp_path):
     check(app)
     assert app.multiselect(key="ask_tested").value == list(heads)
     assert app.query_params["task"] == "closing"
-    assert f"carry {found.share(found.alone):.0%} of the behaviour" in said(app)
+    share = f"{found.share(found.alone):.0%}".replace("-", "−")
+    assert f"carry {share} of the behaviour" in said(app)
     app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
     assert not app.exception and "not a circuit" in app.error[0].value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Hashable
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,12 @@ TELLS = (
     "other are missed little, one by one. Test a proposal on another task or model before you "
     "believe in it: it was chosen on these texts."
 )
+_SHORT = {  # what fits beside a bar on a phone
+    "the choice alone": "these alone",
+    "all but the choice": "without these",
+    "as many at random, alone": "random alone",
+    "all but as many at random": "without random",
+}
 
 
 def draw(scene: Scene) -> None:
@@ -133,12 +140,12 @@ def _tested(model: AttentionModel, task: Task, heads: tuple[tuple[int, int], ...
 def _result(scene: Scene, found: Faithfulness) -> None:
     """What the choice carries, beside random choices of as many heads; and the file."""
     table = found.table()
-    shares = table.set_index("heads")["share"]
+    shares = table.set_index("heads")["share"].map(_percent)
     st.markdown(
-        f"**Alone, {words.listed(found.heads, 5)} carry {shares['the choice alone']:.0%} of the "
-        f"behaviour; without them {shares['all but the choice']:.0%} is left.** As many heads at "
-        f"random carry {shares['as many at random, alone']:.0%}, and leave "
-        f"{shares['all but as many at random']:.0%}."
+        f"**Alone, {words.listed(found.heads, 5)} carry {shares['the choice alone']} of the "
+        f"behaviour; without them {shares['all but the choice']} is left.** As many heads at "
+        f"random carry {shares['as many at random, alone']}, and leave "
+        f"{shares['all but as many at random']}."
     )
     left, right = st.columns([3, 2], gap="medium")
     caption = words.settings(
@@ -147,7 +154,7 @@ def _result(scene: Scene, found: Faithfulness) -> None:
     with left:
         figures.show(
             signed_rows(
-                table["heads"].tolist(),
+                table["heads"].replace(_SHORT).tolist(),
                 100 * table["share"].to_numpy(dtype=np.float64),
                 "% of the behaviour",
                 title="How much of the behaviour remains",
@@ -168,6 +175,11 @@ def _result(scene: Scene, found: Faithfulness) -> None:
             key="circuit-json",
         )
         st.caption("The address of this page opens the same task and heads, too.")
+
+
+def _percent(share: float) -> str:
+    """A share in words; of a behaviour to which all heads together add nothing there is none."""
+    return "an undefined share" if isnan(share) else f"{share:.0%}".replace("-", "−")
 
 
 def _file(found: Faithfulness) -> bytes:
