@@ -30,6 +30,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError, StudyError
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers
+os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
 try:
     import ray
     from ray.data import ActorPoolStrategy, DataContext
@@ -49,6 +50,8 @@ _BASE_MEMORY = 2 * 2**30  # that an actor takes for its libraries and for a batc
 _ATTEMPTS = 3  # in a row that finish no shard
 _RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
 _LISTENS_WITHIN = 10.0  # seconds
+_THREADS_WITHIN = 60.0  # seconds; Ray itself waits for them for two, too few on a busy machine
+_DATA_THREADS = ("StreamingExecutor-", "ray-data-metadata-prefetch")  # as their names begin
 _SEEN_WITHIN = 60.0  # seconds after which network file systems show what others have written
 
 
@@ -293,7 +296,16 @@ def _connection(address: str) -> Iterator[None]:
         _restore(stop)
         yield
     finally:
+        _await_threads()
         ray.shutdown()
+
+
+def _await_threads() -> None:
+    """Ray Data's own threads end: Ray ends the process where one calls it after the shutdown."""
+    until = time.monotonic() + _THREADS_WITHIN
+    for thread in threading.enumerate():
+        if thread.name.startswith(_DATA_THREADS):
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _check_listens(address: str) -> None:

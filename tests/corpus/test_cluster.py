@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,23 @@ def test_a_cluster_without_room_for_an_actor_says_so(
     monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
     with pytest.raises(StudyError, match=r"No machine of the cluster has 64 CPUs and 2\.\d GB"):
         mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster))
+
+
+def test_threads_that_still_call_ray_are_waited_for() -> None:
+    """Ray would end this whole process if one called it after the shutdown."""
+    from mha_viz.corpus import cluster
+
+    done: list[str] = []
+
+    def work() -> None:
+        time.sleep(0.3)
+        done.append(threading.current_thread().name)
+
+    names = ["StreamingExecutor-dataset_0", "ray-data-metadata-prefetch"]
+    for name in names:
+        threading.Thread(target=work, name=name, daemon=True).start()
+    cluster._await_threads()
+    assert sorted(done) == names
 
 
 def test_no_cluster_at_that_address(bert: Any, tmp_path: Path) -> None:
