@@ -168,6 +168,12 @@ def test_an_unknown_kind_is_refused() -> None:
         composition(mv.load("tiny-gpt2"), "q")
 
 
+def built(config: tf.PretrainedConfig) -> AttentionModel:
+    """A random network of a family, with our attention."""
+    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
+    return AttentionModel(spread(network), tokenizer(pairs=False), name=config.model_type)
+
+
 def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
     config = tf.Qwen3Config(
         vocab_size=13,
@@ -178,8 +184,7 @@ def test_normed_queries_and_keys_are_refused_but_values_are_not() -> None:
         num_key_value_heads=2,
         head_dim=6,
     )
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=False), name="qwen3")
+    model = built(config)
     for kind in "QK":
         with pytest.raises(NotKeptError, match="norms its queries and keys once more"):
             composition(model, kind)
@@ -210,8 +215,7 @@ def test_sums_of_another_kind_are_refused() -> None:
         residual_multiplier=0.3,
         pad_token_id=0,
     )
-    network = tf.AutoModel.from_config(config, attn_implementation=IMPLEMENTATION)
-    model = AttentionModel(spread(network), tokenizer(pairs=False), name="granite")
+    model = built(config)
     with pytest.raises(NotKeptError, match="in a way that is not known here"):
         composition(model)
 

@@ -6,9 +6,12 @@ Knows streamlit; must not import torch or plotly: a lab's first lines are there 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack
 
 from mha_viz.ui.widgets import look
+
+if TYPE_CHECKING:
+    from mha_viz.core.record import AttentionRecord
 
 
 class Cells(TypedDict, total=False):
@@ -106,6 +109,31 @@ def weights(
         marked=marked,
         cell=cell,
     )
+
+
+def head_picture(key: str, record: AttentionRecord, head: tuple[int, int], title: str) -> None:
+    """The weights of one head, query x key, small enough for two side by side.
+
+    Args:
+        key: unique in the app.
+        record: of a text.
+        head: (layer, head).
+        title: above the picture.
+    """
+    from mha_viz.core.visible import visible_keys
+    from mha_viz.plots.heatmap import head_heatmap
+    from mha_viz.ui.widgets import figures
+
+    figure = head_heatmap(
+        record.head(*head).numpy(),
+        record.labels,
+        record.key_labels,
+        title=title,
+        dark=look.dark(),
+        **look.square(360),
+        visible=visible_keys(record, head[0]),
+    )
+    figures.chart(figure, key=key, alt=f"Attention weights of {title}.", tools=False)
 
 
 class Axes(TypedDict, total=False):

@@ -11,17 +11,15 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.core.visible import visible_keys
 from mha_viz.labs.find_the_head import HINT_COST, Answer, Board, Head, hints, names, points
 from mha_viz.labs.find_the_head_tasks import BY_KEY
-from mha_viz.plots.heatmap import head_heatmap
+from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn import find_the_head_boards as boards
-from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.widgets import picking, words
 from mha_viz.ui.widgets.head_grid import head_grid
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_number
@@ -223,26 +221,10 @@ def _picker(choices: Choices, scene: Scene, chosen: list[Head], slot: int, which
 
 def _pictures(choices: Choices, scene: Scene, titled: list[tuple[str, Head]]) -> None:
     """Heatmaps of one or two heads, side by side where there is room."""
-    record = scene.record
     columns = st.columns(2) if len(titled) > 1 else [st.container()]
     for place, (column, (title, head)) in enumerate(zip(columns * 2, titled, strict=False)):
-        figure = head_heatmap(
-            record.head(*head).numpy(),
-            record.labels,
-            record.key_labels,
-            title=title,
-            scale="sqrt",
-            dark=look.dark(),
-            **look.square(360),
-            visible=visible_keys(record, head[0]),
-        )
         with column:
-            figures.chart(
-                figure,
-                key=choices.key(f"picture-{place}"),
-                alt=f"Attention weights of {title}.",
-                tools=False,
-            )
+            charts.head_picture(choices.key(f"picture-{place}"), scene.record, head, title)
 
 
 # -- after it --------------------------------------------------------------------------------------

@@ -9,11 +9,9 @@ import streamlit as st
 
 from mha_viz.circuits.score_attribution import ScoreAttribution
 from mha_viz.core.showing import count
-from mha_viz.core.visible import visible_keys
 from mha_viz.engine.model import AttentionModel
 from mha_viz.labs import induction_circuit as lab
 from mha_viz.plots.bars import token_bars
-from mha_viz.plots.heatmap import head_heatmap
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import memory
@@ -110,22 +108,8 @@ def _heads(choices: Choices, found: lab.Circuit) -> None:
         st.columns(2), (writer, reader), ("the token before", "behind the same word"), strict=True
     ):
         title = f"{head_name(*head)}: {what}"
-        figure = head_heatmap(
-            record.head(*head).numpy(),
-            record.labels,
-            record.key_labels,
-            title=title,
-            dark=look.dark(),
-            **look.square(360),
-            visible=visible_keys(record, head[0]),
-        )
         with column:
-            figures.chart(
-                figure,
-                key=choices.key(f"pattern-{head[0]}"),
-                alt=f"Attention weights of {title}.",
-                tools=False,
-            )
+            charts.head_picture(choices.key(f"pattern-{head[0]}"), record, head, title)
 
 
 def _others(found: lab.Circuit) -> str:

@@ -101,6 +101,22 @@ def download(
     st.download_button(label, make, file, mime, key, on_click="ignore", icon=icon, width=width)
 
 
+def data_and_page(
+    file: str, csv: Callable[[], bytes], html: Callable[[], str], *, key: str
+) -> None:
+    """Two buttons side by side: the numbers as CSV, and the picture as a page of its own.
+
+    Args:
+        file: the files' name, without an ending.
+        csv: makes the one file; like `html`, called outside of the page.
+        html: makes the other.
+        key: unique in the app.
+    """
+    with st.container(horizontal=True, gap="xsmall"):
+        download("CSV", f"{file}.csv", csv, key=f"{key}-CSV")
+        download("HTML", f"{file}.html", html, key=f"{key}-HTML")
+
+
 def table_file(table: pd.DataFrame, *, key: str, name: str, caption: str) -> None:
     """A button for the numbers of a table that has no figure, with their source."""
     download(

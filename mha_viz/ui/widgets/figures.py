@@ -19,7 +19,7 @@ from mha_viz.plots.figure_file import captioned, figure_html
 from mha_viz.plots.larger import larger
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import folded, look
-from mha_viz.ui.widgets.exports import download, safe_name
+from mha_viz.ui.widgets.exports import data_and_page, safe_name
 from mha_viz.ui.widgets.figure_download import figure_download
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web import theme
@@ -165,19 +165,12 @@ def _export(exports: _Exports) -> None:
     with st.container(gap="xsmall"):
         picture = captioned(figure, caption, dark=dark, title=name)
         figure_download(picture, file_name=file, key=f"{exports.key}-pictures")
-        with st.container(horizontal=True, gap="xsmall"):
-            download(
-                "CSV",
-                f"{file}.csv",
-                lambda: table_csv(exports.table, f"{name}\n{caption}"),
-                key=f"{exports.key}-CSV",
-            )
-            download(
-                "HTML",
-                f"{file}.html",
-                lambda: figure_html(figure, title=name, caption=caption, dark=dark),
-                key=f"{exports.key}-HTML",
-            )
+        data_and_page(
+            file,
+            lambda: table_csv(exports.table, f"{name}\n{caption}"),
+            lambda: figure_html(figure, title=name, caption=caption, dark=dark),
+            key=exports.key,
+        )
 
 
 # -- clicks ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import streamlit as st
 from mha_viz.plots.csv_file import table_csv
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import folded
-from mha_viz.ui.widgets.exports import download, safe_name
+from mha_viz.ui.widgets.exports import data_and_page, safe_name
 from mha_viz.ui.widgets.late_component import LateComponent
 from mha_viz.web.flow_payload import flow_payload
 from mha_viz.web.standalone import flow_html
@@ -118,16 +118,9 @@ def _files(graph: FlowGraph, payload: bytes, caption: str, key: str, dark: bool)
     """Files that are made here; the picture's own buttons give PNG and SVG."""
     file = safe_name(f"flow_{graph.model}_{graph.position}", "flow")
     cut = f"{caption}; parts below {graph.threshold:.2%} ({graph.cut:.1%} of the state) cut"
-    with st.container(horizontal=True, gap="xsmall"):
-        download(
-            "CSV",
-            f"{file}.csv",
-            lambda: table_csv(graph.edges, f"{NAME}\n{cut}"),
-            key=f"{key}-CSV",
-        )
-        download(
-            "HTML",
-            f"{file}.html",
-            lambda: flow_html(payload, title=NAME, caption=caption, dark=dark),
-            key=f"{key}-HTML",
-        )
+    data_and_page(
+        file,
+        lambda: table_csv(graph.edges, f"{NAME}\n{cut}"),
+        lambda: flow_html(payload, title=NAME, caption=caption, dark=dark),
+        key=key,
+    )
