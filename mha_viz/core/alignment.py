@@ -103,7 +103,7 @@ def _step(cost: NDArray[np.int64], a: list[str], b: list[str], i: int, j: int) -
 
 
 def aligned(
-    matrix: Num[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    matrix: Num[np.ndarray | Tensor, "query key"],
     index: Sequence[int | None],
     key_index: Sequence[int | None] | None = None,
 ) -> Shaped[np.ndarray, "aligned_query aligned_key"]:

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 Number = float | int
-Array = Tensor | NDArray[Any]
+Array = Tensor | np.ndarray
 
 T = TypeVar("T")
 if TYPE_CHECKING:

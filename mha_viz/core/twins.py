@@ -72,7 +72,9 @@ class Cover(NamedTuple):
     covered: list[float]
 
 
-def head_order(distance: Num[NDArray | Tensor, "head2 head2"], by: str = "cluster") -> Clustering:  # type: ignore[type-arg]
+def head_order(
+    distance: Num[np.ndarray | Tensor, "head2 head2"], by: str = "cluster"
+) -> Clustering:
     """An order of the heads in which the alike stand together, and the tree behind it.
 
     Average linkage on the distances; the branches are turned such that neighbours are as alike as
@@ -117,7 +119,7 @@ def head_order(distance: Num[NDArray | Tensor, "head2 head2"], by: str = "cluste
 
 
 def classical_mds(
-    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    distance: Num[np.ndarray | Tensor, "head2 head2"],
 ) -> tuple[Float[np.ndarray, "head2 2"], float]:
     """Heads as points of a plane whose distances come close to the given ones.
 
@@ -163,7 +165,7 @@ def classical_mds(
 
 
 def nearest_twins(
-    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    distance: Num[np.ndarray | Tensor, "head2 head2"],
     n_heads: int,
 ) -> pd.DataFrame:
     """For every head the other head that is nearest to it; the first of several.
@@ -199,7 +201,7 @@ def nearest_twins(
 
 
 def nearest_others(
-    distance: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    distance: Num[np.ndarray | Tensor, "head2 head2"],
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
     """As `nearest_twins`, in numbers alone: a table takes longer to set up than to fill.
 
@@ -222,7 +224,7 @@ def nearest_others(
     return np.where(lone, -1, twin), np.where(lone, np.nan, nearest)
 
 
-def covering_heads(similarity: Num[NDArray | Tensor, "head2 head2"], k: int) -> Cover:  # type: ignore[type-arg]
+def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) -> Cover:
     """`k` heads that stand for all: every head is as well covered as its most similar chosen one.
 
     Greedy: each step adds the head that raises sum_i max_{j chosen} similarity_ij the most, the

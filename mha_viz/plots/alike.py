@@ -42,15 +42,15 @@ _DRAWN_AS_SVG = 2_000  # pairs; more are drawn with WebGL
 
 
 def pair_scatter(
-    x: Num[NDArray | Tensor, " pair"],  # type: ignore[type-arg]
-    y: Num[NDArray | Tensor, " pair"],  # type: ignore[type-arg]
-    pairs: Int[NDArray | Tensor, "pair 2"],  # type: ignore[type-arg]
+    x: Num[np.ndarray | Tensor, " pair"],
+    y: Num[np.ndarray | Tensor, " pair"],
+    pairs: Int[np.ndarray | Tensor, "pair 2"],
     names: Sequence[str],
     x_title: str,
     y_title: str,
     *,
     n_heads: int,
-    colour: Num[NDArray | Tensor, " pair"] | None = None,  # type: ignore[type-arg]
+    colour: Num[np.ndarray | Tensor, " pair"] | None = None,
     colour_title: str = "",
     corners: tuple[str, str, str, str] | None = CORNERS,
     chance: Sequence[tuple[Limits | None, Limits | None]] = (),

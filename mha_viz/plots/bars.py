@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 
 from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import build_figure, legend
@@ -19,7 +18,7 @@ _NAMED = 60  # tokens up to which each has its name below
 
 
 def token_bars(
-    series: Mapping[str, Num[NDArray, " token"]],  # type: ignore[type-arg]
+    series: Mapping[str, Num[np.ndarray, " token"]],
     labels: Sequence[str],
     unit: str = "",
     *,

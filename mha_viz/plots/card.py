@@ -29,7 +29,7 @@ _Tick = tuple[float, float, str, str]  # x, y, symbol, hover
 
 
 def report_card(
-    values: Mapping[str, Num[NDArray | Tensor, "layer head"]],  # type: ignore[type-arg]
+    values: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
     titles: Mapping[str, str],
     units: Mapping[str, str],
     selected: tuple[int, int],

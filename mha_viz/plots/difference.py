@@ -29,8 +29,8 @@ from mha_viz.web.labels import clean, clean_all, head_name, hover_text, plotly_t
 
 
 def difference_heatmap(
-    a: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
-    b: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    a: Float[np.ndarray | Tensor, "query key"],
+    b: Float[np.ndarray | Tensor, "query key"],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
     *,
@@ -159,7 +159,7 @@ def _notes(a: NDArray[np.float64], b: NDArray[np.float64], names: tuple[str, str
 
 
 def head_changes(
-    change: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
+    change: Num[np.ndarray | Tensor, "layer head"],
     title: str = "",
     unit: str = "",
     *,

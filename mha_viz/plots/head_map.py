@@ -29,11 +29,11 @@ _NAMED = 24  # heads up to which each has its name beside it
 
 
 def head_map(
-    coordinates: Num[NDArray | Tensor, "head2 2"],  # type: ignore[type-arg]
+    coordinates: Num[np.ndarray | Tensor, "head2 2"],
     names: Sequence[str],
     n_heads: int,
     *,
-    clusters: Int[NDArray, " head2"] | Sequence[int] | None = None,  # type: ignore[type-arg]
+    clusters: Int[np.ndarray, " head2"] | Sequence[int] | None = None,
     explained: float | None = None,
     selected: tuple[int, int] | None = None,
     dark: bool = False,

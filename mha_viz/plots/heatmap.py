@@ -25,7 +25,7 @@ _SQUARE = cells.SQUARE | dict(xaxis2=dict(side="top", tickangle=-60))
 
 
 def head_heatmap(
-    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "query key"],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
     *,
@@ -34,7 +34,7 @@ def head_heatmap(
     dark: bool = False,
     side: int = 620,
     width: int | None = None,
-    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
+    visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> go.Figure:
     """A heatmap of one head with tokens on both axes.
 
@@ -101,14 +101,14 @@ def head_heatmap(
 
 
 def head_html(
-    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "query key"],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
     *,
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
-    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
+    visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> str:
     """One head's heatmap as one HTML document with plotly's script in it (about 4.5 MB).
 

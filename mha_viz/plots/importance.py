@@ -30,12 +30,12 @@ _OPACITY = 0.65
 
 
 def importance_map(
-    values: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
+    values: Num[np.ndarray | Tensor, "layer head"],
     title: str,
     unit: str,
     *,
-    low: Num[NDArray | Tensor, "layer head"] | None = None,  # type: ignore[type-arg]
-    high: Num[NDArray | Tensor, "layer head"] | None = None,  # type: ignore[type-arg]
+    low: Num[np.ndarray | Tensor, "layer head"] | None = None,
+    high: Num[np.ndarray | Tensor, "layer head"] | None = None,
     selected: tuple[int, int] | None = None,
     dark: bool = False,
 ) -> go.Figure:
@@ -86,8 +86,8 @@ def _interval(low: float, high: float) -> str:
 
 
 def head_scatter(
-    x: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
-    y: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
+    x: Num[np.ndarray | Tensor, "layer head"],
+    y: Num[np.ndarray | Tensor, "layer head"],
     x_title: str,
     y_title: str,
     *,

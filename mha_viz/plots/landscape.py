@@ -9,7 +9,6 @@ from typing import SupportsFloat
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ShapeError
@@ -22,10 +21,10 @@ _HEIGHT = 420
 
 
 def landscape(
-    x: Num[NDArray | Tensor, " across"],  # type: ignore[type-arg]
-    y: Num[NDArray | Tensor, " down"],  # type: ignore[type-arg]
-    loss: Num[NDArray | Tensor, "down across"],  # type: ignore[type-arg]
-    path: Num[NDArray | Tensor, "point 2"],  # type: ignore[type-arg]
+    x: Num[np.ndarray | Tensor, " across"],
+    y: Num[np.ndarray | Tensor, " down"],
+    loss: Num[np.ndarray | Tensor, "down across"],
+    path: Num[np.ndarray | Tensor, "point 2"],
     steps: Sequence[int],
     *,
     title: str,

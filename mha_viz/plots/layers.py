@@ -33,7 +33,7 @@ _SPREAD = 0.66  # how much of a layer's width its heads take
 
 
 def by_layer(
-    values: Num[NDArray | Tensor, "layer head"],  # type: ignore[type-arg]
+    values: Num[np.ndarray | Tensor, "layer head"],
     title: str,
     unit: str,
     *,
@@ -134,7 +134,7 @@ def _baseline(
 
 
 def layer_lines(
-    series: Mapping[str, Num[NDArray | Tensor, " layer"]],  # type: ignore[type-arg]
+    series: Mapping[str, Num[np.ndarray | Tensor, " layer"]],
     title: str,
     unit: str,
     *,

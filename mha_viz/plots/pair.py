@@ -17,8 +17,8 @@ from mha_viz.web.labels import clean, plotly_text
 
 
 def score_products(
-    query: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
-    key: Float[NDArray | Tensor, " d_head"],  # type: ignore[type-arg]
+    query: Float[np.ndarray | Tensor, " d_head"],
+    key: Float[np.ndarray | Tensor, " d_head"],
     scale: SupportsFloat,
     *,
     weight: SupportsFloat | None = None,

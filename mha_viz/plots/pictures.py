@@ -153,7 +153,7 @@ def picture_cells(
 
 
 def tile_cells(
-    pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "head row column"],
     pixel: Place,
     notes: Sequence[str],
     *,
@@ -191,7 +191,7 @@ def tile_cells(
 
 
 def pixel_tiles(
-    pattern: Float[NDArray | Tensor, "head row column"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "head row column"],
     pixel: Place,
     offsets: Sequence[Place],
     notes: Sequence[str],

@@ -35,8 +35,8 @@ _FONT = 11
 
 def before_after(
     labels: Sequence[str],
-    before: Num[NDArray | Tensor, " token"],  # type: ignore[type-arg]
-    after: Num[NDArray | Tensor, " token"],  # type: ignore[type-arg]
+    before: Num[np.ndarray | Tensor, " token"],
+    after: Num[np.ndarray | Tensor, " token"],
     *,
     names: tuple[str, str] = ("before", "after"),
     target: int | None = None,
@@ -171,7 +171,7 @@ def _in_bars(
 
 def token_strip(
     labels: Sequence[str],
-    change: Num[NDArray | Tensor, " token"] | Sequence[float | None],  # type: ignore[type-arg]
+    change: Num[np.ndarray | Tensor, " token"] | Sequence[float | None],
     title: str,
     unit: str,
     *,

@@ -136,7 +136,7 @@ def _band(points: list[NDArray[np.float64]], name: str, dark: bool) -> list[dict
 
 
 def change_distribution(
-    values: Num[NDArray | Tensor, " draw"],  # type: ignore[type-arg]
+    values: Num[np.ndarray | Tensor, " draw"],
     title: str,
     unit: str,
     *,

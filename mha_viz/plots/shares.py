@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.errors import ShapeError
@@ -22,7 +21,7 @@ _NAME = 15  # letters of a label beside its bar, on a phone; hover shows more
 
 
 def stacked_shares(
-    series: Mapping[str, Num[NDArray | Tensor, " place"]],  # type: ignore[type-arg]
+    series: Mapping[str, Num[np.ndarray | Tensor, " place"]],
     places: Sequence[str],
     unit: str = "",
     *,
@@ -95,7 +94,7 @@ def stacked_shares(
 
 def signed_rows(
     labels: Sequence[str],
-    values: Num[NDArray | Tensor, " row"],  # type: ignore[type-arg]
+    values: Num[np.ndarray | Tensor, " row"],
     unit: str = "",
     *,
     title: str = "",
@@ -150,7 +149,7 @@ def signed_rows(
 
 
 def share_matrix(
-    matrix: Num[NDArray | Tensor, "row column"],  # type: ignore[type-arg]
+    matrix: Num[np.ndarray | Tensor, "row column"],
     row_names: Sequence[str],
     column_names: Sequence[str],
     unit: str = "",

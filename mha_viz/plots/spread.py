@@ -31,8 +31,8 @@ _QUANTILES = 5
 
 
 def histogram_bars(
-    limits: Num[NDArray, " limit"],  # type: ignore[type-arg]
-    counts: Int[NDArray, " bin"],  # type: ignore[type-arg]
+    limits: Num[np.ndarray, " limit"],
+    counts: Int[np.ndarray, " bin"],
     title: str,
     unit: str,
     *,
@@ -89,7 +89,7 @@ def histogram_bars(
 
 
 def head_quantiles(
-    quantiles: Num[NDArray, "quantile layer head"],  # type: ignore[type-arg]
+    quantiles: Num[np.ndarray, "quantile layer head"],
     title: str,
     unit: str,
     *,

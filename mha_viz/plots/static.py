@@ -51,7 +51,7 @@ _ONE_AT_A_TIME = Lock()  # matplotlib keeps its settings and fonts for all threa
 
 
 def head_image(
-    pattern: Float[NDArray | Tensor, "query key"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "query key"],
     query_labels: Sequence[str],
     key_labels: Sequence[str],
     *,
@@ -59,7 +59,7 @@ def head_image(
     title: str = "",
     caption: str = "",
     scale: str = "sqrt",
-    visible: Bool[NDArray | Tensor, "query key"] | None = None,  # type: ignore[type-arg]
+    visible: Bool[np.ndarray | Tensor, "query key"] | None = None,
 ) -> bytes:
     """One head as a picture file.
 
@@ -92,12 +92,12 @@ def head_image(
 
 
 def grid_image(
-    pattern: Float[NDArray | Tensor, "layer head query key"],  # type: ignore[type-arg]
+    pattern: Float[np.ndarray | Tensor, "layer head query key"],
     *,
     file_format: str = "png",
     title: str = "",
     caption: str = "",
-    visible: Bool[NDArray | Tensor, "layer query key"] | None = None,  # type: ignore[type-arg]
+    visible: Bool[np.ndarray | Tensor, "layer query key"] | None = None,
 ) -> bytes:
     """All heads as one picture file: rows are layers, columns are heads.
 

@@ -25,7 +25,7 @@ _LISTED = 6  # heads without a value that the note names
 
 
 def similarity_matrix(
-    matrix: Num[NDArray | Tensor, "head2 head2"],  # type: ignore[type-arg]
+    matrix: Num[np.ndarray | Tensor, "head2 head2"],
     names: Sequence[str],
     clustering: Clustering,
     *,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 # What a head does that looks at places and not at words.
@@ -14,7 +13,7 @@ PLACES = ("previous_token", "next_token", "self_token", "first_token", "special_
 
 
 def telling_head(
-    scores: Mapping[str, Num[NDArray | Tensor, "layer head"]],  # type: ignore[type-arg]
+    scores: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
 ) -> tuple[int, int]:
     """The head that says most about the words of a text, by its scores alone.
 

@@ -67,7 +67,7 @@ def pool_max(weights: NDArray[np.float32], size: int) -> NDArray[np.float32]:
 
 def grid_payload(
     record: AttentionRecord,
-    facts: Mapping[str, Num[NDArray | Tensor, "layer head"]] | None = None,  # type: ignore[type-arg]
+    facts: Mapping[str, Num[np.ndarray | Tensor, "layer head"]] | None = None,
     *,
     title: str = "",
     exact_url: str | None = None,
@@ -178,7 +178,7 @@ def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int
     return pack(header, weights.tobytes())
 
 
-def finite(values: Num[NDArray | Tensor, "..."]) -> list[float | None]:  # type: ignore[type-arg]
+def finite(values: Num[np.ndarray | Tensor, "..."]) -> list[float | None]:
     """Numbers as JSON can say them, in eight digits, which are more than a screen shows."""
     numbers = np.asarray(values, dtype=np.float64).ravel()
     return [float(f"{v:.8g}") if math.isfinite(v) else None for v in numbers]

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 from jaxtyping import Num
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mha_viz.core.metrics import LABELS
@@ -38,7 +37,7 @@ def head_switches(
     n_heads: int,
     *,
     off: Sequence[Head],
-    value: Num[NDArray | Tensor, "layer head"] | None = None,  # type: ignore[type-arg]
+    value: Num[np.ndarray | Tensor, "layer head"] | None = None,
     value_name: str = "",
     selected: Head | None = None,
     payload: bytes | None = None,

@@ -1,0 +1,160 @@
+"""What a GPU finds is what the processor finds: the same calls on both, value by value.
+
+Runs where torch has CUDA; CONTRIBUTING.md says so, as the machines that test a change have none.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import mha_viz as mv
+import mha_viz.corpus
+from mha_viz.corpus.likeness import MEASURES as PAIR_MEASURES
+from mha_viz.engine.model import AttentionModel
+from tests.circuits.test_path_effect import predicting
+from tests.engine.test_families import CAUSAL, FALLBACK, PAIRED, SINGLE
+from tests.engine.test_families import build as build_family
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="compares a GPU with the processor, and there is none"
+)
+SAMPLE = Path(mv.corpus.__file__).with_name("sample.conllu")
+TEXT, OTHER = "The cat sat on the mat because it was tired.", "A dog ran to the house and it slept."
+SHORT, SHORT_OTHER = "the cat sat on a mat", "the cat ran on the mat"
+
+
+def on_gpu(model: AttentionModel) -> AttentionModel:
+    """The same network and tokenizer, moved."""
+    network = copy.deepcopy(model.network).cuda()
+    return AttentionModel(network, model.tokenizer, name=model.name)
+
+
+def numbers(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every tensor, array and number of a result, by where it stands in it."""
+    if isinstance(found, torch.Tensor):
+        yield path, found.detach().cpu().numpy()
+    elif isinstance(found, np.ndarray | float | int | str | bool):
+        yield path, found
+    elif isinstance(found, pd.DataFrame):
+        for column in found:
+            yield f"{path}.{column}", found[column].to_numpy()
+    elif isinstance(found, dict):
+        for key, value in found.items():
+            yield from numbers(value, f"{path}[{key!r}]")
+    elif isinstance(found, tuple | list):
+        for at, value in enumerate(found):
+            yield from numbers(value, f"{path}[{at}]")
+    elif is_dataclass(found):
+        for field in fields(found):
+            if field.name not in ("model", "network", "device"):
+                yield from numbers(getattr(found, field.name), f"{path}.{field.name}")
+
+
+def assert_alike(here: Any, there: Any, atol: float = 2e-5, rtol: float = 2e-4) -> None:
+    """Both have the same parts, and the same values in them up to float32 rounding."""
+    ours, theirs = dict(numbers(here)), dict(numbers(there))
+    assert ours.keys() == theirs.keys() and ours
+    for path, value in ours.items():
+        if np.asarray(value).dtype.kind not in "fiu":  # words
+            assert np.array_equal(value, theirs[path]), path
+        else:
+            np.testing.assert_allclose(theirs[path], value, rtol=rtol, atol=atol, err_msg=path)
+
+
+# -- every family ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SINGLE, *PAIRED])
+def test_every_family_leaves_the_same_record(name: str) -> None:
+    here = build_family({**SINGLE, **PAIRED}[name], name)
+    there = on_gpu(here)
+    keep = ("pattern",) if name in FALLBACK else ("pattern", "z", "query", "key", "value")
+    records = [model.trace(SHORT, keep=keep) for model in (here, there)]
+    for kept in keep:
+        assert_alike(*(getattr(record, kept) for record in records))
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLE if name not in FALLBACK])
+def test_every_family_predicts_the_same(name: str) -> None:
+    here = predicting(name)
+    place = None if name in CAUSAL else 4
+    both = [mv.predict(model, SHORT, position=place).log_probs for model in (here, on_gpu(here))]
+    assert_alike(*both)
+
+
+# -- everything that is measured, with the shipped models ------------------------------------------
+
+MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
+    "report": lambda model: mv.head_report(model.trace(TEXT), model),
+    "hellinger": lambda model: mv.head_similarity(model.trace(TEXT)),
+    "jensen_shannon": lambda model: mv.head_similarity(model.trace(TEXT), "jensen_shannon"),
+    "cka": lambda model: mv.head_similarity(model.trace(TEXT), "cka"),
+    "redundancy": lambda model: mv.head_similarity(model.trace(TEXT), "redundancy"),
+    "parameters": lambda model: mv.parameter_similarity(model, "W_Q", "subspace_overlap"),
+    "diversity": lambda model: mv.diversity(model, 1),
+    "predict": lambda model: mv.predict(model, TEXT, position=3).log_probs,
+    "ablate zero": lambda model: mv.ablate(model, TEXT, [(1, 2), (2, 3)], position=3).table(),
+    "ablate mean": lambda model: mv.ablate(
+        model, TEXT, [(1, 2)], "mean", reference=[TEXT, OTHER], position=3
+    ).table(),
+    "by ablation": lambda model: mv.head_importance(model, [TEXT, OTHER]).table(),
+    "by gradient": lambda model: mv.head_importance(model, [TEXT, OTHER], "gradient").table(),
+    "logit": lambda model: mv.logit_attribution(model, TEXT, position=3),
+    "score": lambda model: mv.score_attribution(model, TEXT, 1, 2, 5, 3),
+    "K-composition": lambda model: mv.composition(model, "K"),
+    "copying": lambda model: mv.copying_scores(model).score,
+    "lens": lambda model: mv.logit_lens(model, TEXT, position=3).table(),
+    "path": lambda model: mv.path_effect(
+        model, TEXT, [TEXT, OTHER], (0, 3), (1, 2, "query"), "kl", position=3
+    ),
+    "paths": lambda model: mv.path_effects(model, TEXT, [TEXT, OTHER], "kl", position=3).table(),
+    "flow": lambda model: mv.flow_graph(model, TEXT, 5),
+}
+
+
+@pytest.mark.parametrize("what", MEASURED)
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_every_measure_is_the_same(name: str, what: str) -> None:
+    if what == "copying" and name == "tiny-bert":
+        pytest.skip("a masked model has no weights from token to token")
+    here, there = (mv.load(name, device=device) for device in ("cpu", "cuda"))
+    assert_alike(MEASURED[what](here), MEASURED[what](there), atol=1e-4, rtol=2e-3)
+
+
+def test_greedy_text_is_the_same() -> None:
+    texts = [
+        mv.generate(mv.load("tiny-gpt2", device=on), "The old dog").text for on in ("cpu", "cuda")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_a_circuit_carries_the_same() -> None:
+    found = []
+    for device in ("cpu", "cuda"):
+        model = mv.load("tiny-gpt2", device=device)
+        found.append(mv.faithfulness(model, "induction", [(0, 7), (1, 2)], n_random=3).table())
+    assert_alike(*found, atol=1e-3, rtol=1e-3)
+
+
+# -- a study ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+def test_a_study_of_trees_finds_the_same(name: str, tmp_path) -> None:
+    studies = []
+    for device in ("cpu", "cuda"):
+        model = mv.load(name, device=device)
+        studies.append(mv.study(model, SAMPLE, tmp_path / device, sample=53))
+    here, there = studies
+    assert here.n_texts == there.n_texts == 53
+    for table in ("heads", "trees", "relations", "parts_of_speech", "profile"):
+        assert_alike(*(getattr(one, table) for one in studies), atol=1e-4, rtol=2e-3)
+    for measure in PAIR_MEASURES:
+        assert_alike(*(one.pairs(measure) for one in studies), atol=1e-4, rtol=2e-3)
