@@ -4,6 +4,7 @@ PORT ?= 8501
 # From the environment HOST is taken only where it is an address: shells and conda export others.
 HOST := $(or $(shell printf '%s\n' '$(HOST)' | grep -xE '[0-9a-fA-F.:]+|localhost'),127.0.0.1)
 ARGS ?=
+MINUTES ?= 60
 
 VENV := .venv
 LOWEST := .lowest
@@ -37,7 +38,7 @@ TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | 
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench docs lowest wheel clean distclean
+.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -68,6 +69,9 @@ format: $(TEST_STAMP) ## rewrite what format and lint can mend
 
 bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
 	$(PY) -m benchmarks $(ARGS)
+
+soak: $(TEST_STAMP) ## an hour of ten visitors who come and go (MINUTES=60): does the server grow?
+	MINUTES=$(MINUTES) $(PY) -m benchmarks soak
 
 lowest: ## run the tests with the oldest versions that pyproject.toml allows (needs uv)
 	@[ -n "$(UV)" ] || { echo "make lowest needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }

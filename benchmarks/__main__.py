@@ -18,18 +18,21 @@ PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 SUBJECTS = (
     *("trace", "report", "importance", "grid", "workbench"),
     *("study", "start", "app", "labs", "memory"),
-    *("composition", "circuits"),
+    *("composition", "circuits", "crowd"),
 )
+ALONE = ("soak",)  # runs for an hour, and only where it is asked for
 HEAD = ("measure", "value", "beside", "ratio", "aim", "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("subjects", nargs="*", metavar="subject", help=", ".join(SUBJECTS))
+    parser.add_argument(
+        "subjects", nargs="*", metavar="subject", help=", ".join((*SUBJECTS, *ALONE))
+    )
     parser.add_argument("--dry", action="store_true", help="print only, do not write the page")
     parser.add_argument("--fetch", action="store_true", help="download BertViz and TransformerLens")
     options = parser.parse_args(arguments)
-    unknown = set(options.subjects) - set(SUBJECTS)
+    unknown = set(options.subjects) - {*SUBJECTS, *ALONE}
     if unknown:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}")
     if options.fetch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import statistics
@@ -174,12 +175,18 @@ def _switch(page: Any, i: int) -> float:
 
 
 @contextmanager
-def running() -> Iterator[tuple[str, int]]:
+def running(**environment: str) -> Iterator[tuple[str, int]]:
     """The app on a free port, from the moment it answers: its address, and its process."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "mha_viz", "app", "--port", str(port)]
-    app = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    app = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         _wait_for(f"http://127.0.0.1:{port}/_stcore/health", app)
         yield f"http://127.0.0.1:{port}/", app.pid

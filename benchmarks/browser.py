@@ -27,15 +27,21 @@ def chromium() -> Iterator[Any]:
         from playwright.sync_api import sync_playwright
     except ImportError as error:
         raise Skipped("playwright is not installed") from error
-    path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
-    if path is None:
-        raise Skipped("no Chromium on PATH")
+    path = executable()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         try:
             yield browser
         finally:
             browser.close()
+
+
+def executable() -> str:
+    """The browser's path, or `Skipped` where there is none."""
+    path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    if path is None:
+        raise Skipped("no Chromium on PATH")
+    return path
 
 
 def until_painted(page: Any, condition: str, timeout: float = 60) -> float:

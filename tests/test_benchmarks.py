@@ -14,12 +14,14 @@ from benchmarks import __main__ as command
 from benchmarks import (
     circuits,
     composition,
+    crowd,
     grid,
     importance,
     labs,
     measure,
     memory,
     report,
+    soak,
     study,
     study_search,
     trace,
@@ -213,3 +215,18 @@ def test_a_fault_of_the_measurement_is_no_result_of_a_peer(monkeypatch: pytest.M
     monkeypatch.setattr(grid, "_bertviz", fails)
     with pytest.raises(PlaywrightError, match="ReferenceError"):
         grid._length(None, 8, 1, missing="")
+
+
+def test_a_crowd_waits_and_each_sees_what_is_theirs() -> None:
+    results = crowd.measure(raw=3, browsers=0, pause=0.3, seconds=2, n_alone=3)
+    assert [r.aim for r in results] == ["", "", "below 3", "below 5", "", "0"]
+    assert results[-1].met and results[-1].ours.startswith("0 of ")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="reads /proc, which Linux has")
+def test_a_short_soak_counts_what_the_server_holds() -> None:
+    results = soak.measure(minutes=0.2, visitors=2)
+    named = {r.measure: r for r in results}
+    assert named["pages with a traceback"].met and int(named["visits"].ours) >= 2
+    assert float(named["resident memory"].ours.split()[0].replace(",", "")) > 50
+    assert int(named["threads"].ours) > 1 and int(named["open handles"].ours) > 5
