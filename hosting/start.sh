@@ -9,4 +9,9 @@ if [ -n "$names" ]; then
     # The health check calls localhost, whatever the names are.
     export STREAMLIT_SERVER_ALLOWED_HOSTS="$names localhost"
 fi
+if [ -n "${SPACE_HOST:-}" ]; then
+    # The Hub shows a Space in a frame of its own page, where a browser sends no cookie that says
+    # nothing of it; without it no file can be uploaded. Such a cookie travels by TLS alone.
+    export STREAMLIT_SERVER_XSRF_COOKIE_SAME_SITE=none
+fi
 exec mha-viz app --host 0.0.0.0 --port "${PORT:-7860}"

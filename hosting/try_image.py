@@ -28,6 +28,7 @@ from mha_viz.errors import ArgumentError
 
 ROOT = Path(__file__).parents[1]
 PATIENCE = 180  # seconds until the health check has to succeed
+SETTLING = 60  # seconds at most that a server is given to come to rest
 LAST_WORD = 10  # seconds that an engine waits between SIGTERM and SIGKILL
 MB = 1_000_000
 IDLE_MB, VISITED_MB = 700, 1_200  # what a small host allows
@@ -120,7 +121,7 @@ def _visit(server: psutil.Process, address: str, pages: bool, findings: Findings
     findings.say(f"{idle:,.0f} MB at rest, before anybody comes", idle < IDLE_MB)
     with visitor() as page:
         seconds = see_all_heads(page, address)
-        findings.say(f"all heads {seconds:.1f} s after Enter, with all libraries to load")
+        findings.say(f"all heads {seconds:.1f} s after Enter")
         used = settled_bytes(server) / MB
         findings.say(f"{used:,.0f} MB after the first page", used < IDLE_MB)
         if pages:
@@ -130,9 +131,10 @@ def _visit(server: psutil.Process, address: str, pages: bool, findings: Findings
 
 
 def settled_bytes(server: psutil.Process) -> int:
-    """The memory of a server and its children, as soon as it has nothing to do for 3 s."""
-    while psutil.Process(server.pid).cpu_percent(3.0) > 5:  # libraries load behind the page
-        pass
+    """The memory of a server and its children once it rests, for libraries load behind a page."""
+    for _ in range(SETTLING // 3):
+        if server.cpu_percent(3.0) < 5:
+            break
     return sum(one.memory_info().rss for one in [server, *server.children(recursive=True)])
 
 

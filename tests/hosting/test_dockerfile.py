@@ -130,3 +130,5 @@ def test_the_server_starts_with_its_port_and_goes_by_its_names(
     said = dict(line.split("=", 1) for line in done.stdout.splitlines())
     assert said["arguments"] == "app --host 0.0.0.0 --port 7999"
     assert said.get("STREAMLIT_SERVER_ALLOWED_HOSTS") == allowed
+    in_a_frame = said.get("STREAMLIT_SERVER_XSRF_COOKIE_SAME_SITE") == "none"
+    assert in_a_frame == ("SPACE_HOST" in given)
