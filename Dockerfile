@@ -17,10 +17,10 @@ RUN pip --python /opt/mha-viz/bin/python install --no-deps --index-url "$TORCH_I
         "$(grep '^torch==' requirements.txt)"
 RUN pip --python /opt/mha-viz/bin/python install --requirement requirements.txt
 COPY . .
-RUN pip --python /opt/mha-viz/bin/python install --no-deps --no-build-isolation .
-# Headers, and tests of what is compiled, serve no visitor.
-RUN find /opt/mha-viz/lib -regextype posix-extended \
-        -regex '.*/site-packages/(torch|pyarrow)/(include|share|tests?|bin/test_.*)' \
+# Headers and the tests of others serve no visitor.
+RUN pip --python /opt/mha-viz/bin/python install --no-deps --no-build-isolation . && \
+    find /opt/mha-viz/lib -regextype posix-extended \
+        -regex '.*/site-packages/((torch|pyarrow)/(include|share|test|bin/test_.*)|.*/tests)' \
         -prune -exec rm -r {} +
 
 FROM python:3.11.14-slim-bookworm

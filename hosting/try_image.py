@@ -90,8 +90,10 @@ def _started(image: Built) -> Iterator[tuple[psutil.Process, int, float]]:
         (server,) = psutil.Process(outer.pid).children()
         yield server, port, seconds
     finally:
-        outer.kill()
-        outer.wait()
+        if outer.poll() is None:  # the server's own end is the end of all that it started
+            for one in psutil.Process(outer.pid).children():
+                one.kill()
+            outer.wait()
 
 
 def _is_healthy(image: Built, variables: dict[str, str]) -> bool:
@@ -181,6 +183,7 @@ def main() -> int:
     parser.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--first-page", action="store_true", help="visit no other page")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the folder goes, and the server
     try:
         check_possible()
         with tempfile.TemporaryDirectory(prefix="mha-viz-image-") as work:

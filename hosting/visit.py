@@ -101,6 +101,6 @@ def walk(page: Page, address: str) -> None:
     for model in MODELS:
         for name in PAGES:
             query = urlencode({"model": model, "text": SENTENCE})
-            open_page(page, f"{address}/{name}?{query}", "[data-testid=stMain] h1, canvas")
+            open_page(page, f"{address}/{name}?{query}", "[data-testid=stMainBlockContainer]")
             if page.get_by_test_id("stException").count():
                 raise ArgumentError(f"The page {name or 'explore'} failed with {model}.")
