@@ -24,6 +24,7 @@ BASE_VARIABLES = {
 _SYSTEM = ("bin", "lib", "lib32", "lib64", "libexec", "sbin", "share")  # below /usr
 _DEVICES = ("full", "null", "random", "urandom", "zero")
 _OWN = ("dev/shm", "home", "opt", "proc", "root", "run", "tmp", "usr/local", "var/tmp")
+_MEMORY = "mode=1777,size=512m,noexec,nosuid,nodev"  # as an engine mounts /tmp
 _LEFT_OUT = ("site-packages", "test", "tkinter", "idlelib", "config-*", "__pycache__")
 
 
@@ -149,6 +150,6 @@ class Sandbox:
         if read_only:
             for name in ("tmp", "dev/shm"):
                 place = shlex.quote(str(self.root / name))
-                lines.append(f"mount -t tmpfs -o mode=1777,size=512m tmpfs {place}")
+                lines.append(f"mount -t tmpfs -o {_MEMORY} tmpfs {place}")
         lines.append(f"mount -t proc proc {shlex.quote(str(self.root / 'proc'))}")
         return "\n".join(lines)

@@ -14,7 +14,7 @@ from docs.real_app import CHROMIUM, PATIENCE, open_page, rest
 from mha_viz.errors import ArgumentError
 from mha_viz.ui.learn.contents import LABS
 
-SENTENCE = "The tired traveller found a bright inn, and the inn found the traveller a bed."
+SENTENCE = "The tired traveller found an inn, and the inn found the traveller."
 MODELS = ("tiny-bert", "tiny-gpt2")  # with 4 layers of 8 heads, each
 HEADS = 32
 PAGES = (
@@ -75,15 +75,21 @@ def see_all_heads(page: Page, address: str) -> float:
         the seconds from Enter to the picture of all heads.
 
     Raises:
-        ArgumentError: a head has no picture.
+        ArgumentError: a head has no picture, or what is typed cannot be told from what was there.
     """
     n_tokens = len(mv.load(MODELS[0]).trace(SENTENCE).tokens)
     open_page(page, address, "canvas.cells")
+    heading = page.get_by_text(f"4 layers × 8 heads · {n_tokens} tokens")
+    if heading.count():
+        raise ArgumentError(
+            f"The page opens on a sentence of {n_tokens} tokens, too: type another one, or nobody "
+            "sees that it is drawn."
+        )
     box = page.get_by_label("Sentence", exact=True)
     box.fill(SENTENCE)
     before = time.monotonic()
     box.press("Enter")
-    page.get_by_text(f"4 layers × 8 heads · {n_tokens} tokens").wait_for()
+    heading.wait_for()
     seconds = time.monotonic() - before
     rest(page)
     drawn = page.locator("canvas.cells").first.evaluate(_DRAWN)
