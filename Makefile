@@ -38,7 +38,7 @@ TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | 
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean
+.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean image-try space
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -90,6 +90,12 @@ docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and pi
 
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+image-try: $(TEST_STAMP) ## build and try the Dockerfile without Docker (as root on Linux)
+	$(PY) -m hosting.try_image $(ARGS)
+
+space: $(RUN_STAMP) ## lay out the files of a Hugging Face Space (OUT=folder)
+	@$(PY) -m hosting.space "$(OUT)"
 
 clean: ## remove what building and testing left
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,15 +9,20 @@ import html
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from plotly.graph_objects import Figure
 from plotly.offline import get_plotlyjs
 
-NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
+from hatch_build import origin, public_address
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 PLOTLY = "notebooks/plotly.min.js"  # once for all figures of the site
 
 
@@ -36,7 +41,30 @@ def render(path: Path) -> str:
             else:
                 parts.append(f"```python\n{source}\n```")
                 parts += [_shown(result) for result in results]
-    return "\n\n".join(parts) + "\n"
+    title, _, below = parts[0].partition("\n\n")  # the first cell begins with it
+    badges = launchers(path, public_address(origin(ROOT)))
+    return "\n\n".join(filter(None, [title, badges, below, *parts[1:]])) + "\n"
+
+
+def launchers(path: Path, repository: str) -> str:
+    """Badges that open a notebook on a machine of others, where one can fetch it; else nothing.
+
+    Args:
+        path: the notebook.
+        repository: the web address of the clone's origin, or "". Both fetch from GitHub.
+    """
+    found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", repository)
+    if not found:
+        return ""
+    place = path.relative_to(ROOT).as_posix()
+    binder = f"https://mybinder.org/v2/gh/{found[1]}/HEAD?labpath={quote(place, safe='')}"
+    colab = f"https://colab.research.google.com/github/{found[1]}/blob/HEAD/{place}"
+    return (
+        f"[![Open in Binder](../images/badge-binder.svg)]({binder}) "
+        f"[![Open in Colab](../images/badge-colab.svg)]({colab})\n\n"
+        "Binder has all that the notebook needs. In Colab, run this in a first cell: "
+        f'`!pip install "mha-viz[notebook] @ git+{repository}"`.'
+    )
 
 
 def run(path: Path) -> Iterator[tuple[str, str, list[Any]]]:

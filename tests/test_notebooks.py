@@ -1,6 +1,7 @@
 """The notebooks of the documentation run, and what they say about their results is so."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,31 @@ def test_a_notebook_is_kept_without_results(path: Path) -> None:
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code and not any(cell["outputs"] or cell["execution_count"] for cell in code)
     assert cells[0]["cell_type"] == "markdown" and cells[0]["source"][0].startswith("# ")
+
+
+@pytest.mark.parametrize("repository", ["", "https://git.example/us/heads"])
+def test_no_badge_leads_where_nobody_serves_it(repository: str) -> None:
+    assert notebook_pages.launchers(notebook_pages.NOTEBOOKS[0], repository) == ""
+
+
+def test_badges_lead_to_the_notebook_in_the_repository_of_the_clone() -> None:
+    path = notebook_pages.NOTEBOOKS[0]
+    shown = notebook_pages.launchers(path, "https://github.com/us/heads")
+    pictures = re.findall(r"!\[[^]]*\]\((.+?)\)", shown)
+    assert len(pictures) == 2 and all((path.parent / picture).is_file() for picture in pictures)
+    colab, binder = "colab.research.google.com/github", "mybinder.org/v2/gh"
+    assert f"https://{colab}/us/heads/blob/HEAD/docs/notebooks/{path.name}" in shown
+    assert f"https://{binder}/us/heads/HEAD?labpath=docs%2Fnotebooks%2F{path.name}" in shown
+    assert "git+https://github.com/us/heads" in shown
+
+
+def test_a_page_has_its_title_first_and_the_badges_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    for remote, n_badges in (("git@github.com:us/heads.git", 2), ("", 0)):
+        monkeypatch.setattr(notebook_pages, "origin", lambda root, remote=remote: remote)
+        page = notebook_pages.render(notebook_pages.NOTEBOOKS[1])
+        title, below, _ = page.split("\n\n", 2)
+        assert title == "# First steps"
+        assert below.count("badge-") == n_badges
 
 
 def test_there_are_three() -> None:

@@ -38,6 +38,7 @@ def test_the_workflow_runs_what_is_there() -> None:
     assert {"docs", "lowest"} <= set(targets)
     assert not [target for target in targets if f"\n{target}:" not in makefile]
     assert "mha-viz models" in runs
+    assert "docker compose up --build" in runs and (ROOT / "compose.yaml").is_file()
 
 
 def test_an_issue_template_has_questions_with_names_of_their_own() -> None:

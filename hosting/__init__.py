@@ -1,0 +1,1 @@
+"""The app on other people's machines: docs/hosting.md says how."""

@@ -1,0 +1,134 @@
+"""The Dockerfile says what can be tried without Docker, and copies what is there."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hosting import dockerfile, image
+from hosting.dockerfile import copied_files, read_stages
+from mha_viz.errors import ArgumentError
+
+ROOT = Path(__file__).parents[2]
+STAGES = read_stages((ROOT / "Dockerfile").read_text("utf-8"))
+IGNORE = (ROOT / ".dockerignore").read_text("utf-8")
+COPIED = {path.as_posix() for path in copied_files(ROOT, IGNORE)}
+
+
+def test_every_instruction_can_be_tried() -> None:
+    for name in dockerfile.KNOWN - {"FROM"}:
+        assert hasattr(image._Builder, f"_{name.lower()}"), name
+
+
+def test_each_stage_begins_with_one_python_by_its_full_version() -> None:
+    (base,) = {stage.base for stage in STAGES}
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", base)
+
+
+def test_what_is_copied_is_there_and_let_through() -> None:
+    for stage in STAGES:
+        for each in stage.instructions:
+            if each.name == "COPY" and "from" not in each.flags:
+                *sources, _ = each.words({})
+                assert all(source == "." or source in COPIED for source in sources), each.text
+
+
+def test_the_image_gets_the_app_with_its_models_and_nothing_of_the_workshop() -> None:
+    assert {"app.py", ".streamlit/config.toml", "models/tiny-gpt2/model.safetensors"} <= COPIED
+    assert {"mha_viz/cli/main.py", "mha_viz/ui/learn/contents.py"} <= COPIED
+    tops = {path.split("/")[0] for path in COPIED}
+    assert not tops & {".git", ".venv", ".github", "benchmarks", "docs", "tests"}
+    assert not [path for path in COPIED if "__pycache__" in path]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("secret\n", {"a/b.py", "a/c.txt", "d.py"}),
+        ("*\n!a\n", {"a/b.py", "a/c.txt"}),
+        ("*\n!a\na/*.py\n", {"a/c.txt"}),
+        ("# a comment\n*\n!a\n!d.py\n**/*.p[y]\n!d.py\n", {"a/c.txt", "d.py"}),
+        ("**/b.*\n?.py\n", {"a/c.txt", "secret/key"}),
+    ],
+)
+def test_the_last_rule_that_fits_decides(tmp_path: Path, rules: str, expected: set[str]) -> None:
+    for name in ("a/b.py", "a/c.txt", "d.py", "secret/key"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert {path.as_posix() for path in copied_files(tmp_path, rules)} == expected
+
+
+def test_lines_comments_and_flags_are_read_as_an_engine_reads_them() -> None:
+    (stage,) = read_stages(
+        "# first\nFROM python:3.11.1-slim-x AS all\nENV A=1 \\\n # between\n  B=$C\n"
+        'COPY --from=other /a /b\nCMD ["run", "$A"]\nRUN echo $A \\\n && true\n'
+    )
+    env, copy, command, run = stage.instructions
+    assert (stage.name, env.words({"C": "x y"})) == ("all", ["A=1", "B=x", "y"])
+    assert (dict(copy.flags), copy.text, copy.line) == ({"from": "other"}, "/a /b", 6)
+    assert command.command() == ["run", "$A"]
+    assert run.command() == ["/bin/sh", "-c", "echo $A && true"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("FROM python:3\nVOLUME /data\n", "Line 2 of the Dockerfile says VOLUME"),
+        ("RUN true\n", "before the first FROM"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_named(text: str, said: str) -> None:
+    with pytest.raises(ArgumentError, match=said):
+        read_stages(text)
+
+
+def test_it_runs_as_nobody_in_particular_and_checks_its_health() -> None:
+    final = STAGES[-1]
+    assert final.last("USER").text == "1000:1000"
+    assert final.last("CMD").text.startswith("[")  # no shell between the engine and the server
+    variables = dict(word.split("=", 1) for word in final.last("ENV").words({}))
+    assert variables["PORT"] == final.last("EXPOSE").text
+    assert variables["MHA_VIZ_PUBLIC"] == "1"
+    assert final.last("HEALTHCHECK").command()[0] == "python"
+
+
+def test_compose_gives_no_rights_and_the_same_port_and_check() -> None:
+    service = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["app"]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["mem_limit"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert any(place.startswith("/tmp") for place in service["tmpfs"])
+    (port,) = service["ports"]
+    assert port.startswith("127.0.0.1:") and port.endswith(":" + STAGES[-1].last("EXPOSE").text)
+    assert service["healthcheck"]["test"] == ["CMD", *STAGES[-1].last("HEALTHCHECK").command()]
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        ({}, None),
+        ({"STREAMLIT_SERVER_ALLOWED_HOSTS": ""}, None),
+        ({"SPACE_HOST": "me-it.hf.space"}, "me-it.hf.space localhost"),
+        (
+            {"STREAMLIT_SERVER_ALLOWED_HOSTS": "a.example b.example"},
+            "a.example b.example localhost",
+        ),
+    ],
+)
+def test_the_server_starts_with_its_port_and_goes_by_its_names(
+    tmp_path: Path, given: dict[str, str], allowed: str | None
+) -> None:
+    command = tmp_path / "mha-viz"  # in its place: says what it was started with
+    command.write_text('#!/bin/sh\nenv\necho "arguments=$*"\n')
+    command.chmod(0o755)
+    env = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "PORT": "7999", **given}
+    done = subprocess.run(
+        ["/bin/sh", ROOT / "hosting/start.sh"], env=env, capture_output=True, text=True, check=True
+    )
+    said = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert said["arguments"] == "app --host 0.0.0.0 --port 7999"
+    assert said.get("STREAMLIT_SERVER_ALLOWED_HOSTS") == allowed
+    in_a_frame = said.get("STREAMLIT_SERVER_XSRF_COOKIE_SAME_SITE") == "none"
+    assert in_a_frame == ("SPACE_HOST" in given)
