@@ -17,8 +17,9 @@ def asking(who: Callable[[], object] | None) -> Iterator[None]:
     abandoned without a word in each signature.
 
     Args:
-        who: called often, hence quick; what it raises abandons the work, which leaves nothing. None
-            is nobody: what is inside is finished in any case.
+        who: called often, hence quick; what it raises abandons the work, which leaves nothing. It
+            is asked after whoever is asked around this call. None is nobody: what is inside is
+            finished in any case.
 
     >>> def overtaken():
     ...     raise TimeoutError
@@ -28,11 +29,20 @@ def asking(who: Callable[[], object] | None) -> Iterator[None]:
         ...
     TimeoutError
     """
-    before = _who.set(who)
+    around = _who.get()
+    before = _who.set(who if around is None or who is None else _both(around, who))
     try:
         yield
     finally:
         _who.reset(before)
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable[[], None]:
+    def ask_both() -> None:
+        first()
+        second()
+
+    return ask_both
 
 
 def ask() -> None:

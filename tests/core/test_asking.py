@@ -50,7 +50,7 @@ def a_record(n: int = 70) -> AttentionRecord:
     )
 
 
-def test_whoever_is_asked_is_asked_inside_alone() -> None:
+def test_who_is_asked_inside_is_asked_after_who_is_asked_around() -> None:
     asked = []
     with asking(lambda: asked.append("outer")):
         with asking(lambda: asked.append("inner")):
@@ -59,7 +59,7 @@ def test_whoever_is_asked_is_asked_inside_alone() -> None:
             ask()
         ask()
     ask()
-    assert asked == ["inner", "outer"]
+    assert asked == ["outer", "inner", "outer"]
 
 
 def test_a_report_is_made_of_short_blocks() -> None:

@@ -8,6 +8,7 @@ import torch
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 import mha_viz as mv
+from mha_viz.ui.lanes.turns import turns
 from mha_viz.ui.session import giving_way, one_thread, studies
 from mha_viz.ui.session.giving_way import GivesWay, page_run
 from mha_viz.ui.session.views import DEFAULT
@@ -44,12 +45,12 @@ def test_work_stands_still_until_the_last_page_is_done(working, monkeypatch):
 def test_a_part_of_a_page_that_runs_by_itself_counts_and_even_if_it_fails_is_done():
     def fails():
         with stop_on_error():
-            assert giving_way._under_way == 1
+            assert turns.under_way == 1
             raise RerunException(RerunData())
 
     with pytest.raises(RerunException):
         fails()
-    assert giving_way._under_way == 0
+    assert turns.under_way == 0
 
 
 def test_work_ends_though_pages_never_do(monkeypatch):

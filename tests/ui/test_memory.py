@@ -41,16 +41,119 @@ def test_what_fails_to_be_made_is_not_kept():
     assert len(cache) == 0 and cache.get("x", lambda: "y", len) == "y"
 
 
-def test_threads_that_make_the_same_thing_do_not_count_it_twice():
-    cache, gate = Cache(), threading.Barrier(5)
+def waiting(cache: Cache) -> threading.Semaphore:
+    """Released once for each thread that begins to wait for another's work."""
+    begun, wait = threading.Semaphore(0), cache.wait
+
+    def tell(event):
+        begun.release()
+        return wait(event)
+
+    cache.wait = tell
+    return begun
+
+
+def test_what_several_ask_for_at_once_is_made_once():
+    cache, made = Cache(), []
+    begun = waiting(cache)
 
     def make():
-        gate.wait(timeout=300)  # all five are making it at once
+        made.append(threading.get_ident())
+        for _ in range(4):  # all others wait
+            assert begun.acquire(timeout=300)
         return "value"
 
     with ThreadPoolExecutor(5) as threads:
-        list(threads.map(lambda _: cache.get("k", make, lambda _: 7), range(5)))
+        found = list(threads.map(lambda _: cache.get("k", make, lambda _: 7), range(5)))
+    assert (len(made), found) == (1, ["value"] * 5)
     assert (len(cache), cache.n_bytes) == (1, 7)
+
+
+def test_where_who_makes_it_gives_up_the_next_who_waits_makes_it():
+    cache, tries = Cache(), []
+    begun = waiting(cache)
+
+    def make():
+        tries.append(threading.get_ident())
+        if len(tries) == 1:
+            for _ in range(2):
+                assert begun.acquire(timeout=300)
+            raise KeyboardInterrupt  # as Streamlit ends a run: by what is no Exception
+        return "value"
+
+    def ask(_):
+        try:
+            return cache.get("k", make, len)
+        except KeyboardInterrupt:
+            return "ended"
+
+    with ThreadPoolExecutor(3) as threads:
+        assert sorted(threads.map(ask, range(3))) == ["ended", "value", "value"]
+    assert len(tries) == 2
+
+
+def test_an_error_is_the_own_error_of_each_who_asked():
+    cache = Cache()
+    begun = waiting(cache)
+    first = threading.Event()
+
+    def make():
+        if not first.is_set():
+            first.set()
+            assert begun.acquire(timeout=300)
+        raise ValueError("nothing of this")
+
+    def ask(_):
+        with pytest.raises(ValueError, match="nothing of this") as error:
+            cache.get("k", make, len)
+        return error.value
+
+    with ThreadPoolExecutor(2) as threads:
+        one, other = threads.map(ask, range(2))
+    assert one is not other and len(cache) == 0
+
+
+def test_who_waits_may_leave_and_the_others_are_not_disturbed():
+    cache, left = Cache(), threading.Event()
+
+    def leave(event):
+        left.set()
+        raise KeyboardInterrupt
+
+    cache.wait = leave
+
+    def make():
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert left.wait(300)
+        thread.join()
+        return "value"
+
+    def ask():
+        with pytest.raises(KeyboardInterrupt):
+            cache.get("k", make, len)
+
+    assert cache.get("k", make, len) == "value"
+    assert cache.get("k", lambda: "made again", len) == "value"
+
+
+def test_what_is_asked_for_while_it_is_made_by_the_same_thread_does_not_wait_for_itself():
+    cache = Cache()
+    assert cache.get("k", lambda: cache.get("k", lambda: "inner", len) + "!", len) == "inner!"
+
+
+def test_what_is_not_kept_is_handed_to_all_who_waited():
+    cache, made = Cache(spare=3), []
+    begun = waiting(cache)
+
+    def make():
+        made.append(1)
+        assert begun.acquire(timeout=300)
+        return "too large"
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda _: cache.get("k", make, len), range(2))) == ["too large"] * 2
+    assert (len(made), len(cache)) == (1, 0)
 
 
 def visited(**bounds: int) -> tuple[Cache, list[Visitor], list[int]]:

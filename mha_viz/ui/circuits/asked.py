@@ -14,7 +14,7 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.prediction.logits import check_predicts, objective
 from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import QUANTITIES
 from mha_viz.ui.widgets import choosing, words
@@ -44,7 +44,7 @@ def computed(scene: Scene, *what: Hashable, make: Callable[[AttentionModel], T],
     model = memory.model(*state.current().checkpoint)
 
     def run() -> T:
-        with threads_for(model, scene.text):
+        with turn_for(model, scene.text):
             return make(model)
 
     return reporting.remembered(scene, "circuits", *what, make=run, size=size)

@@ -19,7 +19,7 @@ from mha_viz.plots.difference import head_changes
 from mha_viz.ui.circuits import asked, pairs
 from mha_viz.ui.session import memory, reporting, state
 from mha_viz.ui.session.examples import EXAMPLES
-from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import BEHAVIOURS, THROUGH, WAYS
 from mha_viz.ui.session.wanted import while_wanted
@@ -113,7 +113,7 @@ def _paths(scene: Scene, question: _Question) -> PathEffects | None:
         return held[1]
     if not reporting.small(view) and not st.button("Estimate all paths", key="estimate_paths"):
         return None
-    with st.spinner("Estimating all paths …"), while_wanted(), threads_for(model, scene.text):
+    with st.spinner("Estimating all paths …"), while_wanted(), turn_for(model, scene.text):
         found = path_effects(
             model,
             scene.text,

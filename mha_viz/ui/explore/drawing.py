@@ -16,6 +16,7 @@ from mha_viz.core.twins import nearest_others
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session.giving_way import heads_are_there
 from mha_viz.ui.session.scene import Facts, Scene, displayed_record
 from mha_viz.ui.session.scene import compute as compute
 from mha_viz.ui.session.scene import fit_head as fit_head
@@ -122,6 +123,7 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             # Other axes are made in the browser of what the model left, but where cells are pooled.
             exact = record if _is_pooled(scene.record) else scene.record
             carry(head_payload(payload, exact, state.current().chosen), key="bench-exact")
+            heads_are_there()
             # Until they come, the workbench says that they are on their way.
             if not in_motion or state.current().only:
                 carry(_notes(scene, payload), key="bench-notes")

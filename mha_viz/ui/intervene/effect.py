@@ -20,7 +20,7 @@ from mha_viz.ui.intervene.going_on import told_apart
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.session import memory, state
-from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -79,7 +79,7 @@ def _predicted(scene: Scene, model: AttentionModel, change: Intervention | None)
     pair = view.pair if view.pair.strip() else None
 
     def make() -> Prediction:
-        with threads_for(model, view.text + (pair or "")):
+        with turn_for(model, view.text + (pair or "")):
             return predict(model, view.text, None, change, TOP_K, place, text_pair=pair)
 
     return memory.cache().get(

@@ -22,6 +22,15 @@ class Visitor:
     gone: bool = False
 
 
+class _Making:
+    """Something that is being made, and those who wait for it."""
+
+    def __init__(self) -> None:
+        self.by = threading.get_ident()
+        self.over = threading.Event()
+        self.things: tuple[Any, ...] = ()  # none where who made it has given up
+
+
 @dataclass
 class _Item:
     thing: Any
@@ -42,6 +51,7 @@ class Cache:
             unseen.
         who: whose page asks; None where no page does.
         on_drop: called with the bytes that were let go, where there were any.
+        wait: waits for another thread that makes the same thing. What it raises is passed on.
     """
 
     def __init__(
@@ -51,43 +61,51 @@ class Cache:
         share: int = 640 * MIB,
         who: Callable[[], Visitor | None] = lambda: None,
         on_drop: Callable[[int], object] = lambda n_bytes: None,
+        wait: Callable[[threading.Event], object] = threading.Event.wait,
     ) -> None:
         self.room, self.spare, self.share = room, spare, share
-        self.who, self.on_drop = who, on_drop
+        self.who, self.on_drop, self.wait = who, on_drop, wait
         self.n_bytes = 0
         self._items: OrderedDict[Hashable, _Item] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
         self._lock = threading.RLock()
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The thing under `key`, made where it is not there (outside the lock: it may be slow).
 
-        The visitor whose page asks looks at it from then on. What does not fit is handed out, but
-        not kept.
+        Who asks for what somebody makes just now waits for it; where that one gives up, by an error
+        or because nobody waits there any more, the next makes it. The visitor whose page asks looks
+        at it from then on. What does not fit is handed out, but not kept.
         """
         visitor = self.who()  # now: they may leave while the thing is made
-        with self._lock:
-            item = self._items.get(key)
-            if item is not None:
-                self._items.move_to_end(key)
-                self._look(visitor, key, item)
-                self._trim()
-                found: T = item.thing
-                return found
-        thing = make()
-        item = _Item(thing, size(thing))
-        with self._lock:
-            seen = visitor is not None and not visitor.gone
-            if item.n_bytes > (self.room if seen else self.spare):
+        while True:
+            with self._lock:
+                item = self._items.get(key)
+                if item is not None:
+                    self._items.move_to_end(key)
+                    self._look(visitor, key, item)
+                    self._trim()
+                    found: T = item.thing
+                    return found
+                making = self._making.get(key)
+                if making is None or making.by == threading.get_ident():
+                    making = self._making[key] = _Making()
+                    break
+            self.wait(making.over)
+            if making.things:
+                thing: T = making.things[0]
+                self._keep(key, thing, size(thing), visitor)
                 return thing
-            before = self._items.pop(key, None)
-            if before is not None:  # another visitor made it meanwhile
-                self.n_bytes -= before.n_bytes
-                item.seen_by = before.seen_by
-            self._items[key] = item
-            self.n_bytes += item.n_bytes
-            self._look(visitor, key, item)
-            self._trim()
-        return thing
+        try:
+            thing = make()
+            self._keep(key, thing, size(thing), visitor)
+            making.things = (thing,)
+            return thing
+        finally:
+            with self._lock:
+                if self._making.get(key) is making:
+                    del self._making[key]
+            making.over.set()
 
     def find(self, key: Hashable) -> Any:
         """The thing under `key`, or None where it is not there (any more)."""
@@ -117,6 +135,21 @@ class Cache:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def _keep(self, key: Hashable, thing: Any, n_bytes: int, visitor: Visitor | None) -> None:
+        with self._lock:
+            seen = visitor is not None and not visitor.gone
+            if n_bytes > (self.room if seen else self.spare):
+                return
+            item = _Item(thing, n_bytes)
+            before = self._items.pop(key, None)
+            if before is not None:  # somebody else keeps it already
+                self.n_bytes -= before.n_bytes
+                item.seen_by = before.seen_by
+            self._items[key] = item
+            self.n_bytes += item.n_bytes
+            self._look(visitor, key, item)
+            self._trim()
 
     # -- inside, under the lock --------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.ui.session import give_back
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
+from mha_viz.ui.session.giving_way import standing_by, wait_aside
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -112,7 +114,7 @@ def late(name: str) -> ModuleType:
     engine = _engine()
     if name in engine.ready:
         return sys.modules[name]
-    with st.spinner("Waking up: loading torch and transformers (once) …"):
+    with standing_by(), st.spinner("Waking up: loading torch and transformers (once) …"):
         return engine.get(name)
 
 
@@ -157,7 +159,15 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
 def model(name: str, device: str, dtype: str) -> AttentionModel:
     """A loaded model, shared by all users; the least recently used one is let go."""
     late(LOADING)  # outside of what is cached: Streamlit would show the spinner again
-    return _model(name, device, dtype)
+    which = (name, device, dtype)
+    # Whoever waits for it, too, leaves the turn to others: a large model takes its time.
+    with nullcontext() if which in _loaded else standing_by():
+        found = _model(*which)
+    _loaded.add(which)
+    return found
+
+
+_loaded: set[tuple[str, str, str]] = set()  # some may have been let go since
 
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
@@ -207,7 +217,7 @@ def induction(
 @functools.cache
 def cache() -> Cache:
     """One for all visitors: those who look at the same text share what was made of it."""
-    return Cache(who=_who, on_drop=give_back.soon)
+    return Cache(who=_who, on_drop=give_back.soon, wait=wait_aside)
 
 
 def _who() -> Visitor | None:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING
+
+from mha_viz.ui.lanes.turns import turns
+from mha_viz.ui.session.giving_way import long_work
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
 
-_SMALL = 10**9  # products of a pass: some ten milliseconds in one thread
+# Products of a pass, about.
+_SMALL = 10**9  # some ten milliseconds in one thread
+_LONG = 5 * 10**10  # half a second with all
 
 
 @contextmanager
@@ -46,15 +51,18 @@ def _usual_threads() -> int:
     return torch.get_num_threads()
 
 
-def threads_for(model: AttentionModel, text: str) -> AbstractContextManager[None]:
-    """For a pass of a text: one thread where it is small, torch's own number where it is not.
+@contextmanager
+def turn_for(model: AttentionModel, text: str) -> Iterator[None]:
+    """Around a pass of a text, or what is made of one: its lane, and its share of the processors.
 
     The browser that waits for it draws on the same processors. Two threads that wait for each other
-    there made 10 ms of a small model 200.
+    there made 10 ms of a small model 200; and where several pages compute at once, each has one.
 
     Args:
         model: that runs it.
         text: or both texts; each of its characters is at most a token or four.
     """
-    parameters = sum(each.numel() for each in model.network.parameters())
-    return one_thread() if parameters * len(text) < _SMALL else nullcontext()
+    work = sum(each.numel() for each in model.network.parameters()) * len(text)
+    lane = long_work() if work > _LONG else nullcontext()
+    with lane, one_thread() if work < _SMALL or turns.short.running > 1 else nullcontext():
+        yield

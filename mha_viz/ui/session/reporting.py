@@ -17,7 +17,7 @@ from mha_viz.reports.report import Report
 from mha_viz.reports.report import report as make_report
 from mha_viz.ui.session import memory
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
 from mha_viz.ui.session.wanted import while_wanted
@@ -45,7 +45,7 @@ def report(scene: Scene, view: View) -> Report:
             )
         part = scene.record.part
         random = memory.untrained_copy(*which) if wanted else None
-        with threads_for(memory.model(*which), scene.text + (scene.pair or "")):
+        with turn_for(memory.model(*which), scene.text + (scene.pair or "")):
             return make_report(
                 scene.record,
                 random=random,

@@ -19,7 +19,7 @@ from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
-from mha_viz.ui.session.one_thread import threads_for
+from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.views import View
 from mha_viz.ui.session.wanted import PATIENCE, while_wanted
 
@@ -194,7 +194,7 @@ def extent(record: AttentionRecord) -> str:
 
 
 def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, part: str) -> Run:
-    bar, button, start = st.empty(), st.empty(), time.perf_counter()
+    bar, button = st.empty(), st.empty()
     offered = False
 
     def on_layer(done: int) -> None:
@@ -207,7 +207,8 @@ def _trace(key: Hashable, model: AttentionModel, text: str, pair: str | None, pa
             offered = True
 
     keep = ("pattern", "z", "query", "key", "value") if model.backend == "mha_viz" else ("pattern",)
-    with threads_for(model, text + (pair or "")):
+    with turn_for(model, text + (pair or "")):
+        start = time.perf_counter()
         record = model.trace(text, pair, part=part, keep=keep, on_layer=on_layer)
         seconds = time.perf_counter() - start
         bar.empty()

@@ -21,13 +21,18 @@ def while_wanted() -> Iterator[None]:
     """
     asked = time.perf_counter()
 
-    def look() -> None:
-        # Where its state is read, Streamlit ends a run that was overtaken or whose page was left.
-        # It does so where it draws, too; but what is drawn takes a place, and all below would move.
+    def now_and_then() -> None:
         nonlocal asked
         if time.perf_counter() - asked > PATIENCE:
-            "view" in st.session_state  # noqa: B015
+            look()
             asked = time.perf_counter()
 
-    with asking(look):
+    with asking(now_and_then):
         yield
+
+
+def look() -> None:
+    """End this run if it was overtaken, or its page was left."""
+    # Where its state is read, Streamlit does so. It does where it draws, too; but what is drawn
+    # takes a place, and all below would move.
+    "view" in st.session_state  # noqa: B015

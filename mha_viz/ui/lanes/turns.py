@@ -1,0 +1,247 @@
+"""The lanes of the pages' own threads: short work first, long work by itself, nobody forgotten.
+
+Fifty threads at once finish late, all of them. A few at a time, in the order they came, finish the
+first soon and the last no later.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from bisect import insort
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+Told = Callable[[int], object]
+LOOK = 0.2  # seconds between two looks at whether somebody still waits
+AFTER = 2.0  # seconds by which what can wait lets those go first who came later
+
+
+def _nothing(before: int) -> None:
+    """Nobody wants to know how many come first."""
+
+
+@dataclass(order=True)
+class _Place:
+    """A place in a queue; the earlier goes first."""
+
+    since: float
+    number: int
+    granted: threading.Event = field(default_factory=threading.Event, compare=False)
+
+
+class Lane:
+    """So many at a time; the others wait, and are told how many come before them.
+
+    A turn goes from hand to hand: whoever ends one gives it to the first in the queue, and wakes
+    nobody else.
+
+    Args:
+        at_once: turns at a time.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self.at_once = at_once
+        self._lock = threading.Lock()
+        self._queue: list[_Place] = []
+        self._running = self._numbers = self._turns = 0
+        self._waited = 0.0
+
+    def take(self, told: Told = _nothing, later: float = 0.0) -> None:
+        """Wait for a turn, which `end` gives back.
+
+        Args:
+            told: called now and then with the number of those who come before. What it raises gives
+                the place up.
+            later: seconds by which those who come later may go first.
+        """
+        begin = time.monotonic()
+        with self._lock:
+            self._numbers += 1
+            self._turns += 1
+            if self._running < self.at_once and not self._queue:
+                self._running += 1
+                return
+            place = _Place(begin + later, self._numbers)
+            insort(self._queue, place)
+        try:
+            while not place.granted.wait(LOOK):
+                told(self._before(place))
+        except BaseException:
+            self._give_up(place)
+            raise
+        with self._lock:
+            self._waited += time.monotonic() - begin
+
+    def end(self) -> None:
+        """Give a turn back: to the first who waits."""
+        with self._lock:
+            if self._queue:
+                self._queue.pop(0).granted.set()
+            else:
+                self._running -= 1
+
+    @property
+    def running(self) -> int:
+        """How many have a turn."""
+        return self._running
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for one."""
+        return len(self._queue)
+
+    def figures(self) -> dict[str, float]:
+        """Who runs and who waits now; all turns there were, and the seconds waited for them."""
+        with self._lock:
+            return {
+                "running": float(self._running),
+                "waiting": float(len(self._queue)),
+                "turns": float(self._turns),
+                "seconds_waited": self._waited,
+            }
+
+    def _before(self, place: _Place) -> int:
+        with self._lock:
+            return self._queue.index(place) if place in self._queue else 0
+
+    def _give_up(self, place: _Place) -> None:
+        with self._lock:
+            if place in self._queue:
+                self._queue.remove(place)
+                return
+        self.end()  # it was granted meanwhile
+
+
+class _Held(threading.local):
+    """What the calling thread has: a turn, or a place that it has left for a while."""
+
+    runs = 0  # of a page, and of a part of it inside
+    lane: Lane | None = None
+
+
+class Turns:
+    """The short and the long lane of a server, and which of its threads is in which.
+
+    Args:
+        at_once: short turns at a time; None is one for each processor.
+    """
+
+    def __init__(self, at_once: int | None = None) -> None:
+        self.short = Lane(at_once or os.cpu_count() or 2)
+        self.long = Lane(1)
+        self._held = _Held()
+        self._changed = threading.Condition()
+        self._under_way = 0
+
+    @contextmanager
+    def run(self, told: Told = _nothing) -> Iterator[None]:
+        """Around a run of a page, or of a part of it. Inside of another it is a part of that.
+
+        Args:
+            told: as for `Lane.take`.
+        """
+        held = self._held
+        if held.runs:
+            held.runs += 1
+            try:
+                yield
+            finally:
+                held.runs -= 1
+            return
+        held.runs = 1
+        self._count(1)
+        try:
+            self.short.take(told)
+            held.lane = self.short
+            yield
+        finally:
+            self._leave()
+            held.runs = 0
+            self._count(-1)
+
+    @contextmanager
+    def standing_by(self, told: Told = _nothing) -> Iterator[None]:
+        """Around a wait for other work: the turn is somebody else's meanwhile, and nothing gives
+        way to this run. Who ends the wait by an exception goes on without a turn.
+
+        Args:
+            told: as for `Lane.take`, while waiting for the turn to come back.
+        """
+        lane = self._leave()
+        with self._uncounted(lane):
+            yield
+        if lane is not None:
+            self._enter(lane, told)
+
+    def pass_on(self, told: Told = _nothing) -> None:
+        """What is left of this run can wait: those who have just come go first.
+
+        Args:
+            told: as for `Lane.take`.
+        """
+        if self.short.waiting and self._leave() is not None:
+            self._enter(self.short, told, AFTER)
+
+    @contextmanager
+    def long_work(self, told: Told = _nothing) -> Iterator[None]:
+        """Around work of seconds: it waits for the long lane, and leaves the short one to others.
+
+        Args:
+            told: as for `Lane.take`.
+        """
+        before = self._leave()
+        with self._uncounted(before):
+            self._enter(self.long, told)
+            try:
+                yield
+            finally:
+                self._leave()
+        if before is not None:
+            self._enter(before, told)
+
+    def wait_for_quiet(self, seconds: float) -> None:
+        """Return once no page is run, or after so many seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._under_way, seconds)
+
+    @property
+    def under_way(self) -> int:
+        """Runs of pages that compute, or wait for their turn."""
+        return self._under_way
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """`Lane.figures` by lane."""
+        return {"short": self.short.figures(), "long": self.long.figures()}
+
+    def _enter(self, lane: Lane, told: Told, later: float = 0.0) -> None:
+        lane.take(told, later)
+        self._held.lane = lane
+
+    def _leave(self) -> Lane | None:
+        lane, self._held.lane = self._held.lane, None
+        if lane is not None:
+            lane.end()
+        return lane
+
+    @contextmanager
+    def _uncounted(self, lane: Lane | None) -> Iterator[None]:
+        """A run that has left the short lane is none that others give way to."""
+        if lane is not self.short:
+            yield
+            return
+        self._count(-1)
+        try:
+            yield
+        finally:
+            self._count(1)
+
+    def _count(self, change: int) -> None:
+        with self._changed:
+            self._under_way += change
+            self._changed.notify_all()
+
+
+turns = Turns()

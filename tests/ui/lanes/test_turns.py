@@ -1,0 +1,202 @@
+"""Turns of pages: so many at a time, in order, and none lost; by events, not by clocks."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from mha_viz.ui.lanes import turns as module
+from mha_viz.ui.lanes.turns import Lane, Turns
+
+FOREVER = 300.0
+
+
+class Left(Exception):
+    """Somebody waits no more."""
+
+
+class Runs:
+    """Threads that take turns, each at the word of the test."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns, self.begun, self.threads = turns, [], {}
+        self._go_on: dict[str, threading.Event] = {}
+        self._changed = threading.Condition()
+
+    def start(self, name: str, inside: Callable[[], object] = lambda: None) -> None:
+        """Begin a run; what is `inside` is done once its turn has come, before it may end."""
+        self._go_on[name] = threading.Event()
+        waiting = self.turns.short.waiting
+        thread = threading.Thread(target=self._run, args=(name, inside), daemon=True)
+        self.threads[name] = thread
+        thread.start()
+        until(lambda: name in self.begun or self.turns.short.waiting > waiting)
+
+    def _run(self, name: str, inside: Callable[[], object]) -> None:
+        with self.turns.run():
+            self.note(name)
+            inside()
+            assert self._go_on[name].wait(FOREVER)
+
+    def note(self, name: str) -> None:
+        with self._changed:
+            self.begun.append(name)
+            self._changed.notify_all()
+
+    def end(self, name: str) -> None:
+        self._go_on[name].set()
+        self.threads[name].join(FOREVER)
+
+    def wait_for(self, *names: str) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.begun == list(names), FOREVER), self.begun
+
+
+def until(holds: Callable[[], bool]) -> None:
+    waited = threading.Event()
+    for _ in range(30_000):
+        if holds():
+            return
+        waited.wait(0.01)
+    raise AssertionError("it never held")
+
+
+@pytest.fixture
+def runs() -> Runs:
+    return Runs(Turns(2))
+
+
+def test_so_many_run_at_a_time_and_the_others_in_the_order_they_came(runs):
+    for name in "abcde":
+        runs.start(name)
+    runs.wait_for("a", "b")
+    assert (runs.turns.short.running, runs.turns.short.waiting) == (2, 3)
+    runs.end("b")
+    runs.wait_for("a", "b", "c")
+    runs.end("a")
+    runs.wait_for("a", "b", "c", "d")
+    for name in "cde":
+        runs.end(name)
+    assert runs.begun == list("abcde")
+    assert runs.turns.figures()["short"]["turns"] == 5
+    assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
+
+
+def test_what_can_wait_lets_those_go_first_who_came_later_and_gets_its_turn_again(monkeypatch):
+    monkeypatch.setattr(module, "AFTER", FOREVER)
+    runs = Runs(Turns(1))
+    shown = threading.Event()
+
+    def show_then_the_rest() -> None:
+        assert shown.wait(FOREVER)
+        runs.turns.pass_on()
+        runs.note("the rest of a")
+
+    runs.start("a", show_then_the_rest)
+    runs.start("b")
+    shown.set()
+    runs.wait_for("a", "b")
+    runs.start("c")  # came after a passed its turn on, and goes before it
+    runs.end("b")
+    runs.wait_for("a", "b", "c")
+    runs.end("c")
+    runs.wait_for("a", "b", "c", "the rest of a")
+    runs.end("a")
+
+
+def test_nobody_passes_a_turn_on_where_nobody_waits(runs):
+    with runs.turns.run():
+        runs.turns.pass_on()
+        assert runs.turns.short.running == 1 and runs.turns.figures()["short"]["turns"] == 1
+
+
+def test_who_waits_is_told_how_many_come_first_and_may_leave():
+    turns, told = Turns(1), []
+
+    def leave(before: int) -> None:
+        told.append(before)
+        raise Left
+
+    def wait_in_vain() -> None:
+        with suppress(Left), turns.run(leave):
+            told.append("never")
+
+    with turns.run():
+        thread = threading.Thread(target=wait_in_vain)
+        thread.start()
+        thread.join(FOREVER)
+        assert told == [0] and turns.short.waiting == 0 and turns.under_way == 1
+    assert turns.short.running == 0
+
+
+def test_a_turn_that_is_granted_to_somebody_who_leaves_goes_to_the_next():
+    lane = Lane(1)
+    lane.take()
+
+    def granted_meanwhile(before: int) -> None:
+        lane.end()  # the place has its turn now
+        raise Left
+
+    with pytest.raises(Left):
+        lane.take(granted_meanwhile)
+    assert lane.running == 0
+    lane.take()  # would wait for ever
+
+
+def test_a_run_that_waits_for_other_work_leaves_its_turn_and_counts_as_none(runs):
+    with runs.turns.run(), runs.turns.run():
+        assert (runs.turns.short.running, runs.turns.under_way) == (1, 1)
+        with runs.turns.standing_by():
+            assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
+        assert (runs.turns.short.running, runs.turns.under_way) == (1, 1)
+        with pytest.raises(Left), runs.turns.standing_by():
+            raise Left
+        assert (runs.turns.short.running, runs.turns.under_way) == (0, 1)
+    assert (runs.turns.short.running, runs.turns.under_way) == (0, 0)
+
+
+def test_long_work_is_done_one_at_a_time_while_short_runs_go_on():
+    turns, inside, done = Turns(1), threading.Event(), threading.Event()
+
+    def long_one() -> None:
+        with turns.run(), turns.long_work():
+            inside.set()
+            assert done.wait(FOREVER)
+
+    first = threading.Thread(target=long_one)
+    first.start()
+    assert inside.wait(FOREVER)
+    with turns.run():  # does not wait
+        assert turns.under_way == 1
+    second = threading.Thread(target=long_one)
+    second.start()
+    until(lambda: turns.long.waiting == 1)
+    assert (turns.long.running, turns.short.running, turns.under_way) == (1, 0, 0)
+    done.set()
+    first.join(FOREVER)
+    second.join(FOREVER)
+    assert (turns.long.running, turns.short.running, turns.under_way) == (0, 0, 0)
+
+
+def test_long_work_inside_of_long_work_is_a_part_of_it():
+    turns = Turns(1)
+    with turns.run(), turns.long_work(), turns.long_work():
+        assert (turns.long.running, turns.under_way) == (1, 0)
+    assert (turns.long.running, turns.short.running, turns.under_way) == (0, 0, 0)
+
+
+def test_a_part_of_a_page_outside_of_any_run_takes_no_turn_of_others():
+    turns = Turns(1)
+    with turns.standing_by(), turns.long_work():
+        assert (turns.short.running, turns.under_way) == (0, 0)
+    turns.pass_on()
+    assert turns.figures()["long"]["turns"] == 1
+
+
+def test_quiet_is_when_no_page_is_run():
+    turns = Turns(2)
+    turns.wait_for_quiet(FOREVER)
+    with turns.run():
+        turns.wait_for_quiet(0.01)  # gives up
+        assert turns.under_way == 1
