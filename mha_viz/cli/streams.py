@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -15,6 +16,16 @@ _IN_PLACE_OF_CLOSED = {
     "stdout": (os.O_RDONLY, "w"),
     "stderr": (os.O_WRONLY, "w"),
 }
+
+
+def speak_utf8() -> None:
+    """Begin anew in Python's UTF-8 mode where the locale knows ASCII alone (LC_ALL=C).
+
+    By itself Python does so, unless it is told otherwise (PYTHONUTF8=0). Without, letters beyond
+    ASCII in texts and names of files reach us as halves of characters, which libraries refuse.
+    """
+    if codecs.lookup(sys.getfilesystemencoding()).name == "ascii" and not sys.flags.utf8_mode:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def prepare() -> None:

@@ -80,6 +80,15 @@ def test_a_real_process_writes_utf8_and_nothing_else():
     assert "👍" in out.decode("utf-8")
 
 
+def test_a_locale_without_utf8(tmp_path):
+    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    out = tmp_path / "é.csv"
+    shown = process("show", "naïve 👍", "-l0", "-H0", "--out", str(out), env=env)
+    _, err = shown.communicate(timeout=300)
+    assert shown.returncode == 0 and "é.csv" in err.decode("utf-8"), err
+    assert "👍" in out.read_text("utf-8")
+
+
 def test_a_real_interrupt():
     code = """
 import os, signal, sys, time
@@ -173,7 +182,11 @@ def test_the_app_says_where_it_is_once_it_is_there(port):
         second = process("app", "--port", str(port))
         out, err = second.communicate(timeout=60)
         assert (second.returncode, out) == (2, b"")
-        assert err.startswith(b"error: ") and b"Address already in use" in err
+        said = re.fullmatch(
+            rf"error: Port {port} is taken; (\d+) is free: mha-viz app --port \1\n", err.decode()
+        )
+        assert said is not None, err
+        socket.create_server(("127.0.0.1", int(said[1]))).close()
     finally:
         said = ended(app)
     assert b"Traceback" not in said
