@@ -67,6 +67,8 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         short, long = tab(browser, address), tab(browser, address)
         type_text(long, LONG)
         assert "text=" not in long.url
+        short.get_by_role("button", name="Prune").click()
+        expect(short.get_by_role("progressbar")).to_be_visible()
         ask("from mha_viz.ui.session import memory; memory.STAYS = 0; answer = ''")
 
         way.cut()
@@ -76,6 +78,8 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         comes(ask, KNOWN, [])
         way.lead(port)
         comes(ask, KNOWN, both)
+        wait_idle(short)
+        expect(short.get_by_role("button", name="Prune")).to_be_enabled()
 
         process = int(ask("import os; answer = os.getpid()"))
         os.kill(process, signal.SIGKILL)
