@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import errno
 import io
+import logging
 import os
 import sys
 
@@ -34,6 +35,7 @@ def prepare() -> None:
         if getattr(sys, name) is None:
             stream = open(os.open(os.devnull, flags), mode, encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, stream)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its cache is no matter
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
         if isinstance(stream, io.TextIOWrapper):

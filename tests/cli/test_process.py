@@ -80,13 +80,14 @@ def test_a_real_process_writes_utf8_and_nothing_else():
     assert "👍" in out.decode("utf-8")
 
 
-def test_a_locale_without_utf8(tmp_path):
-    env = os.environ | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    out = tmp_path / "é.csv"
-    shown = process("show", "naïve 👍", "-l0", "-H0", "--out", str(out), env=env)
+def test_a_locale_without_utf8_and_no_home(tmp_path):
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    out = tmp_path / "é.svg"
+    arguments = ("show", "naïve café on the mat", "-l0", "-H0", "--out", str(out))
+    shown = process(*arguments, env=os.environ | ascii_only | {"HOME": os.devnull})
     _, err = shown.communicate(timeout=300)
-    assert shown.returncode == 0 and "é.csv" in err.decode("utf-8"), err
-    assert "👍" in out.read_text("utf-8")
+    assert (shown.returncode, err.decode("utf-8")) == (0, f"wrote {out}\n")
+    assert out.read_bytes().rstrip().endswith(b"</svg>")
 
 
 def test_a_real_interrupt():
