@@ -10,7 +10,7 @@ from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
 from mha_viz.ui.server import gate, stopping
-from mha_viz.ui.session import giving_way, memory, state
+from mha_viz.ui.session import coming_back, giving_way, memory, state
 from mha_viz.ui.widgets import look
 
 if __name__ != "__main__":
@@ -39,6 +39,7 @@ else:
     st.session_state.pages = tools | labs
     page = st.navigation({"": list(tools.values()), "Learn": list(labs.values())}, position="top")
     state.arrive(page.url_path)
+    coming_back.come_back()
     try:
         with giving_way.page_run():
             page.run()

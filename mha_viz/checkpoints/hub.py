@@ -21,7 +21,11 @@ from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 NETWORK_TIMEOUT = 0.7  # seconds; without network an id has to fail within one
 ANSWER_TIMEOUT = 10.0  # seconds that the Hub has for one answer
 MAX_DOWNLOAD_BYTES = 8 * 2**30
-_NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+_NOT_WRITABLE = (
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),  # the disk
+    *(errno.EACCES, errno.EPERM, errno.EROFS),  # what may be done to it
+    *(errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP),  # a file where a folder should be
+)
 
 
 def online() -> bool:

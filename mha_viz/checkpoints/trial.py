@@ -124,6 +124,11 @@ class _Builder:
             finally:
                 self._asking.release()
 
+    def end(self) -> None:
+        """End it, whoever is asking it: this process ends, too."""
+        if self._process is not None and self._owner == os.getpid():
+            _kill(self._process)
+
     def _running(self) -> subprocess.Popen[bytes]:
         if self._owner != os.getpid():  # a fork of the process that started it
             self._process = None
@@ -220,4 +225,4 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 _builder = _Builder()
-atexit.register(_builder.let_go)
+atexit.register(_builder.end)

@@ -291,6 +291,7 @@ def _trace(text: str, model: str, pair: str | None, part: str | None) -> Attenti
 
 def main() -> None:
     """The entry point of the command."""
+    cli_streams.speak_utf8()
     cli_streams.prepare()
     try:
         app()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
 import typer
@@ -14,6 +15,7 @@ from mha_viz.errors import ArgumentError
 
 LAST_PORT = 65_535
 _EVERY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # all addresses, and one of them to call
+_TRIED = 100  # ports after one that is taken
 _PAUSE = 0.1  # seconds between two calls
 
 
@@ -30,20 +32,37 @@ def check_free(host: str, port: int) -> None:
     if not 1 <= port <= LAST_PORT:
         raise ArgumentError(f"A port lies in 1..{LAST_PORT}, got {port}.")
     try:
-        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
-            trial.bind((host, port))
-            trial.listen()
+        _listen(host, port)
     except (
         OSError,
         TypeError,
         ValueError,
     ) as error:  # the latter two: no host can have such a name
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise ArgumentError(_taken(host, port)) from error
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ArgumentError(
             f"The app cannot be served at port {port} of {host}: {reason}. Choose another place "
             "with --port or --host."
         ) from error
+
+
+def _listen(host: str, port: int) -> None:
+    """Listen there for a moment, as the server does for longer."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        trial.bind((host, port))
+        trial.listen()
+
+
+def _taken(host: str, port: int) -> str:
+    """What to do about a port that another program has, perhaps another one of these servers."""
+    at = "" if host == "127.0.0.1" else f" --host {host}"
+    for other in range(port + 1, min(port + _TRIED, LAST_PORT) + 1):
+        with suppress(OSError):
+            _listen(host, other)
+            return f"Port {port} is taken; {other} is free: mha-viz app{at} --port {other}"
+    return f"Port {port} is taken, as are those after it. Choose another place with --port."
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
+import logging
 import os
 import sys
 
@@ -17,12 +19,23 @@ _IN_PLACE_OF_CLOSED = {
 }
 
 
+def speak_utf8() -> None:
+    """Begin anew in Python's UTF-8 mode where the locale knows ASCII alone (LC_ALL=C).
+
+    By itself Python does so, unless it is told otherwise (PYTHONUTF8=0). Without, letters beyond
+    ASCII in texts and names of files reach us as halves of characters, which libraries refuse.
+    """
+    if codecs.lookup(sys.getfilesystemencoding()).name == "ascii" and not sys.flags.utf8_mode:
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def prepare() -> None:
     """Open what the caller closed (>&-), and give all streams their encoding."""
     for name, (flags, mode) in _IN_PLACE_OF_CLOSED.items():
         if getattr(sys, name) is None:
             stream = open(os.open(os.devnull, flags), mode, encoding="utf-8")  # noqa: SIM115
             setattr(sys, name, stream)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where it keeps its cache is no matter
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         # Files are UTF-8; a terminal keeps its encoding and shows \u2192 where it has no arrow.
         if isinstance(stream, io.TextIOWrapper):

@@ -28,6 +28,7 @@ _SCRIPTS = {
     "head_switches": ("shared", "grid_paint", "switch_parts", "switch_input", "head_switches"),
     "number_table": ("shared", "number_parts", "number_table"),
     "class_cookie": ("class_cookie",),
+    "coming_back": ("coming_back",),
     "page_address": ("page_address",),
     "payload_carrier": ("shared", "payload_carrier"),
     "player": ("shared", "play_button", "player"),

@@ -91,6 +91,11 @@ def test_a_cache_that_cannot_be_written_to(served, tmp_path, monkeypatch):
     check_fails(r"cache cannot be written to \(No space left on device\)", tmp_path)
 
 
+def test_a_cache_that_is_a_file(served, tmp_path):
+    (tmp_path / "hub").write_text("no folder")
+    check_fails("cache cannot be written to", tmp_path)
+
+
 @pytest.mark.parametrize("name", ["a--b/c", "some-lab/name.git"])
 def test_a_name_that_the_hub_does_not_allow(served, name):
     with pytest.raises(ModelNotFoundError, match="the Hub allows no such name"):

@@ -182,7 +182,7 @@ def test_a_place_where_the_app_cannot_be_served_is_refused(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         refusals = {
-            ("--port", port): "Address already in use",
+            ("--port", port): f"Port {port} is taken; ",
             ("--port", "99999"): "1..65535, got 99999",
             ("--port", "0"): "1..65535, got 0",
             ("--port", "-1"): "1..65535, got -1",

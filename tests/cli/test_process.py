@@ -80,6 +80,16 @@ def test_a_real_process_writes_utf8_and_nothing_else():
     assert "👍" in out.decode("utf-8")
 
 
+def test_a_locale_without_utf8_and_no_home(tmp_path):
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    out = tmp_path / "é.svg"
+    arguments = ("show", "naïve café on the mat", "-l0", "-H0", "--out", str(out))
+    shown = process(*arguments, env=os.environ | ascii_only | {"HOME": os.devnull})
+    _, err = shown.communicate(timeout=300)
+    assert (shown.returncode, err.decode("utf-8")) == (0, f"wrote {out}\n")
+    assert out.read_bytes().rstrip().endswith(b"</svg>")
+
+
 def test_a_real_interrupt():
     code = """
 import os, signal, sys, time
@@ -173,7 +183,11 @@ def test_the_app_says_where_it_is_once_it_is_there(port):
         second = process("app", "--port", str(port))
         out, err = second.communicate(timeout=60)
         assert (second.returncode, out) == (2, b"")
-        assert err.startswith(b"error: ") and b"Address already in use" in err
+        said = re.fullmatch(
+            rf"error: Port {port} is taken; (\d+) is free: mha-viz app --port \1\n", err.decode()
+        )
+        assert said is not None, err
+        socket.create_server(("127.0.0.1", int(said[1]))).close()
     finally:
         said = ended(app)
     assert b"Traceback" not in said

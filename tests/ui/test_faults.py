@@ -1,14 +1,16 @@
 """An error is a sentence, wherever it is raised: on the page or in a widget's callback."""
 
 import ast
+import errno
 import re
+import resource
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.errors import TextError
-from mha_viz.ui.session import faults, scene
+from mha_viz.errors import TextError, WriteError
+from mha_viz.ui.session import faults, scene, studies
 from mha_viz.ui.widgets import controls
 from tests.ui.compare_app import check, compare
 
@@ -23,6 +25,42 @@ def test_our_errors_are_said_and_others_named(caplog):
     assert "KeyError" in faults.sentence(KeyError("secret"))
     assert "secret" not in faults.sentence(KeyError("secret"))
     assert "secret" in caplog.text  # the server's log has what the page has not
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device", "/srv/here"),
+        OSError(errno.EROFS, "Read-only file system", "/srv/here"),
+        FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/srv/here']"),
+        WriteError("/srv/here cannot be written."),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_the_disk_does_not_take_is_said_without_its_place(error, caplog):
+    said = faults.sentence(error)
+    assert "could not keep this on its disk" in said and "/srv" not in said
+    assert "/srv/here" in caplog.text
+
+
+def test_other_errors_of_files_are_not_the_disks():
+    assert "disk" not in faults.sentence(FileNotFoundError(errno.ENOENT, "No such file", "x"))
+
+
+def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
+    """With room for a few bytes only, as on a disk that is nearly full."""
+    kept = studies.Studies()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(WriteError) as raised:
+            kept.give(b"A text.\n" * 1000, "texts.txt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "could not keep this on its disk" in faults.sentence(raised.value)
+    assert kept.own() == {}
+    assert [path for path in kept._folder.rglob("*") if path.is_file()] == []
+    assert kept.give(b"A text.\n" * 1000, "texts.txt") in kept.own()  # once there is room
 
 
 def _page() -> None:

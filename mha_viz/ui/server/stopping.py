@@ -1,26 +1,63 @@
-"""How the server ends: Ctrl-C and SIGTERM are orders to stop, not failures."""
+"""How the server ends: Ctrl-C, SIGTERM and a closed terminal are orders to stop, not failures."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+LONGEST = 1.5  # seconds for the pages' connections to close: a browser that sleeps closes none
+GRACE = 0.4  # seconds in which temporary folders go, and processes that were started for a page
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs up
+
 
 @asynccontextmanager
 async def quietly(app: object) -> AsyncGenerator[None]:
-    """The app's lifespan, in which both signals stop the server with exit status 0.
+    """The app's lifespan, in which an order to stop ends the process with exit status 0.
 
-    By itself uvicorn stops, and then sends itself the signal again: "Aborted!", and status 1.
+    By itself uvicorn waits for the last page, and then sends itself the signal again: "Aborted!",
+    and status 1. What is written is written as a whole or not at all, so that nothing that is under
+    way need be waited for.
     """
-    for number in (signal.SIGINT, signal.SIGTERM):
-        server: Any = getattr(signal.getsignal(number), "__self__", None)
-        if hasattr(server, "should_exit"):
-            signal.signal(number, lambda *_, server=server: _stop(server))
+    server: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    ending = _Ending(server)
+    if hasattr(server, "should_exit"):
+        for number in filter(None, (getattr(signal, name, None) for name in _NAMES)):
+            if signal.getsignal(number) != signal.SIG_IGN:  # as nohup leaves it
+                signal.signal(number, ending.order)
     yield
+    ending.closed()
 
 
-def _stop(server: Any) -> None:
-    server.force_exit = server.should_exit  # the second time it waits for nobody
-    server.should_exit = True
+class _Ending:
+    """The end of the process, from the first order on; another one changes nothing."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._ordered, self._closed = threading.Event(), threading.Event()
+
+    def order(self, *_: object) -> None:
+        """Let the server close its connections, and the process end soon."""
+        if not self._ordered.is_set():
+            self._ordered.set()
+            self._server.should_exit = True
+            threading.Thread(target=self._end, daemon=True).start()
+
+    def closed(self) -> None:
+        """All connections are closed: returns only where nobody has ordered the end."""
+        self._closed.set()
+        if self._ordered.is_set():
+            # Back in uvicorn, the next signal would be the system's again, which kills.
+            threading.Event().wait()
+
+    def _end(self) -> None:
+        self._closed.wait(LONGEST)
+        # All that Python does at its end but to wait for other threads.
+        tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)
+        tidying.start()
+        tidying.join(GRACE)
+        os._exit(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from functools import wraps
@@ -9,14 +10,21 @@ from typing import ParamSpec
 
 import streamlit as st
 
-from mha_viz.errors import MhaVizError, is_panic
+from mha_viz.errors import MhaVizError, WriteError, is_panic
 
 log = logging.getLogger("mha_viz")
 P = ParamSpec("P")
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 def sentence(error: BaseException) -> str:
     """An error in words that may be shown; what was not meant to happen goes into the log."""
+    if _is_of_the_disk(error):
+        log.error("nothing can be written", exc_info=error)
+        return (
+            "The server could not keep this on its disk, which is full or may not be written to. "
+            "Nothing that was there is lost: try again once whoever runs the server has made room."
+        )
     if isinstance(error, MhaVizError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -27,6 +35,14 @@ def sentence(error: BaseException) -> str:
         f"Something went wrong that should not have ({type(error).__name__}). Your text is still "
         "there; the server's log says more."
     )
+
+
+def _is_of_the_disk(error: BaseException) -> bool:
+    """Whether the server's disk did not take something, whose place is nobody's business."""
+    if isinstance(error, FileNotFoundError):
+        return "No usable temporary directory" in str(error)  # how the module tempfile says it
+    full = isinstance(error, OSError) and error.errno in _DISK
+    return full or isinstance(error, WriteError)
 
 
 def is_fault(error: BaseException) -> bool:

@@ -50,6 +50,16 @@ def change(**values: Choice) -> View:
     return view
 
 
+def restore(texts: Mapping[str, str]) -> None:
+    """Begin a session with what the address says, and texts that are too long for it.
+
+    Args:
+        texts: by the names of their fields.
+    """
+    change(**texts)
+    _remember(address())  # as what `follow` finds under this address
+
+
 def another_text() -> None:
     """A new text has other tokens; who has chosen no head sees the one that tells most of it."""
     change(query=-1, key=-1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import mha_viz.corpus
 from mha_viz.core.asking import ask, asking
+from mha_viz.core.output_file import write_file
 from mha_viz.core.showing import count
 from mha_viz.corpus.documents import DOCUMENT
 from mha_viz.corpus.readers import ending_of
@@ -192,8 +193,7 @@ class Studies:
         key = "own_" + hashlib.sha256(f"{called} {column} ".encode() + content).hexdigest()[:32]
         path = self._folder / key / called
         with self._lock:
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(content)
+            write_file(path, content, parents=True)
             self._own[key] = OwnTexts(path, column, _title(name, content))
             self._own.move_to_end(key)
             self._trim()

@@ -1,0 +1,97 @@
+"""A page whose network breaks, or whose server dies, comes back by itself to what it showed."""
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.idle import WATCH, wait_idle
+from tests.browser.tabs import PATIENCE
+from tests.faults.wire import wire
+from tests.ui.serving import served
+
+pytestmark = pytest.mark.slow
+
+SHORT = "The old dog slept."
+LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
+# What a server knows of its pages: the length of each one's text, the model and its switches.
+KNOWN = """
+import gc
+from streamlit.runtime.app_session import AppSession
+sessions = [thing for thing in gc.get_objects() if isinstance(thing, AppSession)]
+states = [one.session_state for one in sessions if one._state.name != "SHUTDOWN_REQUESTED"]
+views = [state["view"] for state in states if "view" in state]
+answer = sorted((len(view.text), view.model, view.off) for view in views)
+"""
+
+
+def tab(browser: Browser, address: str) -> Page:
+    page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(WATCH)
+    page.goto(address)
+    wait_idle(page)
+    return page
+
+
+def type_text(page: Page, text: str) -> None:
+    sentence = page.get_by_label("Sentence", exact=True)
+    sentence.fill(text)
+    sentence.press("Enter")
+    page.wait_for_timeout(300)
+    wait_idle(page)
+
+
+def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
+    """Wait until the server answers that."""
+    end = time.monotonic() + PATIENCE / 1000
+    while (answer := ask(code)) != str(expected) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert answer == str(expected)
+
+
+def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None:
+    off = ((0, 1), (1, 2))
+    both = [(len(SHORT), "tiny-gpt2", off), (len(LONG), "tiny-gpt2", off)]
+    (tmp_path / "second").mkdir()
+    with contextlib.ExitStack() as running:
+        port, ask = running.enter_context(served(tmp_path))
+        way = running.enter_context(wire(port))
+        address = f"http://127.0.0.1:{way.port}/intervene?model=tiny-gpt2&off=0.1,1.2&text={SHORT}"
+        short, long = tab(browser, address), tab(browser, address)
+        type_text(long, LONG)
+        assert "text=" not in long.url
+        short.get_by_role("button", name="Prune").click()
+        expect(short.get_by_role("progressbar")).to_be_visible()
+        ask("from mha_viz.ui.session import memory; memory.STAYS = 0; answer = ''")
+
+        way.cut()
+        for page in (short, long):
+            expect(page.get_by_text(re.compile("connecting", re.IGNORECASE))).to_be_visible()
+            expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
+        comes(ask, KNOWN, [])
+        way.lead(port)
+        comes(ask, KNOWN, both)
+        wait_idle(short)
+        expect(short.get_by_role("button", name="Prune")).to_be_enabled()
+
+        process = int(ask("import os; answer = os.getpid()"))
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        way.cut()
+        port, ask = running.enter_context(served(tmp_path / "second"))
+        way.lead(port)
+        comes(ask, KNOWN, both)
+        for page, text in ((short, SHORT), (long, LONG)):
+            wait_idle(page)
+            expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
+            page.get_by_role("button", name="All on").click()  # the first click is heard
+            expect(page.get_by_text("2 of 32 heads off")).to_be_hidden()
+            expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+            page.context.close()

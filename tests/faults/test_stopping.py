@@ -1,0 +1,86 @@
+"""An order to stop ends the server soon, whatever is under way, and leaves nothing behind."""
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from mha_viz.ui.server import stopping
+from tests.faults.visiting import Visit, asleep, is_bar
+from tests.ui.serving import ROOT, served
+
+pytestmark = pytest.mark.slow
+
+BUSY = 10.0  # seconds that a machine with other work may add
+ORDERS = {
+    "told twice": [signal.SIGTERM, signal.SIGTERM],
+    "its terminal is gone": [signal.SIGHUP],
+}
+
+
+def in_cache(root: Path, name: str) -> None:
+    """A model as the Hub's own library keeps it: it is read on trial before it is loaded."""
+    folder = root / ("models--" + name.replace("/", "--")) / "snapshots" / "0"
+    shutil.copytree(ROOT / "models/tiny-bert", folder)
+
+
+def children(process: int) -> set[int]:
+    """Processes that it has started, and those that they have started."""
+    found = set()
+    for tasks in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found |= {int(number) for number in tasks.read_text().split()}
+    return found.union(*(children(number) for number in found))
+
+
+def runs(process: int) -> bool:
+    """Whether it is there and has not ended (what nobody has asked about since is a zombie)."""
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return state != "Z"
+    return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize("orders", ORDERS.values(), ids=ORDERS)
+def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
+    in_cache(tmp_path / "hub", "a/model")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = {"TMPDIR": str(temporary), "HF_HUB_CACHE": str(tmp_path / "hub")}
+    with contextlib.ExitStack() as open_pages:
+        port, ask = open_pages.enter_context(served(tmp_path, **env))
+        studies, prunes, loads = (open_pages.enter_context(Visit(port)) for _ in range(3))
+        studies.go("corpus")
+        studies.wait_for(is_bar)
+        prunes.go("intervene", "model=tiny-gpt2&text=The+old+dog+slept.")
+        prunes.click("Prune")
+        prunes.wait_for(is_bar)
+        server = int(ask("import os; answer = os.getpid()"))
+        loads.go("", "model=a/model")
+        end = time.monotonic() + 90
+        while not (begun := children(server)) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert begun and list(temporary.glob("mha*"))
+        open_pages.enter_context(asleep(port))
+
+        ordered = time.monotonic()
+        for order in orders:
+            os.kill(server, order)
+            time.sleep(0.2)
+        assert os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]) == 0
+        assert time.monotonic() - ordered < 2 + BUSY
+    while time.monotonic() < ordered + BUSY and any(map(runs, begun)):
+        time.sleep(0.05)
+    assert not [number for number in begun if runs(number)]
+    assert not list(temporary.glob("mha*"))
+    log = (tmp_path / "app.log").read_text()
+    assert "Traceback" not in log and "Error" not in log, log
+
+
+def test_that_is_within_two_seconds():
+    assert stopping.LONGEST + stopping.GRACE < 2

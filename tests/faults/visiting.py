@@ -1,0 +1,61 @@
+"""Open pages whose buttons can be clicked, and one in a browser that no longer answers."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from tests.ui.serving import OpenPage
+
+
+def is_bar(element: Any) -> bool:
+    """Whether a part of a page is a bar of progress: something is under way."""
+    return element.HasField("progress")
+
+
+class Visit(OpenPage):
+    """An open page that is not waited for to its end."""
+
+    def go(self, page: str, query: str = "") -> None:
+        """Go to this address; returns at once."""
+        message = BackMsg()
+        message.rerun_script.is_history_navigation = True
+        self._address = page, query
+        self._ask(message)
+
+    def click(self, label: str) -> None:
+        """Click the button of that label as soon as it is there; returns at once."""
+        found = self.wait_for(lambda one: one.button.label == label).button
+        message = BackMsg()
+        state = message.rerun_script.widget_states.widgets.add()
+        state.id, state.trigger_value = found.id, True
+        self._ask(message)
+
+    def wait_for(self, looked_for: Callable[[Any], bool]) -> Any:
+        """The next part of the page that is what is looked for."""
+        while True:
+            told = ForwardMsg()
+            told.ParseFromString(self.connection.recv(timeout=90))
+            if looked_for(told.delta.new_element):
+                return told.delta.new_element
+
+    def _ask(self, message: BackMsg) -> None:
+        message.rerun_script.page_name, message.rerun_script.query_string = self._address
+        self.connection.send(message.SerializeToString())
+
+
+@contextlib.contextmanager
+def asleep(port: int) -> Iterator[None]:
+    """A page on a machine that has gone to sleep: it keeps its connection, and answers nothing."""
+    asked = (
+        f"GET /_stcore/stream HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: streamlit\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(asked.encode())
+        assert connection.recv(4096).startswith(b"HTTP/1.1 101")
+        yield
