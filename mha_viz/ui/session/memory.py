@@ -20,7 +20,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.ui.session import give_back
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import allowed, give_back
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
 
 if TYPE_CHECKING:
@@ -162,9 +163,11 @@ def model(name: str, device: str, dtype: str) -> AttentionModel:
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
+    allowed.check_model(name)
     with asking(None):  # it serves every text: an overtaken run finishes it
         loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
-    loaded.cut_texts(MAX_RECORD)
+    allowed.check_size(loaded)
+    loaded.cut_texts(MAX_RECORD, settings().max_tokens)
     return loaded
 
 
@@ -180,7 +183,7 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
             untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
-    untrained.cut_texts(MAX_RECORD)
+    untrained.cut_texts(MAX_RECORD, settings().max_tokens)
     return untrained
 
 
