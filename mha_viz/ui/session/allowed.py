@@ -12,12 +12,15 @@ from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.catalog import ModelInfo, list_models
 from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.errors import MhaVizError
+from mha_viz.ui.operating import ceiling
 from mha_viz.ui.operating.refusals import ELSEWHERE, refused
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import views
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
+
+SHORT = 400  # characters of a text that is run even when there is little memory
 
 
 def models() -> list[ModelInfo]:
@@ -77,10 +80,10 @@ def not_shown(name: str) -> str:
 
 
 def check_text(*texts: str | None) -> None:
-    """Refuse texts that are too long together.
+    """Refuse texts that are too long together, or long while the server has little memory left.
 
     Raises:
-        LimitError: with both lengths.
+        LimitError: with both lengths, or to be tried later.
     """
     most, length = settings().max_characters, sum(len(text or "") for text in texts)
     if most is not None and length > most:
@@ -89,6 +92,8 @@ def check_text(*texts: str | None) -> None:
             f"This server takes texts of up to {most:,} characters, and this has {length:,}: "
             f"shorten it; {ELSEWHERE}.",
         )
+    if length > SHORT:
+        ceiling.check()
 
 
 def upload_mb(most: int = 5) -> int:
