@@ -10,14 +10,16 @@ from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
-from mha_viz.ui.server import endpoints, gate, operating, stopping
+from mha_viz.ui.server import endpoints, gate, headers, operating, stopping
 from mha_viz.ui.session import giving_way, memory, places, state
 from mha_viz.ui.widgets import full, look
 
 if __name__ != "__main__":
     operating.begin()
-    before = [Middleware(endpoints.Endpoints), Middleware(gate.Gate)]
-    app = st.App(__file__, lifespan=stopping.quietly, middleware=before)
+    before = [headers.SafeHeaders, endpoints.Endpoints, gate.Gate]
+    app = st.App(
+        __file__, lifespan=stopping.quietly, middleware=[Middleware(one) for one in before]
+    )
 else:
     st.set_page_config(
         page_title="mha_viz",

@@ -34,6 +34,8 @@ class Settings:
     models: tuple[str, ...] = field(default=(), metadata={"about": "models beside the shipped"})
     # who shows it may read /metrics; "" is nobody
     metrics_token: str = field(default="", metadata={"about": "the password of /metrics"})
+    # origins whose pages may show the app in a frame
+    embedded_in: tuple[str, ...] = field(default=(), metadata={"about": "pages that may frame it"})
     max_characters: int | None = _limit("of a text", 4_000, 100, 10_000_000, "characters")
     max_tokens: int | None = _limit("of a text", 256, 16, 1_000_000, "tokens")
     max_parameters: int | None = _limit("of a model", 130_000_000, 1_000, 10**12, "parameters")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, fields
@@ -19,6 +20,7 @@ FILE = f"{PREFIX}CONFIG"
 TABLE = "mha_viz"
 _OTHERS = {FILE, f"{PREFIX}BENCH_CACHE"}  # of the environment, and no settings
 _SWITCHES = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_ORIGIN = re.compile(r"https?://(\*\.)?[a-z0-9.-]+(:\d{1,5})?\Z", re.IGNORECASE)
 _MIN_TOKEN = 16  # characters: what is shorter may be guessed
 _MAX_BYTES = 2**16  # of a settings file
 
@@ -109,7 +111,7 @@ def _parsed(choice: Field[Any], raw: str) -> object:
     """A value of the environment as a file would have it; as it is where it makes no sense."""
     if choice.name == "public":
         return _SWITCHES.get(raw.lower(), raw)
-    if choice.name == "models":
+    if choice.name in ("models", "embedded_in"):
         return [name.strip() for name in raw.split(",") if name.strip()]
     if choice.name == "metrics_token":
         return raw
@@ -133,6 +135,12 @@ def _checked(choice: Field[Any], value: Any, shown: str) -> Any:
     elif choice.name == "models":
         expected = "a list of models on the Hub, each as owner/name"
         fits = isinstance(value, list) and all(isinstance(m, str) and is_hub_id(m) for m in value)
+        value = tuple(value) if fits else value
+    elif choice.name == "embedded_in":
+        expected = "a list of origins, each as https://example.org"
+        fits = isinstance(value, list) and all(
+            isinstance(o, str) and _ORIGIN.match(o) for o in value
+        )
         value = tuple(value) if fits else value
     elif choice.name == "metrics_token":
         expected = f"a password of at least {_MIN_TOKEN} characters"
