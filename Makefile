@@ -44,8 +44,8 @@ DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requiremen
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501)
-	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)"
+run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501; PUBLIC=1 opens it to strangers)
+	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)" $(if $(filter 1,$(PUBLIC)),--public)
 
 test: check ## check, then run all tests (ARGS="-k name" runs some)
 	$(PYTEST) $(ARGS)

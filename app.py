@@ -8,13 +8,18 @@ from starlette.middleware import Middleware
 
 from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
+from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
-from mha_viz.ui.server import gate, stopping
-from mha_viz.ui.session import coming_back, giving_way, memory, state
-from mha_viz.ui.widgets import look
+from mha_viz.ui.server import endpoints, gate, headers, operating, stopping
+from mha_viz.ui.session import coming_back, giving_way, memory, places, state
+from mha_viz.ui.widgets import full, look
 
 if __name__ != "__main__":
-    app = st.App(__file__, lifespan=stopping.quietly, middleware=[Middleware(gate.Gate)])
+    operating.begin()
+    before = [headers.SafeHeaders, endpoints.Endpoints, gate.Gate]
+    app = st.App(
+        __file__, lifespan=stopping.quietly, middleware=[Middleware(one) for one in before]
+    )
 else:
     st.set_page_config(
         page_title="mha_viz",
@@ -41,7 +46,7 @@ else:
     state.arrive(page.url_path)
     coming_back.come_back()
     try:
-        with giving_way.page_run():
-            page.run()
+        with giving_way.page_run(), figures.runs.timed(page.url_path or "explore"):
+            page.run() if places.has_place() else full.draw()
     finally:
         memory.go_on()  # torch and transformers load behind the page, where it did not need them

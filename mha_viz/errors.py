@@ -23,6 +23,14 @@ class ArgumentError(MhaVizError, ValueError):
     """A value outside what the argument allows (a layer that does not exist, an unknown name)."""
 
 
+class SettingsError(MhaVizError, ValueError):
+    """What whoever runs the server has set makes no sense; it does not start."""
+
+
+class LimitError(MhaVizError):
+    """More was asked for than whoever runs the server allows, or than it has room for."""
+
+
 class TextError(MhaVizError, ValueError):
     """Text that cannot be used: empty, too long, or not valid Unicode."""
 

@@ -109,8 +109,23 @@ def start_app(
     port: Annotated[
         int, typer.Option(help="Port to listen on.", envvar="STREAMLIT_SERVER_PORT")
     ] = 8501,
+    public: Annotated[
+        bool, typer.Option("--public", help="Open to strangers: limits, and no folders.")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A TOML file with settings, in a table [mha_viz].")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Show the settings and what they need; start nothing.")
+    ] = False,
 ) -> None:
     """Start the web app."""
+    from mha_viz.cli import checking
+
+    if check:
+        checking.tell_check(public, config, host, port)
+        return
+    checking.settled(public, config)
     script = _app_script()
     cli_server.check_free(host, port)
     try:

@@ -112,19 +112,21 @@ class AttentionModel:
             known = ", ".join(self.parts)
             raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
 
-    def cut_texts(self, n_bytes: int) -> None:
+    def cut_texts(self, n_bytes: int, n_tokens: int | None = None) -> None:
         """Limit texts from now on, so that a full record of one takes at most so many bytes.
 
         A longer text is cut, like one that does not fit the model, and the record's notes say so.
 
         Args:
             n_bytes: of pattern, z, query, key and value together.
+            n_tokens: that a text may have at most; None is as many as the model takes.
         """
         # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
         # An encoder-decoder runs all its parts, whichever of them is asked for.
         cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
         half = 2 * self.d_head if self.backend == "mha_viz" else 0
         self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
+        self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
 
     def __repr__(self) -> str:
         return (

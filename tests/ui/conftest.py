@@ -1,9 +1,12 @@
 """Models for tests of pages: the shipped ones, and tiny ones of many kinds on disk."""
 
+from collections.abc import Callable, Iterator
+
 import pytest
 import transformers as tf
 
 import mha_viz as mv
+from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
@@ -27,6 +30,19 @@ def deberta() -> tf.DebertaV2Config:
         relative_attention=True,
         pos_att_type="p2c|c2p",
     )
+
+
+@pytest.fixture
+def operated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """`operated(public=1, max_tokens=32)`: a server that is set so, for one test."""
+
+    def operated(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(f"MHA_VIZ_{name.upper()}", str(value))
+        settings.cache_clear()
+
+    yield operated
+    settings.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from mha_viz.plots.shares import signed_rows
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits.asked import known_parts
 from mha_viz.ui.intervene import measuring
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene, is_head
 from mha_viz.ui.session.views import MAX_TESTED, TASKS
@@ -197,6 +197,7 @@ def _open() -> None:
         given = st.session_state.get("circuit_file")
         if given is None:
             return
+        allowed.check_upload(given.size)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "circuit.json"
             path.write_bytes(given.getvalue())
@@ -205,7 +206,13 @@ def _open() -> None:
         key = (state.current().checkpoint, found.task, found.heads)
         measuring.keep("circuit", key, found)
 
-    st.file_uploader("A circuit that was saved here", "json", key="circuit_file", on_change=take)
+    st.file_uploader(
+        "A circuit that was saved here",
+        "json",
+        key="circuit_file",
+        on_change=take,
+        max_upload_size=allowed.upload_mb(),
+    )
 
 
 def _checked(path: Path) -> Faithfulness:

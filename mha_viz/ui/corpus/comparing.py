@@ -7,7 +7,7 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from mha_viz.checkpoints.catalog import find_model, list_models
+from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.metrics import METRICS
 from mha_viz.corpus.compare import beyond_by_chance, compare, compare_with_random
 from mha_viz.corpus.study import Study
@@ -15,7 +15,7 @@ from mha_viz.errors import MhaVizError
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.corpus import making, texts
 from mha_viz.ui.corpus.overview import of_heads, settings
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.session.studies import studies
 from mha_viz.ui.session.views import SAME_MODEL, View
 from mha_viz.ui.widgets import choosing, figures, look, words
@@ -83,7 +83,7 @@ def _controls() -> None:
 
 def _models() -> dict[str, str]:
     """What a study's model is compared with: others have as many layers and heads."""
-    known = {info.name: info for info in list_models()}
+    known = {info.name: info for info in allowed.models()}
     for name in st.session_state.get("typed_models", ()):
         try:
             known[name] = find_model(name, download=False)

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from mha_viz.corpus.study import Study
-from mha_viz.ui.session import own_address, state
+from mha_viz.ui.session import allowed, own_address, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.studies import MAX_MEGABYTES, MAX_TEXTS, SUFFIXES, described, studies
 from mha_viz.ui.widgets import choosing, folded
@@ -66,9 +66,9 @@ def about(study: Study) -> None:
 
 def _form() -> None:
     st.caption(
-        f"At most {MAX_MEGABYTES} MB, and of more than {MAX_TEXTS:,} texts a fair sample of as "
-        "many. They stay on this server until it stops or others need the room; who has the link "
-        "of the study can read them. The command mha-viz study has no limit."
+        f"At most {allowed.upload_mb(MAX_MEGABYTES)} MB, and of more than {MAX_TEXTS:,} texts a "
+        "fair sample of as many. They stay on this server until it stops or others need the room; "
+        "who has the link of the study can read them. The command mha-viz study has no limit."
     )
     with st.form("own-texts-form", border=False):
         st.text_area("Texts, one a line", key="own-typed", height=140)
@@ -76,7 +76,7 @@ def _form() -> None:
             f"Or a file: {', '.join(SUFFIXES)}",
             type=SUFFIXES,
             key="own-file",
-            max_upload_size=MAX_MEGABYTES,
+            max_upload_size=allowed.upload_mb(MAX_MEGABYTES),
         )
         st.text_input(
             "Column", key="own-column", help="Of a table: where the texts are, if not found."
@@ -94,6 +94,7 @@ def _take() -> None:
         content, name = chosen.getvalue(), chosen.name
     else:
         content, name = (st.session_state.get("own-typed") or "").encode(), ""
+    allowed.check_upload(len(content))
     key = studies().give(content, name, column)
     st.session_state.setdefault("own_given", []).append(key)
     state.change(corpus=key)

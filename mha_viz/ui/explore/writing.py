@@ -13,9 +13,9 @@ from mha_viz.errors import MhaVizError
 from mha_viz.prediction.logits import objective
 from mha_viz.prediction.written_text import end_ids
 from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.allowed import most_written
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.session.views import MAX_WRITTEN
 from mha_viz.ui.session.written import Shown, WrittenScene, forget, shown, written_scene
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 from mha_viz.ui.widgets.written_text import written_text
@@ -91,8 +91,8 @@ def _wanted(scene: Scene) -> int:
     playing: _Playing | None = st.session_state.get("writing_plays")
     view = state.current()
     if playing is not None and playing.start == written_scene(scene, view, 0).start:
-        return playing.written
-    return view.written
+        return min(playing.written, most_written())
+    return min(view.written, most_written())
 
 
 def _without_nonsense(scene: WrittenScene, model: AttentionModel) -> WrittenScene:
@@ -109,7 +109,7 @@ def _without_nonsense(scene: WrittenScene, model: AttentionModel) -> WrittenScen
 
 
 def _panel(found: Shown, model: AttentionModel) -> None:
-    n, last = len(found.tokens), min(found.room, MAX_WRITTEN)
+    n, last = len(found.tokens), min(found.room, most_written())
     _settings(found)
     # A new text or setting is a new player, which rests.
     written_text(

@@ -9,7 +9,7 @@ import streamlit as st
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.generation import generate
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.session.scene import Scene
 
 MAX_NEW_TOKENS = 20
@@ -21,7 +21,7 @@ NOT_SO = (
 
 def draw(scene: Scene, model: AttentionModel, change: Intervention | None) -> None:
     """Both texts side by side, where asked for; the one with all heads is written once."""
-    if not st.toggle(f"Let it go on for {MAX_NEW_TOKENS} tokens", key="ask_goes_on"):
+    if not st.toggle(f"Let it go on for {_most()} tokens", key="ask_goes_on"):
         return
     if change is not None and change.how in ("mean", "patch_z", "patch_pattern"):
         st.info(NOT_SO)
@@ -37,6 +37,10 @@ def draw(scene: Scene, model: AttentionModel, change: Intervention | None) -> No
     st.caption("The likeliest token each time.")
 
 
+def _most() -> int:
+    return min(MAX_NEW_TOKENS, allowed.most_written())
+
+
 def told_apart(change: Intervention) -> Hashable:
     """What a run under this change depends on."""
     return (change.heads, change.how, change.factor, change.source)
@@ -46,6 +50,6 @@ def _text(scene: Scene, model: AttentionModel, change: Intervention | None) -> s
     text = state.current().text
     return memory.cache().get(
         (scene.key, "goes on", change and told_apart(change)),
-        lambda: generate(model, text, None, change, MAX_NEW_TOKENS).text,
+        lambda: generate(model, text, None, change, _most()).text,
         len,
     )

@@ -12,6 +12,8 @@ from functools import cache
 
 import streamlit as st
 
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session.class_answers import CODE, classes
 from mha_viz.ui.widgets.messages import plain
 from mha_viz.web.browser import script
@@ -19,6 +21,11 @@ from mha_viz.web.browser import script
 PARAM = "class"  # in the address that is handed out
 COOKIE = "mha_viz_class"  # a random name, by which a page that is loaded again is known
 OFTEN = 3  # seconds between two looks at the votes
+# Strangers could push a teacher's class out, and vote in it as often as they like.
+NO_CLASSES = (
+    "This server is open to everybody and keeps no classes: a teacher starts mha_viz on a computer "
+    "in the classroom, and opens one there."
+)
 _BROWSER, _JOINED = "class-browser", "class-joined"
 
 
@@ -29,6 +36,10 @@ def arrive() -> None:
     name it, and none could say who leads it, because addresses are handed on.
     """
     asked = st.query_params.get(PARAM, "")[:CODE]
+    if settings().public:
+        if asked:
+            st.sidebar.caption(NO_CLASSES)
+        return
     if asked:
         st.session_state[_JOINED] = asked
         if asked in classes():
@@ -77,6 +88,8 @@ def leads() -> bool:
 
 def begin() -> None:
     """Open a class that this browser leads."""
+    if settings().public:
+        raise refused("class", NO_CLASSES)
     st.session_state[_JOINED] = classes().open(_browser())
 
 

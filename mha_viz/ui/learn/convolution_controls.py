@@ -15,7 +15,7 @@ from mha_viz.labs.convolution_measures import SHARP
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, Numbers
 from mha_viz.ui.learn.motion import play
-from mha_viz.ui.session import views
+from mha_viz.ui.session import allowed, views
 from mha_viz.ui.widgets.messages import plain
 
 YOURS = "yours"
@@ -94,6 +94,7 @@ def _picture(name: str, side: int, colour: bool) -> tuple[Picture, str]:
         "PNG or JPEG, at most 4 megapixels",
         type=["png", "jpg", "jpeg"],
         key="convolution-file",
+        max_upload_size=allowed.upload_mb(),
     )
     if file is None:
         st.info(

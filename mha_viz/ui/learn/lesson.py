@@ -12,6 +12,7 @@ import streamlit as st
 from mha_viz.ui.learn import classroom, frame
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.learn.lesson_plan import STOPS, Stop
+from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import own_address
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import look
@@ -41,7 +42,10 @@ def draw() -> None:
 def _class() -> None:
     """Open a class or end it, and the link that leads into it."""
     st.header("Your class", anchor=False)
-    if not classroom.leads():
+    if settings().public:
+        st.markdown(f"{classroom.NO_CLASSES} The lesson itself needs none. It starts at this link:")
+        first: dict[str, str] = {}
+    elif not classroom.leads():
         st.markdown(
             "Open a class, and each lab counts what pupils predict before they see the answer. "
             "You see bars, nobody sees names. The votes are in this server’s memory only, until "
@@ -50,7 +54,7 @@ def _class() -> None:
         st.button(
             "Open a class", type="primary", key="class-open", on_click=guarded(classroom.begin)
         )
-        first: dict[str, str] = {}
+        first = {}
     else:
         st.markdown(f"The class **{classroom.code()}** is open. Its pupils start at this link:")
         st.button("End the class", key="class-end", on_click=guarded(classroom.end))

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from mha_viz.checkpoints.catalog import list_models
 from mha_viz.engine.model import AttentionModel
 from mha_viz.labs import what_heads_learn as lab
 from mha_viz.labs.annotated_sentences import KINDS, Relation, relations
@@ -17,7 +16,7 @@ from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
 from mha_viz.ui.learn.what_heads_learn_sentences import sentences
-from mha_viz.ui.session import state, views
+from mha_viz.ui.session import allowed, state, views
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import figures, look, picking, words
 from mha_viz.web.labels import head_name
@@ -111,7 +110,7 @@ def _offer(model: AttentionModel) -> None:
     """A larger model in which such heads were described, where this machine has one."""
     if model.name in PUBLISHED:
         return
-    there = [info.name for info in list_models() if info.name in PUBLISHED]
+    there = [info.name for info in allowed.models() if info.name in PUBLISHED]
     if not there:
         st.caption(
             "Heads for syntax and coreference were described in bert-base-uncased (Clark et al. "

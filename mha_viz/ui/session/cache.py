@@ -133,6 +133,16 @@ class Cache:
             visitor.gone = True
             self._look_away(visitor)
 
+    def let_go(self, everything: bool) -> None:
+        """Drop what nobody looks at, or everything: what is looked at is then made again."""
+        with self._lock:
+            before = self.n_bytes
+            for key, item in list(self._items.items()):
+                if everything or not item.seen_by:
+                    self._drop(key)
+            if self.n_bytes < before:
+                self.on_drop(before - self.n_bytes)
+
     def __len__(self) -> int:
         return len(self._items)
 

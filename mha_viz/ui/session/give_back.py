@@ -16,13 +16,18 @@ def soon(n_bytes: int = WORTH) -> None:
     """Give back in a moment what is free then, where it is worth it; several calls become one."""
     if n_bytes < WORTH or not _waiting.acquire(blocking=False):
         return
-    timer = threading.Timer(SOON, _now)
+    timer = threading.Timer(SOON, _waited)
     timer.daemon = True
     timer.start()
 
 
-def _now() -> None:
+def _waited() -> None:
     _waiting.release()
+    now()
+
+
+def now() -> None:
+    """Give back what is free."""
     gc.collect()
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     trim = getattr(library, "malloc_trim", None)

@@ -21,9 +21,12 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.ui.session import give_back
+from mha_viz.ui.operating import ceiling
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import allowed, give_back
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
 from mha_viz.ui.session.giving_way import standing_by, wait_aside
+from mha_viz.ui.session.views import DEFAULT
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -172,9 +175,12 @@ _loaded: set[tuple[str, str, str]] = set()  # some may have been let go since
 
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
+    allowed.check_model(name)
+    ceiling.check()
     with asking(None):  # it serves every text: an overtaken run finishes it
         loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
-    loaded.cut_texts(MAX_RECORD)
+    allowed.check_size(loaded)
+    loaded.cut_texts(MAX_RECORD, settings().max_tokens)
     return loaded
 
 
@@ -190,7 +196,7 @@ def untrained_copy(name: str, device: str, dtype: str) -> AttentionModel | None:
             untrained: AttentionModel = made.untrained_copy(_model(name, device, dtype))
     except MhaVizError:
         return None
-    untrained.cut_texts(MAX_RECORD)
+    untrained.cut_texts(MAX_RECORD, settings().max_tokens)
     return untrained
 
 
@@ -218,6 +224,30 @@ def induction(
 def cache() -> Cache:
     """One for all visitors: those who look at the same text share what was made of it."""
     return Cache(who=_who, on_drop=give_back.soon, wait=wait_aside)
+
+
+def let_go(everything: bool) -> None:
+    """Make room: what nobody looks at goes, or all that can be made again, models as well."""
+    cache().let_go(everything)
+    if everything:
+        for loaded in (_model, untrained_copy, induction):
+            loaded.clear()
+    give_back.now()
+
+
+def ready() -> str:
+    """Why no page can be shown at once, in one sentence; "" where it can be.
+
+    Who asks makes the libraries and the first model load, although no page is open yet.
+    """
+    engine = _engine()
+    if not engine.done:
+        engine.wanted.add(DEFAULT.checkpoint)
+        engine.drawn.set()
+        return "The libraries and the first model are being loaded: ask again in a few seconds."
+    if engine.error is not None:
+        return f"The libraries could not be loaded ({type(engine.error).__name__}): see the log."
+    return ""
 
 
 def _who() -> Visitor | None:

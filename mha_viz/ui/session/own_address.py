@@ -11,6 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 import streamlit as st
 from streamlit import config
 
+from mha_viz.ui.operating.settings import settings
+
 _EVERYWHERE = ("", "0.0.0.0", "::")  # what listens on all addresses
 _ELSEWHERE = ("192.0.2.1", 9)  # for documentation (RFC 5737); nothing is sent there
 
@@ -25,6 +27,8 @@ class Reached(NamedTuple):
 def reached() -> Reached:
     """The present page as others open it, without parameters."""
     url = st.context.url or f"http://127.0.0.1:{config.get_option('server.port')}/"
+    if settings().public:  # it has a name by which others open it; its own addresses are not told
+        return Reached(url.partition("?")[0], "")
     listens = str(config.get_option("server.address") or "")
     return seen_by_others(url, listens, in_network)
 
@@ -32,6 +36,8 @@ def reached() -> Reached:
 def only_here() -> bool:
     """Whether who has opened the page sits at this machine, as everybody does who can open it."""
     host = urlsplit(st.context.url or "").hostname or ""
+    if settings().public:  # a proxy before it may give its own name
+        return False
     return _is_loopback(host) and _is_loopback(str(config.get_option("server.address") or ""))
 
 

@@ -16,7 +16,7 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.core.views import between
 from mha_viz.errors import TextError
 from mha_viz.reports.telling import telling_head
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.session.examples import example_head
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.one_thread import turn_for
@@ -103,7 +103,12 @@ class Scene:
         return found or self.run()
 
     def run(self) -> Run:
-        """What the run left behind, found or made; the visitor looks at it from then on."""
+        """What the run left behind, found or made; the visitor looks at it from then on.
+
+        Raises:
+            LimitError: the text is longer than this server takes.
+        """
+        allowed.check_text(self.text, self.pair)
         return memory.cache().get(self, self._make, lambda run: size(run.record))
 
     def _make(self) -> Run:

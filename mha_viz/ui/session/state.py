@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import page_address
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import NAMES, Choice, View, from_params, to_params
@@ -206,9 +207,13 @@ def _here(written: Mapping[str, str] | None = None) -> tuple[Any, ...]:
     return st.session_state.get("page", ""), *sorted(params.items())
 
 
-@st.cache_resource(show_spinner=False)
 def folders() -> set[str]:
-    """Models typed by hand since the server started."""
+    """Models typed by hand since the server started; of a public server none counts."""
+    return set() if settings().public else _folders()
+
+
+@st.cache_resource(show_spinner=False)
+def _folders() -> set[str]:
     return set()
 
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.checkpoints.catalog import ModelInfo, find_model, list_models
+from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.hub import in_megabytes
 from mha_viz.checkpoints.hub_cache import is_hub_id
-from mha_viz.checkpoints.suggested import SuggestedModel, suggested
+from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
-from mha_viz.ui.session import state, views
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import allowed, state, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.views import Choice, View
@@ -72,17 +73,17 @@ def model_picker() -> None:
     A name typed under `OTHER` is looked up before it is accepted.
     """
     fetching.take_what_has_come()
-    models = {info.name: info for info in list_models()}
+    models = {info.name: info for info in allowed.models()}
     view = state.current()
     typed = st.session_state.setdefault(
         "typed_models", [view.model] if view.model in state.folders() else []
     )
     known = [*models, *(name for name in typed if name not in models)]
-    absent = {one.name: one for one in suggested(set(models))}
+    absent = {one.name: one for one in allowed.absent(models)}
     if view.model not in known:
         view = _not_here(view.model, known[0], absent)
     wanted = fetching.wanted()
-    offered = dict.fromkeys((*known, *absent, *([wanted] if wanted else []), OTHER))
+    offered = dict.fromkeys((*known, *absent, *([wanted] if wanted else []), *_other()))
     titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
     @guarded
@@ -108,7 +109,10 @@ def model_picker() -> None:
 
 
 def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> View:
-    """A link names a model that this machine does not have: say so, and how to get it."""
+    """A link names a model that cannot be shown at once: say so, and how to get it."""
+    if not allowed.may_be_named(name):
+        state.tell(f"{allowed.not_shown(name)} Showing {instead}.")
+        return state.change(model=instead)
     how = f"type its name under “{OTHER}” to fetch it"
     if name in absent:
         fetching.want(name)
@@ -121,7 +125,7 @@ def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> 
 
 def other_model() -> None:
     """Where a visitor types the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub."""
-    if not st.session_state.get("asking"):
+    if not st.session_state.get("asking") or not _other():
         return
 
     @guarded
@@ -154,9 +158,15 @@ def other_model() -> None:
         st.error(plain(st.session_state.refused))
 
 
+def _other() -> tuple[str, ...]:
+    """The way to type a model's name; of a public server none leads to folders and all the Hub."""
+    return () if settings().public else (OTHER,)
+
+
 def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None = None) -> str:
     if absent is not None:
-        return f"{name.rpartition('/')[2]} · {in_megabytes(absent.n_bytes)} to fetch"
+        size = f"{in_megabytes(absent.n_bytes)} " if absent.n_bytes else ""
+        return f"{name.rpartition('/')[2]} · {size}to fetch"
     if info is None or not info.family:
         return name
     return f"{name} · {info.family} {info.n_layers}×{info.n_heads}"
@@ -262,12 +272,12 @@ def other_models() -> list[str]:
     """Models to compare with; "" is the model itself."""
     typed, asked = st.session_state.get("typed_models", ()), state.current().model_b
     linked = [asked] if asked in state.folders() else []
-    return ["", *dict.fromkeys((*(info.name for info in list_models()), *typed, *linked))]
+    return ["", *dict.fromkeys((*(info.name for info in allowed.models()), *typed, *linked))]
 
 
 def other_side() -> None:
     """A second text, a second model, or neither, to compare two heads of one run."""
-    models = {info.name: info for info in list_models()}
+    models = {info.name: info for info in allowed.models()}
     columns = st.columns([5, 3], vertical_alignment="bottom")
     with columns[0]:
         hint = "(the same sentence)"

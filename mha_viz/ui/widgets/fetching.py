@@ -7,7 +7,7 @@ import streamlit as st
 from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.download import Download, download, under_way
 from mha_viz.checkpoints.hub import in_megabytes
-from mha_viz.ui.session import state
+from mha_viz.ui.session import allowed, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets.messages import plain
 
@@ -28,6 +28,7 @@ def want(name: str) -> None:
 
 def fetch(name: str) -> None:
     """Choose a model and begin to fetch it, or join the visitors who wait for it already."""
+    allowed.check_model(name)
     want(name)
     st.session_state.attempt = download(name)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.widgets import controls, fetching, messages
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
         controls.other_model()
         fetching.draw()
     with messages.stop_on_error(), work:
+        allowed.check_text(state.current().source)
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.known_model(state.current())
         with bar.second:

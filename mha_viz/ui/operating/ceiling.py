@@ -1,0 +1,96 @@
+"""The most memory that the server may take: near it things are let go, beyond it work is refused.
+
+A server that takes more than its machine has is ended by the system, with all that visitors have
+open. So whoever asks for what takes much is refused before that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+
+from mha_viz.ui.operating import resident
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
+
+NEAR = 0.85  # of the ceiling: from here on, what nobody looks at goes
+LetGo = Callable[[bool], object]  # of what can be made again: all of it, or what nobody looks at
+OFTEN = 1.0  # seconds between two looks
+SELDOM = 30.0  # seconds in which everything is let go of once: it is made anew for the next click
+MB = 10**6
+
+
+class Ceiling:
+    """Keeps the server below its ceiling.
+
+    Args:
+        most: bytes that it may take.
+        used: bytes that it takes; None where the system does not tell.
+        let_go: makes room.
+        clock: seconds that pass.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        used: Callable[[], int | None],
+        let_go: LetGo,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.most, self.over = most, False
+        self._used, self._let_go, self._clock = used, let_go, clock
+        self._emptied = -SELDOM
+
+    def look(self) -> None:
+        """Make room where there is little, and note whether there is too little all the same."""
+        taken = self._used() or 0
+        if taken > NEAR * self.most:
+            everything = taken > self.most and self._clock() - self._emptied >= SELDOM
+            if everything:
+                self._emptied = self._clock()
+            self._let_go(everything)
+            taken = self._used() or 0
+        self.over = taken > self.most
+
+    def keep(self) -> None:
+        """Look again and again, in a thread of its own."""
+
+        def on_and_on() -> None:
+            while True:
+                self.look()
+                time.sleep(OFTEN)
+
+        threading.Thread(target=on_and_on, daemon=True, name="memory ceiling").start()
+
+
+_kept: list[Ceiling] = []
+
+
+@cache
+def keep(let_go: LetGo) -> None:
+    """Keep this server below its ceiling from now on, where it has one."""
+    most = settings().memory_mb
+    if most is not None:
+        _kept.append(Ceiling(most * MB, resident.used, let_go))
+        _kept[-1].keep()
+
+
+def is_over() -> bool:
+    """Whether the server takes more memory than it may."""
+    return any(ceiling.over for ceiling in _kept)
+
+
+def check() -> None:
+    """Refuse what would take much memory while there is too little.
+
+    Raises:
+        LimitError: beyond the ceiling.
+    """
+    if is_over():
+        raise refused(
+            "memory",
+            "This server has no memory left for more work just now: try again in a minute, or with "
+            "a shorter text and a shipped model.",
+        )

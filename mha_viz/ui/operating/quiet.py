@@ -1,0 +1,99 @@
+"""Logs of a public server: what went wrong and where, and nothing that anybody has typed.
+
+Messages of libraries, and above all of exceptions, carry what they were given: the text of a
+visitor, the path of a file. So a record keeps its level, its logger and the place in the code, and
+of an exception its kinds and the places that it passed. Our own messages are written with care and
+stay.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+OURS = "mha_viz"
+Raised = tuple[type[BaseException], BaseException, TracebackType | None]
+_log = logging.getLogger(f"{OURS}.log")
+
+
+def begin() -> None:
+    """From now on nothing typed reaches the log, stdout or stderr."""
+    _records_without_messages()
+    logging.captureWarnings(True)
+    sys.excepthook = lambda *raised: _unexpected(raised[1])
+    threading.excepthook = lambda raised: _unexpected(raised.exc_value)
+    sys.unraisablehook = lambda raised: _unexpected(raised.exc_value)
+    _native_code_is_not_heard()
+
+
+def _records_without_messages() -> None:
+    usual = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(lambda *args, **options: _cleaned(usual(*args, **options)))
+
+
+def _cleaned(record: logging.LogRecord) -> logging.LogRecord:
+    """The record without what came from outside."""
+    ours = record.name == OURS or record.name.startswith(f"{OURS}.")
+    said = str(record.msg) if ours and not record.args else ""
+    raised = record.exc_info[1] if record.exc_info else None
+    place = f"{os.path.basename(record.pathname)}:{record.lineno}"
+    lines = [said or f"(a message that may hold what visitors typed is left out, {place})"]
+    lines += [] if raised is None else _places(raised)
+    record.msg, record.args, record.exc_info, record.stack_info = "\n".join(lines), (), None, None
+    return record
+
+
+def _places(error: BaseException) -> list[str]:
+    """Kinds of an exception and of what led to it, each with the places that it passed."""
+    found: list[str] = []
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        found.append(f"  {type(each).__module__}.{type(each).__qualname__}, raised at")
+        passed = traceback.extract_tb(each.__traceback__)
+        found += [f"    {frame.filename}:{frame.lineno} in {frame.name}" for frame in passed]
+        each = each.__cause__ or each.__context__
+    return found
+
+
+def _unexpected(error: BaseException | None) -> None:
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        return
+    _log.error("unexpected error outside of a page", exc_info=error)
+
+
+def _native_code_is_not_heard() -> None:
+    """What libraries in Rust and C write past Python, a panic with the text in it, goes nowhere."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # there is no stderr
+        return
+    sys.stderr.flush()
+    stream = io.TextIOWrapper(os.fdopen(kept, "wb", 0), "utf-8", "replace", write_through=True)
+    before, sys.stderr = sys.stderr, stream
+    _for_every_handler(lambda handler: _turn(handler, before, stream))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    os.close(nowhere)
+    faulthandler.enable(stream)  # it names places, and no values
+
+
+def _turn(handler: logging.Handler, before: Any, stream: Any) -> None:
+    if isinstance(handler, logging.StreamHandler) and handler.stream in (before, sys.__stderr__):
+        handler.setStream(stream)
+
+
+def _for_every_handler(act: Callable[[logging.Handler], object]) -> None:
+    loggers = [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]
+    for logger in loggers:
+        for handler in getattr(logger, "handlers", ()):
+            act(handler)

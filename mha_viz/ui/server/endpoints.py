@@ -1,0 +1,134 @@
+"""Addresses for whoever runs the server: whether it lives, whether it can serve, and figures.
+
+They stand before all else, so that they answer under any name and while pages are run. Nothing in
+their answers is of a visitor.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from streamlit import runtime
+
+from mha_viz.ui.operating import ceiling, figures, refusals, resident
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import memory
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+SESSIONS = "active_sessions"  # as Streamlit calls them
+# What each lane of work tells of itself: numbers by name, among them how many wait.
+LANES: dict[str, Callable[[], Mapping[str, float]]] = {}
+
+
+class Endpoints:
+    """ASGI middleware that answers /healthz, /readyz and /metrics, and hands on the rest."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or hand it on."""
+        answer = None
+        if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+            answer = _answer(scope["path"], Headers(scope=scope).get("authorization", ""))
+        await (answer or self.app)(scope, receive, send)
+
+
+def _answer(path: str, authorization: str) -> Response | None:
+    if path == "/healthz":
+        return PlainTextResponse("ok\n")
+    if path == "/readyz":
+        reason = not_ready()
+        return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
+    if path == "/metrics":
+        token = settings().metrics_token
+        if not token:
+            return PlainTextResponse("There are none: the server has no metrics_token.\n", 404)
+        if not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+            return PlainTextResponse("The figures want the server's metrics_token.\n", 401)
+        return Response(written(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    if path == "/_stcore/metrics" and settings().public:
+        return PlainTextResponse("The figures of this server are at /metrics.\n", 404)
+    return None
+
+
+def not_ready() -> str:
+    """Why the server should not get more visitors now, in one sentence; "" where it may."""
+    if reason := memory.ready():
+        return reason
+    if ceiling.is_over():
+        return "The server takes more memory than it may: it makes room, and refuses heavy work."
+    most = settings().heavy_waiting
+    waiting = LANES["heavy"]().get("waiting", 0) if "heavy" in LANES else 0
+    if most and waiting >= most:
+        return f"As many heavy jobs wait as may ({most}): new ones are refused."
+    return ""
+
+
+def written() -> bytes:
+    """All figures, in the format that Prometheus reads."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry()
+    registry.register(_Figures())
+    return generate_latest(registry)
+
+
+class _Figures:
+    """Hands figures over when they are asked for."""
+
+    def collect(self) -> Iterator[Any]:
+        """One family after another, in the words of the library."""
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+        )
+
+        for name, about, value in _gauges():
+            yield GaugeMetricFamily(f"mha_viz_{name}", about, value)
+        refused = CounterMetricFamily("mha_viz_refusals", "What was refused.", labels=["kind"])
+        for kind, count in refusals.counted().items():
+            refused.add_metric([kind], count)
+        yield refused
+        runs = HistogramMetricFamily(
+            "mha_viz_page_seconds", "How long runs of pages took.", labels=["page"]
+        )
+        for page, (buckets, seconds) in figures.runs.table().items():
+            shown = [("+Inf" if bound == float("inf") else str(bound), n) for bound, n in buckets]
+            runs.add_metric([page], shown, seconds)
+        yield runs
+        yield from _of_lanes(GaugeMetricFamily)
+
+
+def _gauges() -> Iterator[tuple[str, str, float]]:
+    yield "sessions", "Pages that are open now.", _open_pages()
+    yield "memory_bytes", "Memory of the server and its processes.", resident.used() or 0
+    limit = settings().memory_mb
+    if limit is not None:
+        yield "memory_ceiling_bytes", "Memory that the server may take.", limit * ceiling.MB
+    yield "cache_bytes", "What was made of texts and may be wanted again.", memory.cache().n_bytes
+
+
+def _open_pages() -> float:
+    if not runtime.exists():
+        return 0.0
+    told = runtime.get_instance().stats_mgr.get_stats([SESSIONS]).get(SESSIONS, ())
+    return float(sum(getattr(stat, "value", 0) for stat in told))
+
+
+def _of_lanes(gauge: Callable[..., Any]) -> Iterator[Any]:
+    """What the lanes tell, by name; all of the same name in one family."""
+    told = {lane: dict(tell()) for lane, tell in LANES.items()}
+    for name in sorted({name for numbers in told.values() for name in numbers}):
+        family = gauge(f"mha_viz_lane_{name}", f"Of each lane of work: {name}.", labels=["lane"])
+        for lane, numbers in told.items():
+            if name in numbers:
+                family.add_metric([lane], numbers[name])
+        yield family

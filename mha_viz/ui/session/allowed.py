@@ -1,0 +1,143 @@
+"""What a visitor may have: the models, texts and files that whoever runs the server allows.
+
+Must not import torch or transformers, because the page is there before they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mha_viz.checkpoints import suggested
+from mha_viz.checkpoints.catalog import ModelInfo, list_models
+from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.errors import MhaVizError
+from mha_viz.ui.operating import ceiling
+from mha_viz.ui.operating.refusals import ELSEWHERE, refused
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import views
+
+if TYPE_CHECKING:
+    from mha_viz.engine.model import AttentionModel
+
+SHORT = 400  # characters of a text that is run even when there is little memory
+
+
+def models() -> list[ModelInfo]:
+    """Those of this machine that visitors may choose."""
+    return [info for info in list_models() if info.source == "shipped" or may_be_named(info.name)]
+
+
+def absent(here: Iterable[str]) -> list[SuggestedModel]:
+    """Those that may be fetched, of which the menu offers to do so.
+
+    Args:
+        here: names of models that are on this machine.
+    """
+    if not settings().public:
+        return suggested.suggested(set(here))
+    known = {one.name: one for one in suggested.SUGGESTED}
+    missing = [name for name in settings().models if name not in here]
+    return [known.get(name, SuggestedModel(name, "a model of the Hub", 0)) for name in missing]
+
+
+def may_be_named(name: str) -> bool:
+    """Whether visitors may ask for a model that is not shipped; of a private server, for any."""
+    return not settings().public or name in settings().models
+
+
+def check_model(name: str) -> None:
+    """Refuse a model that this server does not show, or that is too large for it.
+
+    Raises:
+        LimitError: with the names of those that it does show.
+    """
+    found = {info.name: info for info in models()}
+    if name not in found and not may_be_named(name):
+        raise refused("model", not_shown(name))
+    most, info = settings().max_parameters, found.get(name)
+    if most is not None and info is not None and info.n_bytes > 4 * most:
+        raise _too_large(name, info.n_bytes // 4, most)
+
+
+def check_size(model: AttentionModel) -> None:
+    """Refuse a model with too many parameters, once they can be counted.
+
+    Raises:
+        LimitError: with their number.
+    """
+    most = settings().max_parameters
+    count = sum(each.numel() for each in model.network.parameters())
+    if most is not None and count > most:
+        raise _too_large(model.name, count, most)
+
+
+def not_shown(name: str) -> str:
+    """What to say of a model that strangers cannot have here."""
+    shown = ", ".join(info.name for info in models())
+    named = name if len(name) <= 80 else name[:79] + "…"
+    return f"This server shows {shown}, and not {named!r}: choose one of those; {ELSEWHERE}."
+
+
+def check_text(*texts: str | None) -> None:
+    """Refuse texts that are too long together, or long while the server has little memory left.
+
+    Raises:
+        LimitError: with both lengths, or to be tried later.
+    """
+    most, length = settings().max_characters, sum(len(text or "") for text in texts)
+    if most is not None and length > most:
+        raise refused(
+            "text",
+            f"This server takes texts of up to {most:,} characters, and this has {length:,}: "
+            f"shorten it; {ELSEWHERE}.",
+        )
+    if length > SHORT:
+        ceiling.check()
+
+
+def upload_mb(most: int = 5) -> int:
+    """Megabytes that a file may have.
+
+    Args:
+        most: that whoever takes the file takes.
+    """
+    return min(most, settings().max_upload_mb or most)
+
+
+def check_upload(n_bytes: int) -> None:
+    """Refuse a file, or texts in place of one, that is too large; count it where it is not.
+
+    Raises:
+        LimitError: too large, or one more than a session may give.
+    """
+    import streamlit as st
+
+    most, files = settings().max_upload_mb, settings().max_uploads
+    if most is not None and n_bytes > most * 10**6:
+        raise refused(
+            "upload size",
+            f"This server takes files of up to {most} MB, and this has {n_bytes / 1e6:.1f} MB: "
+            f"give a part of it; {ELSEWHERE}.",
+        )
+    given = st.session_state.get("n_uploads", 0) + 1
+    if files is not None and given > files:
+        raise refused(
+            "uploads",
+            f"This server takes {files} files from each open page, and this is one more: open the "
+            f"page anew; {ELSEWHERE}.",
+        )
+    st.session_state.n_uploads = given
+
+
+def most_written() -> int:
+    """How many tokens a model may write behind a text."""
+    return min(views.MAX_WRITTEN, settings().max_generated or views.MAX_WRITTEN)
+
+
+def _too_large(name: str, count: int, most: int) -> MhaVizError:
+    return refused(
+        "model size",
+        f"This server runs models of up to {most:,} parameters, and {name} has {count:,}: choose "
+        f"a smaller one; {ELSEWHERE}.",
+    )

@@ -1,0 +1,61 @@
+"""`mha-viz app --check`: the settings in force, and whether the app could serve by them."""
+
+import socket
+
+import pytest
+from typer.testing import CliRunner
+
+from mha_viz.cli.main import app
+from mha_viz.ui.operating import resident
+from mha_viz.ui.operating.settings import settings
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """`check("--public", MHA_VIZ_...="...")`: exit status and what was said."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setattr(resident, "free", lambda: 4 * 10**9)
+    monkeypatch.setenv("MHA_VIZ_PUBLIC", "")
+    monkeypatch.setenv("MHA_VIZ_CONFIG", "")
+
+    def check(*options, **environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        done = CliRunner().invoke(app, ["app", "--check", "--port", str(port), *options])
+        return done.exit_code, done.output
+
+    yield check
+    settings.cache_clear()
+
+
+def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
+    file = tmp_path / "server.toml"
+    file.write_text("[mha_viz]\nmax_tokens = 64\nmetrics_token = 'a-token-of-22-letters-'\n")
+    code, said = check("--public", "--config", str(file), MHA_VIZ_MAX_SESSIONS="7")
+    assert code == 0
+    rows = {line.split()[0]: line for line in said.splitlines() if line.strip()}
+    assert "64" in rows["max_tokens"] and "server.toml" in rows["max_tokens"]
+    assert "7" in rows["max_sessions"] and "MHA_VIZ_MAX_SESSIONS" in rows["max_sessions"]
+    assert "default of public servers" in rows["memory_mb"]
+    assert "letters" not in said and "set" in rows["metrics_token"]
+    assert "BAD" not in said and "tiny-bert, tiny-gpt2" in said
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"MHA_VIZ_MAX_TOKENS": "none"}, "BAD settings: MHA_VIZ_MAX_TOKENS: expected a whole"),
+        ({"MHA_VIZ_MEMORY_MB": "300"}, "BAD memory: memory_mb is below the 700"),
+        ({"MHA_VIZ_MEMORY_MB": "5000"}, "BAD memory: 4,000 MB free of 5,000"),
+    ],
+)
+def test_what_cannot_be_ends_with_exit_status_1(check, environment, said):
+    code, told = check(**environment)
+    assert code == 1 and said in told
+
+
+def test_a_port_that_is_taken_is_told(check):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, told = check("--port", str(taken.getsockname()[1]))
+    assert code == 1 and "BAD port" in told

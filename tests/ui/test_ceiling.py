@@ -1,0 +1,118 @@
+"""The memory ceiling: room is made near it, and beyond it work is refused."""
+
+import multiprocessing
+import os
+
+import pytest
+
+from mha_viz.errors import LimitError
+from mha_viz.ui.operating import ceiling, refusals, resident
+from mha_viz.ui.operating.ceiling import SELDOM, Ceiling
+from mha_viz.ui.session import allowed, memory
+from mha_viz.ui.session.cache import Cache, Visitor
+
+
+class Server:
+    """Takes memory, some of which it can let go of."""
+
+    def __init__(self, needed: int, unseen: int, seen: int) -> None:
+        self.needed, self.unseen, self.seen = needed, unseen, seen
+        self.asked: list[bool] = []
+        self.now = 0.0
+        self.ceiling = Ceiling(100, self.used, self.let_go, lambda: self.now)
+
+    def used(self) -> int:
+        return self.needed + self.unseen + self.seen
+
+    def let_go(self, everything: bool) -> None:
+        self.asked.append(everything)
+        self.unseen = 0
+        self.seen = 0 if everything else self.seen
+
+
+def test_far_below_the_ceiling_nothing_goes():
+    server = Server(needed=40, unseen=20, seen=20)
+    server.ceiling.look()
+    assert (server.asked, server.ceiling.over) == ([], False)
+
+
+def test_near_it_goes_what_nobody_looks_at():
+    server = Server(needed=40, unseen=20, seen=30)
+    server.ceiling.look()
+    assert (server.asked, server.used(), server.ceiling.over) == ([False], 70, False)
+
+
+def test_beyond_it_goes_everything_that_can_be_made_again():
+    server = Server(needed=40, unseen=20, seen=60)
+    server.ceiling.look()
+    assert (server.asked, server.used(), server.ceiling.over) == ([True], 40, False)
+
+
+def test_what_stays_too_much_is_known_and_not_emptied_again_and_again():
+    server = Server(needed=120, unseen=1, seen=1)
+    for _ in range(3):
+        server.ceiling.look()
+    assert server.ceiling.over
+    assert server.asked == [True, False, False]
+    server.now = SELDOM
+    server.ceiling.look()
+    assert server.asked[-1] is True
+    server.needed = 50
+    server.ceiling.look()
+    assert not server.ceiling.over
+
+
+@pytest.fixture
+def pressed(monkeypatch):
+    over = Ceiling(1, lambda: 2, lambda everything: None)
+    over.look()
+    monkeypatch.setattr(ceiling, "_kept", [over])
+
+
+def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed):
+    before = refusals.counted().get("memory", 0)
+    with pytest.raises(LimitError, match="no memory left for more work just now: try again"):
+        allowed.check_text("x" * (allowed.SHORT + 1))
+    with pytest.raises(LimitError, match="no memory left"):
+        memory._model.__wrapped__("tiny-bert", "cpu", "float32")
+    allowed.check_text("A cat sat.")  # short work goes on
+    assert refusals.counted()["memory"] == before + 2
+
+
+def test_a_cache_lets_go_of_what_nobody_looks_at_or_of_everything():
+    visitor = Visitor("one")
+    looking = [visitor]
+    cache = Cache(who=lambda: looking[0] if looking else None)
+    cache.get("seen", lambda: "a", lambda _: 10)
+    looking.clear()
+    cache.get("unseen", lambda: "b", lambda _: 20)
+    cache.let_go(everything=False)
+    assert (cache.find("seen"), cache.find("unseen"), cache.n_bytes) == ("a", None, 10)
+    cache.let_go(everything=True)
+    assert (len(cache), cache.n_bytes, dict(visitor.looks_at)) == (0, 0, {})
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="only Linux tells")
+def test_memory_of_this_process_and_of_its_children_counts():
+    before = resident.used()
+    held = bytearray(os.urandom(1)) * 80_000_000
+    assert resident.used() - before > 60_000_000
+    del held
+    before = resident.used()
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    child = context.Process(target=_hold, args=(there,))
+    child.start()
+    try:
+        assert here.poll(60) and here.recv() == "held"
+        assert resident.used() - before > 60_000_000
+    finally:
+        here.send("end")
+        child.join()
+
+
+def _hold(pipe) -> None:
+    held = bytearray(os.urandom(1)) * 80_000_000
+    pipe.send("held")
+    pipe.recv()
+    assert held

@@ -1,0 +1,130 @@
+"""A public server as whoever runs it sees it: its endpoints and its log, with real requests."""
+
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from mha_viz.ui.operating.figures import Times
+from mha_viz.ui.server import endpoints
+from tests.ui.serving import OpenPage, served
+
+TOKEN = "a-token-of-22-letters-"
+MARKER = "Xylophonmarker"
+# What fails somewhere with the text in its message: in a page's callback, a thread, a warning.
+FAIL = f"""
+import logging, os, sys, threading, warnings
+def fall():
+    try:
+        raise KeyError("{MARKER}")
+    except KeyError as error:
+        raise ValueError("about {MARKER}") from error
+logging.getLogger("transformers").warning("a long text: {MARKER}")
+logging.getLogger("mha_viz").error("it failed on %s", "{MARKER}")
+try:
+    fall()
+except ValueError as error:
+    logging.getLogger("mha_viz").error("unexpected error", exc_info=error)
+warnings.warn("{MARKER}")
+thread = threading.Thread(target=fall)
+thread.start()
+thread.join()
+os.write(2, b"panicked at {MARKER}\\n")
+answer = "done"
+"""
+pytestmark = pytest.mark.slow
+
+
+def get(port: int, path: str, **headers: str) -> tuple[int, str]:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def figures(port: int) -> dict[str, float]:
+    code, text = get(port, "/metrics", authorization=f"Bearer {TOKEN}")
+    assert code == 200
+    return {
+        " ".join([sample.name, *sample.labels.values()]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def wait_until_ready(port: int) -> None:
+    code, said = get(port, "/readyz")
+    end = time.monotonic() + 120
+    while code != 200:
+        assert (code, said.count("\n")) == (503, 1) and time.monotonic() < end
+        time.sleep(0.3)
+        code, said = get(port, "/readyz")
+    assert said == "ready\n"
+
+
+def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tmp_path):
+    env = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_METRICS_TOKEN": TOKEN, "MHA_VIZ_MAX_SESSIONS": "1"}
+    with served(tmp_path, **env) as (port, ask):
+        assert get(port, "/healthz") == (200, "ok\n")
+        assert get(port, "/healthz", host="any.example")[0] == 200
+        wait_until_ready(port)
+        assert get(port, "/metrics")[0] == 401
+        assert get(port, "/metrics", authorization=f"Bearer {TOKEN}x")[0] == 401
+        assert get(port, "/_stcore/metrics")[0] == 404
+        before = figures(port)
+        assert before["mha_viz_sessions"] == 0 and before["mha_viz_memory_bytes"] > 10**8
+        with OpenPage(port) as page:
+            page.show("explore", text=f"{MARKER} sat.", model=f"{MARKER}/{MARKER}")
+            page.show("explore", text=f"{MARKER} " * 999)
+            page.show("lab-soft-lookup", **{"class": MARKER, MARKER: MARKER})
+            with OpenPage(port) as second:
+                second.show("explore", text=MARKER)
+            after = figures(port)
+            assert get(port, f"/healthz?{MARKER}")[0] == 200
+            get(port, f"/{MARKER}?{MARKER}")
+        assert ask(FAIL) == "done"
+        assert after["mha_viz_sessions"] >= 1
+        assert after["mha_viz_page_seconds_count explore"] >= 3
+        assert after["mha_viz_refusals_total session"] == 1
+        assert after["mha_viz_cache_bytes"] > 0
+        assert MARKER not in get(port, "/metrics", authorization=f"Bearer {TOKEN}")[1]
+    log = (tmp_path / "app.log").read_text()
+    assert MARKER not in log
+    # what went wrong, and where, is there
+    assert "unexpected error" in log and "builtins.ValueError" in log and "in fall" in log
+
+
+def test_figures_are_nobodys_without_a_token(monkeypatch):
+    answer = endpoints._answer("/metrics", "Bearer ")
+    assert answer is not None and answer.status_code == 404
+    assert endpoints._answer("/", "") is None
+
+
+def test_a_full_queue_is_not_ready(monkeypatch, operated):
+    operated(heavy_waiting=2)
+    monkeypatch.setattr(endpoints.memory, "ready", lambda: "")
+    waiting = {"waiting": 1.0}
+    monkeypatch.setitem(endpoints.LANES, "heavy", lambda: waiting)
+    assert endpoints.not_ready() == ""
+    waiting["waiting"] = 2.0
+    assert "heavy jobs wait" in endpoints.not_ready()
+    assert b'mha_viz_lane_waiting{lane="heavy"} 2.0' in endpoints.written()
+
+
+def test_too_little_memory_is_not_ready(monkeypatch):
+    monkeypatch.setattr(endpoints.memory, "ready", lambda: "")
+    monkeypatch.setattr(endpoints.ceiling, "is_over", lambda: True)
+    assert "more memory than it may" in endpoints.not_ready()
+
+
+def test_seconds_are_counted_into_every_bound_above_them():
+    times = Times()
+    for seconds in (0.01, 0.25, 99.0):
+        times.note("explore", seconds)
+    ((buckets, total),) = times.table().values()
+    assert dict(buckets)[0.05] == 1 and dict(buckets)[0.25] == 2
+    assert buckets[-1] == (float("inf"), 3) and total == pytest.approx(99.26)

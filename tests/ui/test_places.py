@@ -1,0 +1,58 @@
+"""Places on a full server: who has one keeps it, and who has none is told and waits."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.ui.operating import refusals
+from mha_viz.ui.session import places
+from mha_viz.ui.session.memory import STAYS
+from mha_viz.ui.session.places import Places
+from tests.ui.explore_app import APP
+
+
+class House:
+    def __init__(self, most: int | None) -> None:
+        self.open: set[str] = set()
+        self.now, self.no_room = 0.0, False
+        self.places = Places(most, self.open.__contains__, lambda: self.no_room, lambda: self.now)
+
+    def come(self, session: str) -> bool:
+        self.open.add(session)
+        return self.places.take(session)
+
+
+def test_the_first_ones_have_a_place_and_keep_it():
+    house = House(2)
+    assert [house.come(name) for name in "abcab"] == [True, True, False, True, True]
+
+
+def test_a_place_is_free_once_a_page_was_closed_and_not_when_its_connection_broke():
+    house = House(1)
+    assert house.come("a")
+    house.open.remove("a")
+    assert not house.come("b")  # a may come back
+    house.now = STAYS
+    assert house.come("a")
+    house.open.remove("a")
+    assert not house.come("b")
+    house.now = 2 * STAYS + 1
+    assert house.come("b") and not house.come("a")
+
+
+def test_without_memory_nobody_new_comes_in():
+    house = House(None)
+    assert house.come("a")
+    house.no_room = True
+    assert house.come("a") and not house.come("b")
+
+
+@pytest.mark.slow
+def test_a_full_server_says_so_in_place_of_the_page(monkeypatch):
+    monkeypatch.setattr(places, "_places", lambda: Places(0, lambda session: True))
+    before = refusals.counted().get("session", 0)
+    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    assert not app.exception and not app.selectbox
+    assert "This server is full" in app.info[0].value
+    assert refusals.counted()["session"] > before
+    monkeypatch.undo()
+    assert app.run().selectbox

@@ -1,0 +1,177 @@
+"""A server that is open to strangers: which models, texts, files and classes it gives them."""
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import mha_viz as mv
+from mha_viz.checkpoints import catalog
+from mha_viz.errors import LimitError
+from mha_viz.ui.operating import refusals
+from mha_viz.ui.session import allowed, memory
+from mha_viz.ui.widgets.controls import OTHER
+from tests.ui.explore_app import explore
+from tests.ui.test_fetching import chosen, page
+
+NAMED = "google-bert/bert-base-uncased"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def models_by_name():
+    """What a server loaded under other settings is not handed out."""
+    memory._model.clear()
+    yield
+    memory._model.clear()
+
+
+def offered(app: AppTest) -> list[str]:
+    return app.selectbox(key="ask_model").options
+
+
+def test_the_menu_offers_shipped_and_named_models_and_nothing_to_type(operated):
+    assert OTHER in offered(page())
+    operated(public=1, models=NAMED)
+    shown = offered(page())
+    assert [name.partition(" ·")[0] for name in shown] == [
+        "tiny-bert",
+        "tiny-gpt2",
+        "bert-base-uncased",
+    ]
+    operated(public=1, models="")
+    assert len(offered(page())) == 2
+
+
+def test_a_model_of_the_cache_that_nobody_named_is_not_there(operated, monkeypatch):
+    shipped = catalog.list_models()[0]
+    cached = catalog.ModelInfo("a/b", "cached", shipped.path, "bert", 1, 1, 10)
+    monkeypatch.setattr(allowed, "list_models", lambda: [shipped, cached])
+    assert allowed.models() == [shipped, cached]
+    operated(public=1)
+    assert allowed.models() == [shipped]
+    operated(public=1, models="a/b")
+    assert allowed.models() == [shipped, cached]
+
+
+@pytest.mark.parametrize("name", [NAMED, "models/tiny-bert", "tests/ui"])
+def test_a_link_that_names_another_model_opens_on_a_shipped_one_and_says_so(operated, name):
+    operated(public=1)
+    app = page(model=name)
+    assert chosen(app) == "tiny-bert"
+    (told,) = [warning.value for warning in app.warning]
+    assert "This server shows tiny" in told and "Showing tiny" in told
+    assert not app.button  # nothing offers to fetch it
+
+
+def test_a_named_model_that_a_link_asks_for_may_be_fetched(operated):
+    operated(public=1, models=NAMED)
+    app = page(model=NAMED)
+    assert chosen(app) == "tiny-bert"
+    assert "download" in [button.key for button in app.button]
+
+
+def test_a_folder_that_somebody_typed_before_is_not_opened(operated, models, monkeypatch):
+    operated(public=1)
+    app = page(model=models["one"])
+    assert chosen(app) == "tiny-bert"
+    with pytest.raises(LimitError, match="This server shows tiny-bert, tiny-gpt2, and not"):
+        memory.model(models["one"], "cpu", "float32")
+
+
+def test_a_browser_that_asks_for_the_box_of_names_gets_none(operated):
+    operated(public=1)
+    app = page()
+    app.session_state.asking = True
+    app.run()
+    assert not app.text_input
+
+
+def test_a_long_text_is_cut_to_the_tokens_that_are_allowed_and_the_page_says_so(operated):
+    operated(public=1, max_tokens=16)
+    app = explore(model="tiny-gpt2", text="one two three " * 30)
+    assert not app.exception and not app.error
+    said = " ".join(warning.value for warning in app.warning)
+    assert "16" in said and "cut" in said
+
+
+def test_more_characters_than_allowed_are_refused_and_stay_in_the_box(operated):
+    operated(public=1, max_characters=100)
+    before = refusals.counted().get("text", 0)
+    text = "word " * 30
+    app = explore(text=text)
+    (error,) = [error.value for error in app.error]
+    assert "texts of up to 100 characters, and this has 150" in error
+    assert app.text_input(key="ask_text").value == text
+    assert refusals.counted()["text"] == before + 1
+
+
+def test_a_text_to_patch_from_is_as_short(operated):
+    operated(public=1, max_characters=100)
+    app = explore(text="A cat sat.", source="word " * 30)
+    assert "up to 100 characters" in app.error[0].value
+
+
+def test_a_model_of_more_parameters_than_allowed_is_refused(operated):
+    operated(public=1, max_parameters=1_000)
+    with pytest.raises(LimitError, match=r"of up to 1,000 parameters, and tiny-bert has [0-9,]+:"):
+        memory.model("tiny-bert", "cpu", "float32")
+    with pytest.raises(LimitError, match="parameters, and tiny-bert has"):
+        allowed.check_size(mv.load("tiny-bert"))
+
+
+def test_no_more_is_written_than_allowed(operated):
+    assert allowed.most_written() == 200
+    operated(public=1, max_generated=7)
+    assert allowed.most_written() == 7
+
+
+def _uploads() -> None:
+    import streamlit as st
+
+    from mha_viz.errors import LimitError
+    from mha_viz.ui.session import allowed
+
+    try:
+        for n_bytes in st.session_state.sizes:
+            allowed.check_upload(n_bytes)
+    except LimitError as error:
+        st.error(str(error))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([1_000_000, 10], ""),
+        ([1_000_001], "files of up to 1 MB, and this has 1.0 MB"),
+        ([1, 1, 1], "takes 2 files from each open page"),
+    ],
+)
+def test_uploads_are_few_and_small(operated, sizes, said):
+    operated(public=1, max_upload_mb=1, max_uploads=2)
+    app = AppTest.from_function(_uploads)
+    app.session_state.sizes = sizes
+    app.run()
+    assert not app.exception
+    assert said in "".join(error.value for error in app.error)
+    assert bool(app.error) == bool(said)
+
+
+def _lesson() -> None:
+    from mha_viz.ui.learn import lesson
+
+    lesson.draw()
+
+
+def test_strangers_open_no_class(operated):
+    operated(public=1)
+    app = AppTest.from_function(_lesson, default_timeout=60).run()
+    assert not app.exception
+    assert "class-open" not in [button.key for button in app.button]
+    assert "keeps no classes" in " ".join(part.value for part in app.markdown)
+
+
+def test_nobody_is_shown_what_others_gave_behind_a_proxy_that_gives_its_own_name(operated):
+    operated(public=1)
+    from mha_viz.ui.session import own_address
+
+    assert own_address.only_here() is False
+    assert own_address.reached().problem == ""
