@@ -10,13 +10,13 @@ from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
-from mha_viz.ui.server import endpoints, gate, operating, stopping
+from mha_viz.ui.server import endpoints, gate, operating, stopping, uploads
 from mha_viz.ui.session import giving_way, memory, places, state
 from mha_viz.ui.widgets import full, look
 
 if __name__ != "__main__":
     operating.begin()
-    before = [Middleware(endpoints.Endpoints), Middleware(gate.Gate)]
+    before = [Middleware(each) for each in (endpoints.Endpoints, gate.Gate, uploads.Uploads)]
     app = st.App(__file__, lifespan=stopping.quietly, middleware=before)
 else:
     st.set_page_config(

@@ -1,5 +1,6 @@
 """A public server as whoever runs it sees it: its endpoints and its log, with real requests."""
 
+import asyncio
 import time
 import urllib.error
 import urllib.request
@@ -9,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mha_viz.ui.operating.figures import Times
 from mha_viz.ui.server import endpoints
+from mha_viz.ui.server.uploads import Uploads
 from tests.ui.serving import OpenPage, served
 
 TOKEN = "a-token-of-22-letters-"
@@ -96,6 +98,31 @@ def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tm
     assert MARKER not in log
     # what went wrong, and where, is there
     assert "unexpected error" in log and "builtins.ValueError" in log and "in fall" in log
+
+
+def test_no_page_sends_more_files_than_it_may(operated):
+    taken = []
+
+    async def app(scope, receive, send):
+        taken.append(scope["path"])
+
+    async def send(message):
+        said.append(message)
+
+    async def put(session, method="PUT"):
+        path = f"/_stcore/upload_file/{session}/file"
+        scope = {"type": "http", "method": method, "path": path, "headers": []}
+        await uploads(scope, None, send)
+
+    uploads, said = Uploads(app), []
+    operated(max_uploads=2)
+    for session in ("a", "a", "b"):
+        asyncio.run(put(session))
+    assert (len(taken), said) == (3, [])
+    asyncio.run(put("a"))
+    asyncio.run(put("a", "DELETE"))
+    assert len(taken) == 4
+    assert said[0]["status"] == 429 and b"takes 2 files" in said[1]["body"]
 
 
 def test_figures_are_nobodys_without_a_token(monkeypatch):
