@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,10 +63,15 @@ def tell_check(public: bool, config: Path | None, host: str, port: int) -> None:
 def table(reading: Reading) -> str:
     """Every setting with its value and where that came from."""
     rows = [
-        [name, _shown(name, value), reading.origins[name]]
-        for name, value in vars(reading.settings).items()
+        [
+            choice.name,
+            _shown(choice.name, getattr(reading.settings, choice.name)),
+            choice.metadata["about"],
+            reading.origins[choice.name],
+        ]
+        for choice in fields(reading.settings)
     ]
-    return grid(["setting", "value", "from"], rows, 3)
+    return grid(["setting", "value", "of what", "from"], rows, 4)
 
 
 def findings(settings: Settings, host: str, port: int) -> Iterator[Finding]:

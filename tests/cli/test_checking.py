@@ -1,6 +1,9 @@
 """`mha-viz app --check`: the settings in force, and whether the app could serve by them."""
 
+import shutil
 import socket
+import subprocess
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -59,3 +62,12 @@ def test_a_port_that_is_taken_is_told(check):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, told = check("--port", str(taken.getsockname()[1]))
     assert code == 1 and "BAD port" in told
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+@pytest.mark.parametrize(("setting", "public"), [("PUBLIC=1", True), ("PUBLIC=", False)])
+def test_make_run_opens_it_to_the_public_where_it_is_told_to(setting, public):
+    call = ("make", "-n", "run", setting, "TORCH_INDEX=", "UV=")
+    told = subprocess.run(call, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+    (line,) = [line for line in told.stdout.splitlines() if "mha_viz app" in line]
+    assert line.rstrip().endswith("--public") == public

@@ -8,7 +8,7 @@ import pytest
 from mha_viz.errors import LimitError
 from mha_viz.ui.operating import ceiling, refusals, resident
 from mha_viz.ui.operating.ceiling import SELDOM, Ceiling
-from mha_viz.ui.session import allowed, memory
+from mha_viz.ui.session import allowed
 from mha_viz.ui.session.cache import Cache, Visitor
 
 
@@ -74,8 +74,9 @@ def test_beyond_it_long_texts_and_new_models_are_refused_with_a_sentence(pressed
     with pytest.raises(LimitError, match="no memory left for more work just now: try again"):
         allowed.check_text("x" * (allowed.SHORT + 1))
     with pytest.raises(LimitError, match="no memory left"):
-        memory._model.__wrapped__("tiny-bert", "cpu", "float32")
+        allowed.check_model("/some/folder")
     allowed.check_text("A cat sat.")  # short work goes on
+    allowed.check_model("tiny-bert")
     assert refusals.counted()["memory"] == before + 2
 
 

@@ -1,14 +1,17 @@
 """A public server as whoever runs it sees it: its endpoints and its log, with real requests."""
 
+import asyncio
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mha_viz.ui.operating.figures import Times
 from mha_viz.ui.server import endpoints
+from mha_viz.ui.server.uploads import Uploads
 from tests.ui.serving import OpenPage, served
 
 TOKEN = "a-token-of-22-letters-"
@@ -56,22 +59,41 @@ def figures(port: int) -> dict[str, float]:
     }
 
 
-def wait_until_ready(port: int) -> None:
-    code, said = get(port, "/readyz")
+def wait_for(port: int, wanted: int) -> None:
+    """Until the server is ready, or no longer so; it says either in one line."""
     end = time.monotonic() + 120
-    while code != 200:
-        assert (code, said.count("\n")) == (503, 1) and time.monotonic() < end
+    while (found := get(port, "/readyz"))[0] != wanted:
+        assert found[0] in (200, 503) and time.monotonic() < end, found
         time.sleep(0.3)
-        code, said = get(port, "/readyz")
-    assert said == "ready\n"
+    assert found[1].count("\n") == 1
+
+
+def check_full_memory(port: int, ask: Callable[[str], str], page: OpenPage) -> None:
+    """Beyond its ceiling the server refuses what is large, and goes on with what is small."""
+    ask("import sys; sys.ballast = b'x' * 1_000_000_000; answer = 1")
+    wait_for(port, 503)
+    assert "more memory than it may" in get(port, "/readyz")[1]
+    assert figures(port)["mha_viz_cache_bytes"] == 0  # all that can be made again was let go
+    (refused,) = page.show("explore", text=f"{MARKER} " * 60)
+    assert "no memory left" in refused
+    assert page.show("explore", text=f"Short {MARKER}.") == []
+    assert figures(port)["mha_viz_refusals_total memory"] >= 1
+    ask("import sys; del sys.ballast; answer = 1")
+    wait_for(port, 200)
+    assert page.show("explore", text=f"{MARKER} " * 60) == []
 
 
 def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tmp_path):
-    env = {"MHA_VIZ_PUBLIC": "1", "MHA_VIZ_METRICS_TOKEN": TOKEN, "MHA_VIZ_MAX_SESSIONS": "1"}
+    env = {
+        "MHA_VIZ_PUBLIC": "1",
+        "MHA_VIZ_METRICS_TOKEN": TOKEN,
+        "MHA_VIZ_MAX_SESSIONS": "1",
+        "MHA_VIZ_MEMORY_MB": "1000",
+    }
     with served(tmp_path, **env) as (port, ask):
         assert get(port, "/healthz") == (200, "ok\n")
         assert get(port, "/healthz", host="any.example")[0] == 200
-        wait_until_ready(port)
+        wait_for(port, 200)
         assert get(port, "/metrics")[0] == 401
         assert get(port, "/metrics", authorization=f"Bearer {TOKEN}x")[0] == 401
         assert get(port, "/_stcore/metrics")[0] == 404
@@ -86,6 +108,7 @@ def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tm
             after = figures(port)
             assert get(port, f"/healthz?{MARKER}")[0] == 200
             get(port, f"/{MARKER}?{MARKER}")
+            check_full_memory(port, ask, page)
         assert ask(FAIL) == "done"
         assert after["mha_viz_sessions"] >= 1
         assert after["mha_viz_page_seconds_count explore"] >= 3
@@ -96,6 +119,31 @@ def test_a_public_server_answers_its_operator_and_logs_nothing_that_was_typed(tm
     assert MARKER not in log
     # what went wrong, and where, is there
     assert "unexpected error" in log and "builtins.ValueError" in log and "in fall" in log
+
+
+def test_no_page_sends_more_files_than_it_may(operated):
+    taken = []
+
+    async def app(scope, receive, send):
+        taken.append(scope["path"])
+
+    async def send(message):
+        said.append(message)
+
+    async def put(session, method="PUT"):
+        path = f"/_stcore/upload_file/{session}/file"
+        scope = {"type": "http", "method": method, "path": path, "headers": []}
+        await uploads(scope, None, send)
+
+    uploads, said = Uploads(app), []
+    operated(max_uploads=2)
+    for session in ("a", "a", "b"):
+        asyncio.run(put(session))
+    assert (len(taken), said) == (3, [])
+    asyncio.run(put("a"))
+    asyncio.run(put("a", "DELETE"))
+    assert len(taken) == 4
+    assert said[0]["status"] == 429 and b"takes 2 files" in said[1]["body"]
 
 
 def test_figures_are_nobodys_without_a_token(monkeypatch):

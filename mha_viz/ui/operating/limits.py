@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
-def _limit(about: str, public: int | float, low: int, high: int, unit: str = "") -> Any:
+def _limit(about: str, public: int | float, low: int, high: int) -> Any:
     """A limit that a server for one person does not have: None there.
 
     Args:
@@ -14,9 +14,8 @@ def _limit(about: str, public: int | float, low: int, high: int, unit: str = "")
         public: the default of a public server.
         low: least value that makes sense.
         high: largest.
-        unit: of the value, after its number.
     """
-    facts = {"about": about, "public": public, "low": low, "high": high, "unit": unit}
+    facts = {"about": about, "public": public, "low": low, "high": high}
     return field(default=None, metadata=facts)
 
 
@@ -36,15 +35,15 @@ class Settings:
     metrics_token: str = field(default="", metadata={"about": "the password of /metrics"})
     # origins whose pages may show the app in a frame
     embedded_in: tuple[str, ...] = field(default=(), metadata={"about": "pages that may frame it"})
-    max_characters: int | None = _limit("of a text", 4_000, 100, 10_000_000, "characters")
-    max_tokens: int | None = _limit("of a text", 256, 16, 1_000_000, "tokens")
-    max_parameters: int | None = _limit("of a model", 130_000_000, 1_000, 10**12, "parameters")
-    max_generated: int | None = _limit("behind a text", 60, 1, 200, "tokens")
-    max_upload_mb: int | None = _limit("of one file", 1, 1, 100, "MB")
-    max_uploads: int | None = _limit("of one session", 20, 1, 100_000, "files")
-    max_sessions: int | None = _limit("open pages", 60, 1, 100_000, "sessions")
-    heavy_running: int | None = _limit("at a time", 1, 1, 1_000, "jobs")
-    heavy_waiting: int | None = _limit("of all sessions in the queue", 20, 0, 100_000, "jobs")
-    heavy_per_session: int | None = _limit("running or waiting", 1, 1, 1_000, "jobs")
-    heavy_seconds: float | None = _limit("of one job", 120.0, 1, 86_400, "seconds")
-    memory_mb: int | None = _limit("of the whole server", 1_700, 100, 10_000_000, "MB")
+    max_characters: int | None = _limit("characters of a text", 4_000, 100, 10_000_000)
+    max_tokens: int | None = _limit("tokens of a text", 256, 16, 1_000_000)
+    max_parameters: int | None = _limit("parameters of a model", 130_000_000, 1_000, 10**12)
+    max_generated: int | None = _limit("tokens behind a text", 60, 1, 200)
+    max_upload_mb: int | None = _limit("MB of one file", 1, 1, 100)
+    max_uploads: int | None = _limit("files of one open page", 20, 1, 100_000)
+    max_sessions: int | None = _limit("open pages", 60, 1, 100_000)
+    heavy_running: int | None = _limit("heavy jobs at a time", 1, 1, 1_000)
+    heavy_waiting: int | None = _limit("heavy jobs that wait for their turn", 20, 0, 100_000)
+    heavy_per_session: int | None = _limit("heavy jobs of one session", 1, 1, 1_000)
+    heavy_seconds: float | None = _limit("seconds of one heavy job", 120.0, 1, 86_400)
+    memory_mb: int | None = _limit("MB of the whole server", 1_700, 100, 10_000_000)

@@ -50,7 +50,8 @@ def check_model(name: str) -> None:
     """Refuse a model that this server does not show, or that is too large for it.
 
     Raises:
-        LimitError: with the names of those that it does show.
+        LimitError: with the names of those that it does show; or there is no memory for any but
+            the shipped ones, which are small.
     """
     found = {info.name: info for info in models()}
     if name not in found and not may_be_named(name):
@@ -58,6 +59,8 @@ def check_model(name: str) -> None:
     most, info = settings().max_parameters, found.get(name)
     if most is not None and info is not None and info.n_bytes > 4 * most:
         raise _too_large(name, info.n_bytes // 4, most)
+    if info is None or info.source != "shipped":
+        ceiling.check()
 
 
 def check_size(model: AttentionModel) -> None:

@@ -21,7 +21,6 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
-from mha_viz.ui.operating import ceiling
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import allowed, give_back
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
@@ -176,7 +175,6 @@ _loaded: set[tuple[str, str, str]] = set()  # some may have been let go since
 @st.cache_resource(max_entries=MAX_MODELS, show_spinner=False)
 def _model(name: str, device: str, dtype: str) -> AttentionModel:
     allowed.check_model(name)
-    ceiling.check()
     with asking(None):  # it serves every text: an overtaken run finishes it
         loaded: AttentionModel = _engine().get(LOADING).load(name, device=device, dtype=dtype)
     allowed.check_size(loaded)

@@ -1,0 +1,51 @@
+"""How many files a page may send: Streamlit keeps each in memory, whether the page asked or not."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from starlette.responses import PlainTextResponse
+
+from mha_viz.errors import LimitError
+from mha_viz.ui.operating import ceiling
+from mha_viz.ui.operating.refusals import refused
+from mha_viz.ui.operating.settings import settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+PATH = "/_stcore/upload_file/"  # and the session, and the file
+MAX_SESSIONS = 10_000  # whose files are counted: those that have sent none for longest go first
+
+
+class Uploads:
+    """ASGI middleware that refuses files beyond those that a session may send."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._sent: OrderedDict[str, int] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or answer why its file is not taken."""
+        if scope["type"] == "http" and scope["method"] == "PUT" and PATH in scope["path"]:
+            try:
+                self._count(scope["path"].partition(PATH)[2].partition("/")[0])
+            except LimitError as error:
+                await PlainTextResponse(str(error), 429)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
+
+    def _count(self, session: str) -> None:
+        ceiling.check()
+        most = settings().max_uploads
+        sent = self._sent.pop(session, 0) + 1
+        self._sent[session] = sent
+        while len(self._sent) > MAX_SESSIONS:
+            self._sent.popitem(last=False)
+        if most is not None and sent > most:
+            raise refused(
+                "uploads",
+                f"This server takes {most} files from each open page, and this is one more: open "
+                "the page anew.",
+            )
