@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -85,7 +86,7 @@ class Jobs:
             self._forget(job)
             if job.began is None:
                 self._order.remove(job)
-                job.ended = True
+                self._end(job)
                 self._counts["cancelled"] += 1
         job.stop.give()  # outside the lock: it speaks with a process
 
@@ -161,6 +162,13 @@ class Jobs:
         if self._jobs.get(job.work.key) is job:
             del self._jobs[job.work.key]
 
+    def _end(self, job: Job) -> None:
+        """Tell those who wait; and let go of models and texts, though tickets may be kept."""
+        self._forget(job)
+        job.runs, job.ended = False, True
+        job.work = replace(job.work, here=_nothing, there=None)
+        job.changed.notify_all()
+
     def _notify(self, job: Job) -> None:
         with self._lock:
             job.changed.notify_all()
@@ -187,9 +195,7 @@ class Jobs:
             if how == "done" and job.work.seconds is None:
                 self._usual += (seconds - self._usual) / 4
             self._running.discard(job)
-            self._forget(job)
-            job.runs, job.ended = False, True
-            job.changed.notify_all()
+            self._end(job)
             self._start_next()
 
     def _computed(self, job: Job) -> Any:
@@ -241,6 +247,10 @@ class Jobs:
             f"This took more than {self.limits.heavy_seconds:g} s, which is as long as a job may "
             "take on this server: give fewer or shorter texts, or run it on a machine of your own."
         )
+
+
+def _nothing(tell: Callable[..., None]) -> None:
+    """What is left of work that has ended."""
 
 
 def _memory(limits: Settings) -> int:

@@ -1,7 +1,9 @@
 """The lane of heavy work: turns, equal requests, cancelling, limits; by events, not by clocks."""
 
+import gc
 import os
 import threading
+import weakref
 from functools import partial
 
 import pytest
@@ -245,6 +247,18 @@ def test_an_error_of_the_work_is_that_of_all_who_wait():
         with pytest.raises(TextError, match=r"^The text is empty"):
             ticket.result(quiet)
     assert jobs.do(Work("next", lambda tell: 1), "a", quiet) == 1
+
+
+def test_a_ticket_that_is_kept_holds_nothing_that_the_work_needed():
+    jobs, gate = one_at_a_time(), Gate()
+    gate.opened.set()
+    ticket, held = jobs.ask(gate.work, "a"), weakref.ref(gate)
+    ticket.wait()
+    ticket._job.result = None
+    del gate
+    while held() is not None:  # the thread that worked is still about to end
+        gc.collect()
+    assert ticket.ended
 
 
 def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
