@@ -4,7 +4,7 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
-from mha_viz.ui.session import state
+from mha_viz.ui.session import heavy, state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
 from tests.ui.compare_app import MODELS, TEXT
@@ -27,6 +27,12 @@ def deberta() -> tf.DebertaV2Config:
         relative_attention=True,
         pos_att_type="p2c|c2p",
     )
+
+
+@pytest.fixture(autouse=True)
+def nothing_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is started for heavy work that nobody has asked for yet."""
+    monkeypatch.setattr(heavy, "expect", lambda work: None)
 
 
 @pytest.fixture(scope="session")

@@ -10,20 +10,38 @@ from contextlib import contextmanager
 LONGEST = 5.0  # seconds that the work stands still at once
 _changed = threading.Condition()
 _under_way = 0  # runs of pages
+_own = threading.local()  # .runs: of this thread
 
 
 @contextmanager
 def page_run() -> Iterator[None]:
     """Around a run of a page, or of a part of it: what gives way stands still meanwhile."""
     global _under_way
+    _own.runs = getattr(_own, "runs", 0) + 1
     with _changed:
         _under_way += 1
     try:
         yield
     finally:
+        _own.runs -= 1
         with _changed:
             _under_way -= 1
             _changed.notify_all()
+
+
+@contextmanager
+def standing_by() -> Iterator[None]:
+    """Around a wait for other work in a run of a page: nothing gives way to it meanwhile."""
+    global _under_way
+    runs = getattr(_own, "runs", 0)
+    with _changed:
+        _under_way -= runs
+        _changed.notify_all()
+    try:
+        yield
+    finally:
+        with _changed:
+            _under_way += runs
 
 
 class GivesWay:
