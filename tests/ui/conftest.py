@@ -4,6 +4,7 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
+from mha_viz.ui.lanes import calls
 from mha_viz.ui.session import heavy, state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
@@ -30,9 +31,14 @@ def deberta() -> tf.DebertaV2Config:
 
 
 @pytest.fixture(autouse=True)
-def nothing_expected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process is started for heavy work that nobody has asked for yet."""
-    monkeypatch.setattr(heavy, "expect", lambda work: None)
+def done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages start no process, whose import of torch would take longer than most of these tests.
+
+    So a test may put a function of its own in the place of one of ours. Other processes have tests
+    of their own (`test_heavy.py`, `lanes/`), and the browser tests use them.
+    """
+    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
 
 
 @pytest.fixture(scope="session")
