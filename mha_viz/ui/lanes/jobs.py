@@ -15,6 +15,7 @@ from functools import cache, partial
 from typing import Any
 
 from mha_viz.core.asking import asking
+from mha_viz.core.showing import count
 from mha_viz.errors import JobError
 from mha_viz.ui.lanes.order import Order
 from mha_viz.ui.lanes.process import NoProcessError, Workers
@@ -53,6 +54,10 @@ class Jobs:
 
     def ask(self, work: Work, session: str) -> Ticket:
         """Put a job into the queue, or join who waits for the same one; returns at once.
+
+        Args:
+            work: to be done.
+            session: of who asks; "" is the server itself, for all visitors.
 
         Raises:
             JobError: the server, or this session, has enough of them.
@@ -118,19 +123,19 @@ class Jobs:
         if most is not None and waiting >= most and len(self._running) >= self.most:
             self._counts["refused"] += 1
             raise JobError(
-                f"The server has {waiting} heavy jobs waiting, and takes {most}: try again in "
-                f"about {max(1, round(self._all_left() / 60))} min."
+                f"{count(waiting, 'heavy job')} in the queue, and this server takes no more: try "
+                f"again in about {max(1, round(self._all_left() / 60))} min."
             )
 
     def _unless_too_many(self, session: str) -> None:
         most = self.limits.heavy_per_session
         every = [*self._running, *self._order]
         own = sum(any(each.session == session for each in job.waits) for job in every)
-        if most is not None and own >= most:
+        if session and most is not None and own >= most:
             self._counts["refused"] += 1
             raise JobError(
-                f"You have {own} heavy jobs that run or wait, and this server takes {most} of each "
-                "visitor: stop one, or wait until it is done."
+                f"You have {count(own, 'heavy job')} running or waiting, and this server takes no "
+                "more of one visitor: stop one, or wait until it is done."
             )
 
     def _all_left(self) -> float:

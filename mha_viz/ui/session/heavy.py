@@ -103,9 +103,9 @@ def expect(some: Work) -> None:
         jobs().workers.prepare(some.there)
 
 
-def ask(some: Work) -> Ticket:
-    """Put work into the lane for the visitor whose page is run."""
-    context = get_script_run_ctx(suppress_warning=True)
+def ask(some: Work, for_all: bool = False) -> Ticket:
+    """Put work into the lane for the visitor whose page is run, or for all of them."""
+    context = None if for_all else get_script_run_ctx(suppress_warning=True)
     return jobs().ask(some, "" if context is None else context.session_id)
 
 

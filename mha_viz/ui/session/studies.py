@@ -101,7 +101,8 @@ class Making:
             return
         self.progress = None
         key = ("study", str(self.folder))
-        self._ticket = heavy.ask(Work(key, partial(self._make, model), patient=True))
+        work = Work(key, partial(self._make, model), patient=True)
+        self._ticket = heavy.ask(work, for_all=self.texts == SAMPLE)
 
     def stop(self) -> None:
         """Stop soon; what is complete stays."""

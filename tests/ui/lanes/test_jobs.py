@@ -208,7 +208,7 @@ def test_a_full_queue_says_when_to_come_again():
     jobs, gate = one_at_a_time(heavy_waiting=1), Gate()
     jobs.ask(gate.work, "a")
     jobs.ask(Work("b", lambda tell: None), "b")
-    with pytest.raises(JobError, match=r"1 heavy jobs waiting, and takes 1: try again in about 1 "):
+    with pytest.raises(JobError, match=r"1 heavy job in the queue, .* try again in about 1 min"):
         jobs.ask(Work("c", lambda tell: None), "c")
     assert jobs.ask(gate.work, "c") is not None  # the same as somebody's costs nothing
     assert jobs.figures()["refused"] == 1
@@ -219,9 +219,11 @@ def test_a_session_has_its_own_limit():
     jobs, gate = one_at_a_time(heavy_per_session=2), Gate()
     jobs.ask(gate.work, "a")
     second = jobs.ask(Work("second", lambda tell: None), "a")
-    with pytest.raises(JobError, match=r"You have 2 heavy jobs .* takes 2 of each visitor: stop"):
+    with pytest.raises(JobError, match=r"You have 2 heavy jobs .* stop one, or wait"):
         jobs.ask(Work("third", lambda tell: None), "a")
     jobs.ask(Work("another's", lambda tell: None), "b")
+    for i in range(3):
+        jobs.ask(Work(("for all", i), lambda tell: None), "")
     second.leave()
     jobs.ask(Work("third", lambda tell: None), "a")
     gate.opened.set()
