@@ -75,6 +75,10 @@ class StudyError(MhaVizError, ValueError):
     """A study of a corpus that cannot be begun, gone on with, or read."""
 
 
+class JobError(MhaVizError):
+    """Heavy work that a server has no room for, that took too long, or whose process ended."""
+
+
 def is_panic(error: BaseException) -> bool:
     """A fault inside of a library written in Rust: pyo3 raises it as no `Exception`.
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mha_viz import errors
+from mha_viz.checkpoints import child_process
 from mha_viz.checkpoints.checkpoint_files import Stamp
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
 
@@ -23,11 +22,6 @@ LIMITS = {"cpu_seconds": 30, "seconds": 120, "bytes": 4 * 2**30}
 STARTING = 180  # seconds, in which the process imports torch
 GRACE = 30  # seconds for what it does besides
 IDLE = 90  # seconds after which it is let go; it holds some 250 MB
-# What it may know of this process's environment: where programs and libraries are, no secrets.
-_ENVIRONMENT = (
-    "PATH HOME USERPROFILE SYSTEMROOT TMPDIR TEMP TMP LANG LC_ALL LC_CTYPE LD_LIBRARY_PATH "
-    "DYLD_LIBRARY_PATH VIRTUAL_ENV"
-).split()
 _NO_PROCESS = (
     "A checkpoint that is not shipped is read in a process of its own first, and none can be "
     "started here"
@@ -142,39 +136,13 @@ class _Builder:
 
     def _stop(self) -> None:
         if self._process is not None and self._owner == os.getpid():
-            _kill(self._process)
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    with suppress(OSError):
-                        stream.close()
-            self._process.wait()
+            child_process.put_away(self._process)
         self._process = None
 
 
 def _started() -> subprocess.Popen[bytes]:
-    package = str(Path(errors.__file__).absolute().parents[1])
-    paths = [package, *(path for path in sys.path if os.path.isabs(path))]
-    environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join(paths),
-        "HF_HUB_OFFLINE": "1",
-        "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: libraries are loaded, none has run
-    }
     try:
-        return subprocess.Popen(
-            # -P: what lies in the folder that somebody happens to work in is not imported.
-            [sys.executable, "-P", "-m", "mha_viz.checkpoints.trial_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
+        return child_process.started("mha_viz.checkpoints.trial_process")
     except OSError as error:
         raise LoadError(f"{_NO_PROCESS}: {error}.") from error
 
@@ -202,7 +170,7 @@ def _stopping(process: subprocess.Popen[bytes], seconds: int) -> Iterator[thread
 
     def stop() -> None:
         late.set()
-        _kill(process)
+        child_process.kill(process)
 
     timer = threading.Timer(seconds, stop)
     timer.daemon = True
@@ -211,17 +179,6 @@ def _stopping(process: subprocess.Popen[bytes], seconds: int) -> Iterator[thread
         yield late
     finally:
         timer.cancel()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it and the child that it waits for, which are a group of their own."""
-    if process.returncode is not None:  # waited for: its number may be another's by now
-        return
-    with suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
 
 
 _builder = _Builder()

@@ -10,23 +10,20 @@ from tests.browser.idle import WATCH, wait_idle
 from tests.browser.tabs import PATIENCE
 from tests.ui.serving import served
 
-# In the server's process: pruning that never ends, and tells how far it is as the true one does.
+# In the server's process: work that never ends, and tells how far it is as the true one does.
 ENDLESS = """
 import time
-from mha_viz.ui.intervene import pruning
-def endless(model, chosen, measured, tell):
+from mha_viz.ui.session import heavy
+def endless(tell):
     while True:
-        tell(0.5, "Pruning …")
+        tell("draws", 0.5)
         time.sleep(0.02)
-pruning._work, answer = endless, ""
+heavy.work, answer = lambda function, key, *more: heavy.Work(key, endless), ""
 """
+# What runs counts until its thread has ended; what waits for its turn counts, too.
 AT_WORK = """
-import sys
-def names(frame):
-    while frame:
-        yield frame.f_code.co_name
-        frame = frame.f_back
-answer = sum("endless" in names(frame) for frame in sys._current_frames().values())
+from mha_viz.ui.lanes.jobs import figures
+answer = int(figures()["running"] + figures()["waiting"])
 """
 
 
@@ -66,8 +63,9 @@ def tab(browser: Browser, address: str) -> Page:
 def test_work_ends_with_who_waits_for_it(
     browser: Browser, server: tuple[str, Callable[[str], str]], leave: Callable[[Page], None]
 ) -> None:
-    address, ask = server[0] + "/intervene?model=tiny-gpt2&text=The old dog slept.", server[1]
-    left, kept = tab(browser, address), tab(browser, address)
+    address, ask = server[0] + "/intervene?model=tiny-gpt2&text=", server[1]
+    # Other sentences: with the same one they would wait for the same work.
+    left, kept = (tab(browser, address + text) for text in ("The old dog slept.", "Birds sing."))
     ask(ENDLESS)
     for page in (left, kept):
         page.get_by_role("button", name="Prune").click()

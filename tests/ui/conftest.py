@@ -6,8 +6,9 @@ import pytest
 import transformers as tf
 
 import mha_viz as mv
+from mha_viz.ui.lanes import calls
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import state
+from mha_viz.ui.session import heavy, state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
 from tests.ui.compare_app import MODELS, TEXT
@@ -43,6 +44,17 @@ def operated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     yield operated
     settings.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages start no process, whose import of torch would take longer than most of these tests.
+
+    So a test may put a function of its own in the place of one of ours. Other processes have tests
+    of their own (`test_heavy.py`, `lanes/`), and the browser tests use them.
+    """
+    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
 
 
 @pytest.fixture(scope="session")

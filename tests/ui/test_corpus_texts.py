@@ -1,5 +1,6 @@
 """What visitors may give the Corpus page, and whose studies they meet there."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 import mha_viz as mv
 from mha_viz.corpus.run import study as make_study
 from mha_viz.errors import ArgumentError
-from mha_viz.ui.session import own_address, studies
+from mha_viz.ui.lanes.jobs import Jobs
+from mha_viz.ui.lanes.work import Work
+from mha_viz.ui.operating.settings import Settings
+from mha_viz.ui.session import heavy, own_address, studies
 from mha_viz.ui.session.views import DEFAULT
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
@@ -132,9 +136,9 @@ def test_two_visitors_make_one_study_which_stops_and_goes_on():
     kept.begin(view, model)
     found = kept.find(view)
     found.stop()
-    begun = found._thread
+    begun = found._ticket
     kept.begin(view, model)
-    assert found._thread is begun or not begun.is_alive()
+    assert found._ticket is begun or begun.ended
     found.stop()
     found.wait()
     assert found.study is None and found.error is None and not found.runs
@@ -152,14 +156,18 @@ def test_only_so_many_studies_are_kept():
     assert [kept.find(view) is None for view in views] == [True] * 2 + [False] * studies.KEPT
 
 
-def test_what_waits_for_its_turn_can_be_stopped_before_it_begins():
+def test_what_waits_for_its_turn_can_be_stopped_before_it_begins(monkeypatch):
+    lane, done = Jobs(Settings(heavy_running=1)), threading.Event()
+    monkeypatch.setattr(heavy, "jobs", lambda: lane)
     model, kept = mv.load("tiny-bert"), studies.Studies()
     view = replace(DEFAULT, corpus=kept.give(TEXTS.encode(), ""))
-    with kept._turn:  # somebody else's study is made
-        kept.begin(view, model)
-        found = kept.find(view)
-        found.stop()
-        found.wait()
+    lane.ask(Work("somebody else's", lambda tell: done.wait()), "")
+    kept.begin(view, model)
+    found = kept.find(view)
+    assert found.waiting.before == 1
+    found.stop()
+    found.wait()
+    done.set()
     assert found.study is None and found.error is None and not found.folder.exists()
 
 

@@ -44,7 +44,7 @@ def test_pruning_is_that_of_the_library(monkeypatch):
     app = intervene("pruning", more="The cat sat on the mat.")
     press(app, "measure")
     # What has been measured is not measured once more.
-    monkeypatch.delattr("mha_viz.ui.intervene.pruning.head_importance")
+    monkeypatch.delattr("mha_viz.interventions.taking_away.head_importance")
     press(app, "prune")
     check(app)
     shown = table(app, "share_left", "loss", "order")

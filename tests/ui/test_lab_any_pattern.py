@@ -1,9 +1,12 @@
 """Lab 7's page: painting, typing, fitting, links and bad links."""
 
+import threading
+
 import pytest
 import streamlit as st
 
 from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
+from mha_viz.ui.session import heavy
 from tests.ui.compare_app import check, figures, said, table, written
 from tests.ui.lab_app import lab, link
 
@@ -64,14 +67,22 @@ def test_real_tokens_are_fitted_too_and_say_what_they_forbid():
 
 
 def test_a_stopped_fit_leaves_nothing_behind(monkeypatch):
-    def stopped(*args, on_step, **options):
-        on_step(20)
-        st.stop()
+    ended, do = threading.Event(), heavy.do
 
-    monkeypatch.setattr(any_pattern, "fit", stopped)
+    def endless(*args, on_step, **options):
+        try:
+            while not ended.wait(0.01):
+                on_step(20)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(any_pattern, "fit", endless)
+    # As Streamlit ends a run that is overtaken: where the page hears how far it is.
+    monkeypatch.setattr(heavy, "do", lambda work, told: do(work, lambda news: st.stop()))
     app = lab(KEY)
     app.button(key="any-pattern-fit").click().run()
     assert not app.exception and app.session_state["any-pattern-fit-results"] == {}
+    assert ended.wait(300)
     app.run()
     assert "trained at once" in check(app)
 

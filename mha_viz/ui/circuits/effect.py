@@ -17,15 +17,14 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.alike import pair_scatter
 from mha_viz.plots.difference import head_changes
 from mha_viz.ui.circuits import asked, pairs
-from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session import heavy, memory, reporting, state
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import BEHAVIOURS, THROUGH, WAYS
 from mha_viz.ui.session.wanted import while_wanted
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, progress, words
 from mha_viz.ui.widgets.messages import plain
-from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
@@ -242,13 +241,14 @@ def _measure(found: PathEffects) -> None:
     st.caption(f"{left:,} of {found.n_paths:,} paths are estimated, and not measured.")
     if not st.button(label, icon=":material/play_arrow:", key="measure_paths", type="primary"):
         return
-    with progress("stop_paths", "Measuring …") as tell:
-
-        def on_progress(done: int, total: int) -> None:
-            tell(done / max(total, 1), f"{done:,} of {total:,} paths")
-
-        found.measure(on_progress)
+    # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
+    work = heavy.work_here(found.measure, (id(found), "measure"))
+    progress.done(work, "stop_paths", "Measuring …", _paths_done)
     st.rerun()
+
+
+def _paths_done(done: int, total: int) -> progress.Said:
+    return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 
 def _agreement(scene: Scene, found: PathEffects) -> None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from functools import partial
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+from mha_viz.circuits.faithfulness import N_RANDOM, Faithfulness, faithfulness, find_heads
 from mha_viz.circuits.tasks import Task, make_task
-from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import RecordError
 from mha_viz.plots.shares import signed_rows
 from mha_viz.text.vocabulary import label_of
 from mha_viz.ui.circuits.asked import known_parts
 from mha_viz.ui.intervene import measuring
-from mha_viz.ui.session import allowed, memory, state
+from mha_viz.ui.lanes.work import Work
+from mha_viz.ui.session import allowed, heavy, memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene, is_head
 from mha_viz.ui.session.views import MAX_TESTED, TASKS
-from mha_viz.ui.widgets import choosing, exports, figures, folded, look, words
+from mha_viz.ui.widgets import choosing, exports, figures, folded, look, progress, words
 from mha_viz.ui.widgets.messages import plain
-from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.labels import head_name
 
 N_SHOWN = 3  # texts of a task
@@ -48,7 +49,7 @@ def draw(scene: Scene) -> None:
     task = _task()
     heads = _heads(scene)
     _example(task)
-    _measure(task, heads)
+    _measure(task, heads, scene.head_count)
     found = measuring.found("circuit").get(_key(task, heads))
     if found is not None:
         _result(scene, found)
@@ -107,9 +108,8 @@ def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
     return state.current().checkpoint, task.name, heads
 
 
-def _measure(task: Task, heads: tuple[tuple[int, int], ...]) -> None:
+def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
     """Both buttons, and the work with its progress."""
-    model = memory.model(*state.current().checkpoint)
     with st.container(horizontal=True):
         tests = st.button(
             "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"
@@ -119,22 +119,26 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...]) -> None:
         )
     with known_parts():
         if tests:
-            measuring.keep("circuit", _key(task, heads), _tested(model, task, heads))
+            work = _work(faithfulness, task, heads, passes=2 * N_RANDOM + 4)
+            found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
+            measuring.keep("circuit", _key(task, heads), found)
             st.rerun()
         if proposes:
-            with progress("stop_proposing", "Searching …") as tell:
-                found = find_heads(
-                    model, task, on_progress=lambda done, of: tell(done / of, f"{done:,} of {of:,}")
-                )
-            state.change(tested=found.heads[:MAX_TESTED])
+            work = _work(find_heads, task, passes=n_heads)
+            proposed = progress.done(work, "stop_proposing", "Searching …", progress.of_total)
+            state.change(tested=proposed.heads[:MAX_TESTED])
             st.rerun()
 
 
-def _tested(model: AttentionModel, task: Task, heads: tuple[tuple[int, int], ...]) -> Faithfulness:
-    with progress("stop_testing", "Measuring …") as tell:
-        return faithfulness(
-            model, task, heads, lambda done, of: tell(done / of, f"{done:,} of {of:,}")
-        )
+def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int) -> Work:
+    """Measuring on a task: how long it takes goes by its passes over all texts, about."""
+    checkpoint = state.current().checkpoint
+    n_tokens = sum(len(one.clean.input_ids) for one in task.examples)
+    return heavy.work(
+        partial(function, heavy.model_of(checkpoint), task, *heads),
+        (checkpoint, task.name, heads),
+        heavy.seconds(memory.model(*checkpoint), passes * n_tokens),
+    )
 
 
 def _result(scene: Scene, found: Faithfulness) -> None:

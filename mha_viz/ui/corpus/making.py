@@ -13,6 +13,7 @@ from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.studies import Making, studies
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets.messages import plain
+from mha_viz.ui.widgets.progress import waiting
 
 _EVERY = 1.0  # seconds between two looks at how far a study is
 
@@ -56,7 +57,8 @@ def _progress(making: Making, key: str, can_stop: bool) -> None:
         st.rerun()
     progress = making.progress
     share = progress.n_texts / progress.n_total if progress and progress.n_total else 0.0
-    st.progress(min(share, 1.0), in_words(progress))
+    place = making.waiting
+    st.progress(min(share, 1.0), in_words(progress) if place is None else waiting(place))
     if can_stop:
         st.button("Stop", key=f"{key}-stop", icon=":material/stop:", on_click=guarded(making.stop))
 
@@ -68,7 +70,7 @@ def in_words(progress: Progress | None) -> str:
     '50 of 200 texts, 25 a second, about 6 seconds left'
     """
     if progress is None:
-        return "Waiting for its turn …"
+        return "Beginning …"
     of = "" if progress.n_total is None else f" of {progress.n_total:,}"
     words = f"{progress.n_texts:,}{of} texts"
     if progress.texts_per_second:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -12,12 +14,11 @@ from mha_viz.interventions.importance import HeadImportance, agreement, head_imp
 from mha_viz.plots.importance import head_scatter, importance_map
 from mha_viz.ui.intervene import measuring
 from mha_viz.ui.intervene.notices import continue_on_error
-from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session import heavy, memory, reporting, state
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import choosing, figures, look, words
+from mha_viz.ui.widgets import choosing, figures, look, progress, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
-from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 METHOD_NAMES = {"ablation": "importance by ablation", "gradient": "importance by gradient"}
@@ -92,23 +93,26 @@ def _measure(scene: Scene) -> None:
     """The button, and the work with its progress; another click or text ends it."""
     view, chosen = state.current(), texts(scene)
     model = memory.model(*view.checkpoint)
+    passes = importance_passes(model, view.method)
+    seconds = measuring.seconds(view.checkpoint, model, chosen, passes)
+    asked = view.checkpoint, view.method, chosen
+    work = heavy.work(
+        partial(head_importance, heavy.model_of(view.checkpoint), chosen, view.method),
+        asked,
+        seconds,
+    )
     if known(scene, view.method) is None:
+        heavy.expect(work)
         interval = (
             f"{len(chosen)} texts. An interval over them shows how far they agree."
             if len(chosen) > 1
             else "One text: there will be no interval. Add some above."
         )
-        passes = importance_passes(model, view.method)
-        st.caption(f"{interval} {measuring.estimate(view.checkpoint, model, chosen, passes)}")
+        st.caption(f"{interval} {measuring.estimate(seconds)}")
     if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
         return
-    with progress("stop_measuring", "Measuring …") as tell:
-
-        def on_progress(done: int, total: int) -> None:
-            tell(done / max(total, 1), f"{done:,} of {total:,}")
-
-        found = head_importance(model, list(chosen), view.method, on_progress)
-    measuring.keep("importance", (view.checkpoint, view.method, chosen), found)
+    found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
+    measuring.keep("importance", asked, found)
     st.rerun()  # the switches above take their colours from it
 
 

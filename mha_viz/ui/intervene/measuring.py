@@ -41,8 +41,10 @@ def keep(kind: str, key: object, result: object) -> None:
         held.pop(next(iter(held)))
 
 
-def estimate(checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float) -> str:
-    """How long so many passes over the texts will take here, as a sentence.
+def seconds(
+    checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float
+) -> float | None:
+    """How long so many passes over the texts will take here.
 
     How fast a model is, is measured once in a session.
 
@@ -53,15 +55,24 @@ def estimate(checkpoint: object, model: AttentionModel, texts: Sequence[str], pa
         passes: over all of them.
 
     Returns:
-        "" where they cannot be measured over: the button will say why.
+        None where they cannot be measured over: the button will say why.
     """
     try:
         if checkpoint not in found("pace"):
             keep("pace", checkpoint, seconds_per_token(model, texts[0]))
-        seconds = found("pace")[checkpoint] * n_tokens(model, texts) * passes
+        pace: float = found("pace")[checkpoint]
+        return pace * n_tokens(model, texts) * passes
     except MhaVizError:
-        return ""
-    return f"Takes {about(seconds)} on this machine."
+        return None
+
+
+def estimate(seconds: float | None) -> str:
+    """How long something will take, as a sentence; none where nobody knows.
+
+    Args:
+        seconds: 0 or more.
+    """
+    return "" if seconds is None else f"Takes {about(seconds)} on this machine."
 
 
 def about(seconds: float) -> str:

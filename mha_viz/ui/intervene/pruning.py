@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -10,18 +10,17 @@ import streamlit as st
 from mha_viz.core.names import METHODS, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.interventions.duration import pruning_passes
-from mha_viz.interventions.importance import HeadImportance, head_importance
-from mha_viz.interventions.pruning import PruningCurve, pruning_curve
-from mha_viz.interventions.robustness import Robustness, robustness
+from mha_viz.interventions.pruning import PruningCurve
+from mha_viz.interventions.robustness import Robustness
+from mha_viz.interventions.taking_away import DRAWS, IMPORTANCE, TakenAway, take_away
 from mha_viz.plots.pruning import change_distribution, pruning_curves
 from mha_viz.ui.intervene import measuring
 from mha_viz.ui.intervene.importance import UNIT, known, texts
 from mha_viz.ui.intervene.notices import continue_on_error
-from mha_viz.ui.session import memory, state
+from mha_viz.ui.session import heavy, memory, state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, words
+from mha_viz.ui.widgets import figures, look, progress, words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
-from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 ORDERS: dict[Order, str] = {
@@ -33,7 +32,6 @@ ORDERS: dict[Order, str] = {
 N_SEEDS = 5
 N_STEPS = 8  # points of a curve, after the one with all heads on
 N_DRAWS = 100
-Measured = tuple[dict[Order, PruningCurve], Robustness]
 
 
 def draw(scene: Scene) -> None:
@@ -46,72 +44,54 @@ def draw(scene: Scene) -> None:
         if found is None:
             st.caption(
                 "Takes heads away one after the other, in four orders, and follows the loss over "
-                f"the texts above. {_estimate(scene)}"
+                f"the texts above. {measuring.estimate(_seconds(scene))}"
             )
             return
-        curves, draws = found
-        _curves(scene, curves)
-        _draws(scene, draws)
+        _curves(scene, found.curves)
+        _draws(scene, found.draws)
 
 
-def _estimate(scene: Scene) -> str:
-    """How long it will take, in a sentence."""
+def _seconds(scene: Scene) -> float | None:
+    """How long it will take."""
     view, model = state.current(), memory.model(*state.current().checkpoint)
     measured = [method for method in METHODS if known(scene, method) is not None]
     orders = len(ORDERS) - 1 + N_SEEDS
     passes = pruning_passes(model, orders, N_STEPS, _n_draws(model), measured)
-    return measuring.estimate(view.checkpoint, model, texts(scene), passes)
+    return measuring.seconds(view.checkpoint, model, texts(scene), passes)
 
 
 def _n_draws(model: AttentionModel) -> int:
     return min(N_DRAWS, model.n_layers * model.n_heads)
 
 
-def _measured(scene: Scene) -> Measured | None:
+def _measured(scene: Scene) -> TakenAway | None:
     """What has been measured for the present model and texts; a button starts it."""
     view, chosen = state.current(), texts(scene)
     key, held = (view.checkpoint, chosen), measuring.found("pruning")
     if st.button("Prune", icon=":material/content_cut:", key="prune", disabled=key in held):
-        model = memory.model(*view.checkpoint)
-        with progress("stop_pruning", "Pruning …") as tell:
-            orders: dict[Order, HeadImportance | None] = {}
-            orders |= {method: known(scene, method) for method in METHODS}
-            measuring.keep("pruning", key, _work(model, list(chosen), orders, tell))
-    found: Measured | None = held.get(key)
+        work = heavy.work(
+            partial(
+                take_away,
+                heavy.model_of(view.checkpoint),
+                chosen,
+                {method: known(scene, method) for method in METHODS},
+                steps=N_STEPS,
+                n_seeds=N_SEEDS,
+                n_draws=_n_draws(memory.model(*view.checkpoint)),
+            ),
+            key,
+            _seconds(scene),
+        )
+        measuring.keep("pruning", key, progress.done(work, "stop_pruning", "Pruning …", _part))
+    found: TakenAway | None = held.get(key)
     return found
 
 
-def _work(
-    model: AttentionModel,
-    chosen: list[str],
-    measured: Mapping[Order, HeadImportance | None],
-    tell: Callable[[float, str], None],
-) -> Measured:
-    """The curves of all orders, and the draws; what is measured already is not measured again."""
-    parts = len(ORDERS) + 1
-
-    def telling(part: int, what: str) -> Callable[[int, int], None]:
-        return lambda done, total: tell((part + done / max(total, 1)) / parts, f"{what} …")
-
-    on_progress = telling(0, "Measuring importance")
-    importance = measured["ablation"] or head_importance(model, chosen, "ablation", on_progress)
-    orders: dict[Order, HeadImportance | None] = {**measured, "ablation": importance}
-    curves = {
-        order: pruning_curve(
-            model,
-            chosen,
-            orders.get(order) or order,
-            steps=N_STEPS,
-            n_seeds=N_SEEDS,
-            on_progress=telling(i, f"Pruning {name}"),
-        )
-        for i, (order, name) in enumerate(ORDERS.items())
-    }
-    on_progress = telling(len(ORDERS), "One random head off")
-    draws = robustness(
-        model, chosen, _n_draws(model), importance=importance, on_progress=on_progress
-    )
-    return curves, draws
+def _part(part: str, share: float) -> progress.Said:
+    """What is measured just now, and how far all of it is."""
+    words = {IMPORTANCE: "Measuring importance …", DRAWS: "One random head off …"}
+    words |= {order: f"Pruning {name} …" for order, name in ORDERS.items()}
+    return share, words[part]
 
 
 def _curves(scene: Scene, curves: dict[Order, PruningCurve]) -> None:

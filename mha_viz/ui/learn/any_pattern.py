@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 import torch
@@ -72,7 +74,7 @@ def _trained(choices: Choices, rows: Rows, seed: int) -> Fit | None:
         choices,
         (rows, seed),
         any_pattern.STEPS,
-        lambda on_step: any_pattern.fit(target, seed, on_step=on_step),
+        partial(any_pattern.fit, target, seed),
         name="fit",
         label=f"Fit heads of width 1 to {n}",
         keep=MAX_FITS,

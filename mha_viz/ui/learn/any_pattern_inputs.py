@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.labs import any_pattern, any_pattern_digits
@@ -55,7 +57,7 @@ def real_inputs(choices: Choices, rows: Rows, seed: int, one_hot: Fit | None) ->
         choices,
         (rows, seed, d_model, repeat),
         any_pattern.STEPS,
-        lambda on_step: any_pattern.fit(target, seed, on_step=on_step, tokens=tokens),
+        partial(any_pattern.fit, target, seed, tokens=tokens),
         name="real",
         label=f"Fit on {n} tokens of width {d_model}",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from mha_viz.labs import convolution_learning as lab
@@ -60,7 +62,7 @@ def learning(choices: Choices) -> None:
         choices,
         (seed,),
         total,
-        lambda on_step: lab.learn(seed=seed, on_step=on_step),
+        partial(lab.learn, seed=seed),
         label="Train both",
     )
     if found is None:

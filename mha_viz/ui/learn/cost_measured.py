@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 import streamlit as st
 
@@ -15,10 +17,11 @@ from mha_viz.labs.cost_measured import (
     measure_lengths,
 )
 from mha_viz.plots.curves import ticks
+from mha_viz.ui.lanes.work import Work
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.widgets.progress import progress
+from mha_viz.ui.widgets import progress
 
 WIDTHS = (64, 128, 256, 512, 1024)
 HEADS = (1, 2, 4, 8, 16, 32)
@@ -75,10 +78,10 @@ def _measure(key: Key, choices: Choices) -> Both:
     """Both series, with progress."""
     width, heads, longest, seed = key
     lengths = [n for n in LENGTHS if n <= longest]
-    with progress(choices.key("stop"), "Measuring …") as tell:
 
+    def measure(on_progress: Callable[..., None]) -> Both:
         def telling(what: str, begin: float) -> OnProgress:
-            return lambda done, total: tell(
+            return lambda done, total: on_progress(
                 begin + done / total / 2, f"{what}: {done} of {total} runs"
             )
 
@@ -86,6 +89,11 @@ def _measure(key: Key, choices: Choices) -> Both:
             measure_lengths(width, heads, lengths, seed, telling("Growing texts", 0.0)),
             measure_heads(width, AT, HEADS, seed, telling("More heads", 0.5)),
         )
+
+    # Here, with the threads that pages have: another process gives way, and time is what is asked.
+    work = Work(("cost", key), measure)
+    found: Both = progress.done(work, choices.key("stop"), "Measuring …", lambda *said: said)
+    return found
 
 
 def _by_length(choices: Choices, key: Key, found: Measured) -> None:

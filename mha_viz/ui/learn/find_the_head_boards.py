@@ -14,6 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.visible import visible_everywhere, visible_keys
+from mha_viz.interventions.duration import importance_passes
 from mha_viz.interventions.importance import HeadImportance, head_importance
 from mha_viz.labs.find_the_head import (
     Answer,
@@ -28,14 +29,14 @@ from mha_viz.labs.find_the_head_tasks import BY_KEY, SPARE, TASKS, Task
 from mha_viz.plots.static import grid_image, head_image
 from mha_viz.plots.worksheet import SheetTask, worksheet
 from mha_viz.ui.explore import drawing
+from mha_viz.ui.intervene import measuring
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn.choices import Choices
-from mha_viz.ui.session import own_address, reporting, state, views
+from mha_viz.ui.session import heavy, own_address, reporting, state, views
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import words
+from mha_viz.ui.widgets import progress, words
 from mha_viz.ui.widgets.exports import safe_name
 from mha_viz.ui.widgets.hand_out import hand_out
-from mha_viz.ui.widgets.progress import progress
 from mha_viz.web.theme import format_number
 
 _LOSSES = "find-the-head-losses"
@@ -210,14 +211,14 @@ def _measure(scene: Scene) -> None:
         type="primary",
     ):
         return
+    checkpoint, text = state.current().checkpoint, scene.record.text
     model = drawing.load_model(state.current())
-    with progress("find-the-head-stop", "Measuring …") as tell:
-        found = head_importance(
-            model,
-            scene.record.text,
-            "ablation",
-            lambda done, total: tell(done / max(total, 1), f"{done:,} of {total:,}"),
-        )
+    work = heavy.work(
+        partial(head_importance, heavy.model_of(checkpoint), text, "ablation"),
+        (checkpoint, text),
+        measuring.seconds(checkpoint, model, [text], importance_passes(model, "ablation")),
+    )
+    found = progress.done(work, "find-the-head-stop", "Measuring …", progress.of_total)
     st.session_state.setdefault(_LOSSES, {})[scene.key] = found
     st.rerun()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def draw(choices: Choices) -> None:
         choices,
         settings,
         n_steps,
-        lambda on_step: lab.film(n_heads, n_steps, lr, seed, on_step, optimizer),
+        partial(lab.film, n_heads, n_steps, lr, seed, optimizer=optimizer),
         keep=KEPT,
     )
     if found is None:

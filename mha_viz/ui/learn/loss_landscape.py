@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -62,7 +64,7 @@ def _curvature(choices: Choices, found: Film, settings: tuple[object, ...]) -> N
         choices,
         settings,
         lab.N_PRODUCTS,
-        lambda on_step: lab.curvature(found.n_heads, found.weights[-1], on_step),
+        partial(lab.curvature, found.n_heads, found.weights[-1]),
         name="curvature",
         label="Measure the curvature",
     )
@@ -102,7 +104,7 @@ def _plane(choices: Choices, found: Film, settings: tuple[object, ...], about: s
         choices,
         (*settings, kind),
         lab.SIDE**2,
-        lambda on_step: lab.plane(found.n_heads, found.weights, kind, on_step),
+        partial(lab.plane, found.n_heads, found.weights, kind),
         name="landscape",
         label="Measure the plane",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import streamlit as st
 
@@ -47,7 +48,7 @@ def learning(choices: Choices) -> None:
         choices,
         (n_steps, seed, positions),
         n_steps,
-        lambda on_step: learn_left(8, n_steps, seed, positions, on_step),
+        partial(learn_left, 8, n_steps, seed, positions),
     )
     if found is not None:
         which = "with positions" if positions else "without positions"

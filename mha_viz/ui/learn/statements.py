@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -26,15 +27,15 @@ from mha_viz.labs.statements import (
 from mha_viz.labs.statements_measured import HARMED, of_loss, of_outputs, of_pattern, of_weights
 from mha_viz.plots.layers import layer_lines
 from mha_viz.ui.explore import drawing
+from mha_viz.ui.intervene import measuring
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.statements_why import predictions, sides_in_words, why
-from mha_viz.ui.session import memory, reporting, state
+from mha_viz.ui.session import heavy, memory, reporting, state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import figures, look, picking, words
+from mha_viz.ui.widgets import figures, look, picking, progress, words
 from mha_viz.ui.widgets.messages import plain
-from mha_viz.ui.widgets.progress import progress
 
 SPACES = {
     "W_Q": "W_Q: queries read",
@@ -291,19 +292,28 @@ def _measure(scene: Scene) -> None:
         disabled=known,
     ):
         return
-    untrained = _untrained()
-    models = [drawing.load_model(state.current()), *([] if untrained is None else [untrained])]
-    found: list[Robustness] = []
-    with progress("statements-stop", "Measuring …") as tell:
-
-        def on_progress(done: int, of: int) -> None:
-            share = (len(found) + done / max(of, 1)) / len(models)
-            tell(share, "Random weights …" if found else f"{done:,} of {of:,}")
-
-        for model in models:
-            found.append(robustness(model, scene.record.text, n_draws, on_progress=on_progress))
+    found = [_failing(scene, n_draws, random=False)]
+    if _untrained() is not None:
+        found.append(_failing(scene, n_draws, random=True))
     st.session_state.setdefault("statements-failures", {})[scene.key] = tuple(found)
     st.rerun()  # the table above shows it, too
+
+
+def _failing(scene: Scene, n_draws: int, random: bool) -> Robustness:
+    """What happens with heads off, in the model or in the same with random weights."""
+    checkpoint, text = state.current().checkpoint, scene.record.text
+    model = drawing.load_model(state.current())
+    work = heavy.work(
+        partial(robustness, heavy.model_of(checkpoint, random), text, n_draws),
+        (checkpoint, text, random),
+        measuring.seconds(checkpoint, model, [text], 2.0 * n_draws),
+    )
+
+    def words(done: int, of: int) -> progress.Said:
+        return done / max(of, 1), "Random weights …" if random else f"{done:,} of {of:,}"
+
+    found: Robustness = progress.done(work, f"statements-stop{random}", "Measuring …", words)
+    return found
 
 
 def _known_failure(scene: Scene) -> tuple[Robustness, ...] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 import torch
 
@@ -52,7 +54,7 @@ def _train(
         choices,
         settings,
         n_steps * N_SEEDS * len(heads),
-        lambda on_step: lab.learn(heads, n_steps, seed, N_SEEDS, d_model, n_values, on_step),
+        partial(lab.learn, heads, n_steps, seed, N_SEEDS, d_model, n_values),
         name=f"train{heads[0]}",
         label=label,
     )

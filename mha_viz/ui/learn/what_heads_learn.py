@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from mha_viz.ui.learn import frame
 from mha_viz.ui.learn.choices import Choices, among
 from mha_viz.ui.learn.long_work import trained
 from mha_viz.ui.learn.what_heads_learn_sentences import sentences
-from mha_viz.ui.session import allowed, state, views
+from mha_viz.ui.session import allowed, heavy, state, views
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets import figures, look, picking, words
 from mha_viz.web.labels import head_name
@@ -24,6 +25,7 @@ from mha_viz.web.labels import head_name
 Found = dict[int, lab.Finding]  # by the number of the relation
 PUBLISHED = ("google-bert/bert-base-uncased", "bert-base-uncased", "openai-community/gpt2", "gpt2")
 MARKS = {lab.FOUND: "✓ found", lab.UNSURE: "? not sure", lab.NONE: "✗ none here"}
+TOKENS = 200  # of a batch of sentences, about
 BEST = "best"  # the head that is shown where none is chosen
 
 
@@ -39,16 +41,18 @@ def draw(choices: Choices) -> None:
     _question(choices)
     _offer(model)
     choices.publish()  # measuring may take a while, and the link is true before it
-    view = state.current()
+    checkpoint, n_steps = state.current().checkpoint, lab.n_steps(model)
     found = trained(
         choices,
-        (view.model, view.device, view.dtype),
-        lab.n_steps(model),
-        lambda on_step: measured(model, on_step),
+        checkpoint,
+        n_steps,
+        partial(lab.measure, heavy.model_of(checkpoint)),
         name="measure",
         label="Measure every head",
+        seconds=heavy.seconds(model, n_steps * TOKENS),
     )
     if found:
+        found = numbered(found)
         _summary(found)
         number = _pick(choices, found)
         if number is not None:
@@ -56,10 +60,10 @@ def draw(choices: Choices) -> None:
     choices.publish()
 
 
-def measured(model: AttentionModel, on_step: Any) -> Found:
+def numbered(found: list[lab.Finding]) -> Found:
     """What was found, by the number of its relation: a model may not see every one."""
     numbers = {relation: number for number, relation in enumerate(relations())}
-    return {numbers[one.relation]: one for one in lab.measure(model, on_step=on_step)}
+    return {numbers[one.relation]: one for one in found}
 
 
 def _question(choices: Choices) -> None:

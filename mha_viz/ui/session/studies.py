@@ -1,4 +1,4 @@
-"""The studies of this server: made one at a time behind the pages, and shared by all visitors."""
+"""The studies of this server: made behind the pages, in the lane of heavy work, and shared."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -25,6 +24,9 @@ from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
+from mha_viz.ui.lanes.ticket import Ticket
+from mha_viz.ui.lanes.work import Waiting, Work
+from mha_viz.ui.session import heavy
 from mha_viz.ui.session.giving_way import GivesWay
 from mha_viz.ui.session.one_thread import one_thread
 from mha_viz.ui.session.views import View
@@ -37,7 +39,6 @@ SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
 BATCH_TOKENS = 1024
-_LOOK = 0.2  # seconds between two looks at whether what waits for its turn is still wanted
 
 
 class OwnTexts(NamedTuple):
@@ -53,10 +54,6 @@ class OwnTexts(NamedTuple):
         return ending_of(self.path.name) == ".conllu"
 
 
-class _Stopped(Exception):
-    """A visitor has asked to stop."""
-
-
 class Making:
     """A study that is there, is being made, was stopped, or failed.
 
@@ -65,97 +62,82 @@ class Making:
         texts: the source.
         sample: how many texts at most; None is all.
         join: as for `corpus.run.study`.
-        turn: held while a study is made, so that the others wait.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        texts: OwnTexts,
-        sample: int | None,
-        join: str | None,
-        turn: threading.Lock,
-    ) -> None:
+    def __init__(self, folder: Path, texts: OwnTexts, sample: int | None, join: str | None) -> None:
         self.folder = folder
         self.progress: Progress | None = None
         self.study: Study | None = None
-        self.error: BaseException | None = None
         self.texts, self._column = texts.path, texts.column
-        self._sample, self._join, self._turn = sample, join, turn
-        self._stop, self._give_way = threading.Event(), GivesWay()
-        self._thread: threading.Thread | None = None
+        self._sample, self._join = sample, join
+        self._ticket: Ticket | None = None
 
     @property
     def runs(self) -> bool:
         """Whether it is being made, or waits for its turn."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._ticket is not None and not self._ticket.ended
 
     @property
     def is_new(self) -> bool:
         """Whether nobody has begun it."""
-        return self._thread is None
+        return self._ticket is None
+
+    @property
+    def waiting(self) -> Waiting | None:
+        """Its place in the queue of heavy work, where it is there."""
+        return None if self._ticket is None else self._ticket.waiting
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why there is no study; None where it was stopped."""
+        return None if self._ticket is None else self._ticket.error
 
     def begin(self, model: AttentionModel) -> None:
-        """Make it, or go on after the last complete part; returns at once."""
+        """Make it, or go on after the last complete part; returns at once.
+
+        Raises:
+            JobError: the server has enough to do, or whoever asks has.
+        """
         if self.runs or self.study is not None:
             return
-        self._stop.clear()
-        self.error = None
-        # A daemon: Ctrl-C ends the server at once, and what is begun lies in a temporary folder.
-        self._thread = threading.Thread(target=self._make, args=(model,), daemon=True)
-        self._thread.start()
+        self.progress = None
+        key = ("study", str(self.folder))
+        work = Work(key, partial(self._make, model), patient=True)
+        self._ticket = heavy.ask(work, for_all=self.texts == SAMPLE)
 
     def stop(self) -> None:
         """Stop soon; what is complete stays."""
-        self._stop.set()
+        if self._ticket is not None:
+            self._ticket.leave()
 
     def wait(self) -> None:
         """Until it is made, stopped, or has failed."""
-        if self._thread is not None:
-            self._thread.join()
+        if self._ticket is not None:
+            self._ticket.wait()
 
-    def _make(self, model: AttentionModel) -> None:
-        try:
-            with self._in_turn(), one_thread(), asking(self._between):
-                self.study = study(
-                    model,
-                    self.texts,
-                    self.folder,
-                    column=self._column,
-                    sample=self._sample,
-                    batch_tokens=BATCH_TOKENS,
-                    on_progress=self._tell,
-                    join=self._join,
-                )
-        except _Stopped:
-            return
-        except BaseException as error:  # said on the page of whoever waits for it
-            self.error = error
+    def _make(self, model: AttentionModel, look: Callable[[], None]) -> None:
+        """The study, which asks between its blocks whether to go on, and stands still for pages."""
+        gives_way = GivesWay()
 
-    @contextmanager
-    def _in_turn(self) -> Iterator[None]:
-        """Once no other study is made; one that is stopped until then does not begin."""
-        self.progress = None
-        while not self._turn.acquire(timeout=_LOOK):
-            self._unless_stopped()
-        try:
-            self._unless_stopped()
-            yield
-        finally:
-            self._turn.release()
+        def between() -> None:
+            gives_way()
+            look()
 
-    def _between(self) -> None:
-        """What is done between two blocks of the work."""
-        self._give_way()
-        self._unless_stopped()
+        def tell(progress: Progress) -> None:
+            self.progress = progress
+            ask()
 
-    def _tell(self, progress: Progress) -> None:
-        self.progress = progress
-        ask()
-
-    def _unless_stopped(self) -> None:
-        if self._stop.is_set():
-            raise _Stopped
+        with one_thread(), asking(between):
+            self.study = study(
+                model,
+                self.texts,
+                self.folder,
+                column=self._column,
+                sample=self._sample,
+                batch_tokens=BATCH_TOKENS,
+                on_progress=tell,
+                join=self._join,
+            )
 
 
 class Studies:
@@ -164,7 +146,7 @@ class Studies:
     def __init__(self) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="mha-viz-studies-")
         self._folder = Path(self._temporary.name)
-        self._lock, self._turn = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
         self._made: OrderedDict[str, Making] = OrderedDict()
         self._own: OrderedDict[str, OwnTexts] = OrderedDict()
 
@@ -209,7 +191,7 @@ class Studies:
                 texts, join = self._own.get(view.corpus, _OF_SAMPLE), self._join_of(view)
                 sample = MAX_TEXTS if view.corpus else None
                 folder = self._folder / name
-                self._made[name] = Making(folder, texts, sample, join, self._turn)
+                self._made[name] = Making(folder, texts, sample, join)
             self._made.move_to_end(name)
             self._trim()
             return self._made[name]

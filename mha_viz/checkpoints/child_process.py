@@ -1,0 +1,74 @@
+"""Python processes of our own: started without this process's secrets, and ended for certain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from mha_viz import errors
+
+# What one may know of this process's environment: where programs and libraries are, no secrets.
+_ENVIRONMENT = (
+    "PATH HOME USERPROFILE SYSTEMROOT TMPDIR TEMP TMP LANG LC_ALL LC_CTYPE LD_LIBRARY_PATH "
+    "DYLD_LIBRARY_PATH VIRTUAL_ENV"
+).split()
+
+
+def started(module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+    """A process that runs one of our modules; it is spoken with over its standard streams.
+
+    Args:
+        module: run as by `python -m`.
+        arguments: that it gets.
+        environment: what else it may know, or otherwise.
+
+    Raises:
+        OSError: no process can be started.
+    """
+    package = str(Path(errors.__file__).absolute().parents[1])
+    paths = [package, *(path for path in sys.path if os.path.isabs(path))]
+    known = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
+    known |= {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "HF_HUB_OFFLINE": "1",
+        "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: libraries are loaded, none has run
+    }
+    return subprocess.Popen(
+        # -P: what lies in the folder that somebody happens to work in is not imported.
+        [sys.executable, "-P", "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=known | environment,
+        start_new_session=True,  # Ctrl-C is not for it
+    )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End it and the children that it waits for, which are a group of their own."""
+    if process.returncode is not None:  # waited for: its number may be another's by now
+        return
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def put_away(process: subprocess.Popen[bytes]) -> None:
+    """End it, and wait until nothing of it is left."""
+    kill(process)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    process.wait()

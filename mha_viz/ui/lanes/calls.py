@@ -1,0 +1,68 @@
+"""What goes to another process: a function of ours, its arguments, and names of models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+OURS = ("mha_viz.",)  # modules whose functions may be called
+
+
+class Checkpoint(NamedTuple):
+    """Stands for a model among the arguments of a call: each process loads it for itself.
+
+    Args:
+        name, device, dtype: as of `mha_viz.load`, which checks it in that process, too.
+        max_record: bytes that one text may leave behind; longer ones are cut.
+        random: the same architecture with random weights.
+    """
+
+    name: str
+    device: str
+    dtype: str
+    max_record: int
+    random: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with its arguments, as another process runs it.
+
+    Args:
+        work: the function, with all its arguments but one.
+        tells: the name of that one: it is called with how far the work is.
+        threads: of torch.
+    """
+
+    work: partial[Any]
+    tells: str | None = None
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        module = self.work.func.__module__
+        if not f"{module}.".startswith(OURS):
+            raise ValueError(f"{module} is no module whose functions may be called.")
+
+    def with_models(self, given: Callable[[Checkpoint], Any]) -> partial[Any]:
+        """The function with models in place of their names."""
+        args = (given(one) if isinstance(one, Checkpoint) else one for one in self.work.args)
+        return partial(self.work.func, *args, **self.work.keywords)
+
+    @property
+    def models(self) -> list[Checkpoint]:
+        """Those among its arguments."""
+        return [one for one in self.work.args if isinstance(one, Checkpoint)]
+
+    def imports(self) -> Call:
+        """A call that does no more than to import what this one needs."""
+        loading = ["mha_viz.checkpoints.loading"] if self.models else []
+        return Call(partial(imported, self.work.func.__module__, *loading))
+
+
+def imported(*modules: str) -> None:
+    """Import modules."""
+    for module in modules:
+        import_module(module)

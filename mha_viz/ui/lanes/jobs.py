@@ -1,0 +1,279 @@
+"""The lane of heavy work: a few jobs at a time, and a fair turn for each session.
+
+Who asks waits in a thread of its own and is told how far its job is; what it raises there (a newer
+click, a page that was left) ends the job, unless somebody else waits for the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any
+
+from mha_viz.core.asking import asking
+from mha_viz.core.showing import count
+from mha_viz.errors import JobError
+from mha_viz.ui.lanes.order import Order
+from mha_viz.ui.lanes.process import NoProcessError, Workers
+from mha_viz.ui.lanes.stop import Stopped
+from mha_viz.ui.lanes.ticket import Job, Ticket
+from mha_viz.ui.lanes.work import Waiting, Work
+from mha_viz.ui.operating.settings import Settings, settings
+
+FOR_EVER = threading.TIMEOUT_MAX
+TURN = 5.0  # seconds that patient work has for itself before it lets others go first
+USUAL = 30.0  # seconds of a job of which nobody knows how long it takes
+
+
+class Jobs:
+    """The lane: who runs, who waits, and in which order.
+
+    Args:
+        limits: how much it takes.
+        workers: the processes; made by the limits where none are given.
+    """
+
+    def __init__(self, limits: Settings, workers: Workers | None = None) -> None:
+        self.limits = limits
+        processors = os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()
+        self.most = limits.heavy_running or max(1, (processors or 2) // 2)
+        # Of torch, in each process: what processors there are for it.
+        self.threads = max(1, (processors or 2) // self.most)
+        self.workers = workers or Workers(self.most, _memory(limits))
+        self._lock = threading.RLock()
+        self._jobs: dict[Hashable, Job] = {}  # that can be joined
+        self._order: Order[Job] = Order()
+        self._running: set[Job] = set()
+        self._most_seconds = limits.heavy_seconds or FOR_EVER
+        self._usual = USUAL
+        self._counts = dict.fromkeys(("done", "failed", "cancelled", "refused", "seconds"), 0.0)
+
+    def ask(self, work: Work, session: str) -> Ticket:
+        """Put a job into the queue, or join who waits for the same one; returns at once.
+
+        Args:
+            work: to be done.
+            session: of who asks; "" is the server itself, for all visitors.
+
+        Raises:
+            JobError: the server, or this session, has enough of them.
+        """
+        with self._lock:
+            job = self._jobs.get(work.key)
+            if job is None:
+                self._unless_full()
+            self._unless_too_many(session)
+            if job is None:
+                job = self._jobs[work.key] = Job(work, threading.Condition(self._lock))
+                job.stop.then(partial(self._notify, job))
+            ticket = Ticket(self, job, session)
+            job.waits.append(ticket)
+            if job.began is None:
+                self._order.add(job, session)
+            self._start_next()
+            return ticket
+
+    def do(self, work: Work, session: str, told: Callable[..., object]) -> Any:
+        """What the work finds: `ask`, and wait as `Ticket.result` does."""
+        return self.ask(work, session).result(told)
+
+    def leave(self, ticket: Ticket, job: Job) -> None:
+        """Somebody waits no more."""
+        with self._lock:
+            if ticket in job.waits:
+                job.waits.remove(ticket)
+            if job.waits or job.ended or job.stop.given:
+                return
+            self._forget(job)
+            if job.began is None:
+                self._order.remove(job)
+                self._end(job)
+                self._counts["cancelled"] += 1
+        job.stop.give()  # outside the lock: it speaks with a process
+
+    def place(self, job: Job) -> Waiting | None:
+        """Where a job stands in the queue."""
+        with self._lock:
+            if job.runs or job.ended:
+                return None
+            same = [one for one in self._order if one.work.short == job.work.short]
+            first = same[: same.index(job)]
+            running = [one for one in self._running if one.work.short == job.work.short]
+            left = [max(self._expected(one) - one.lasts, 1) for one in running]
+            ahead = sum(left) + sum(map(self._expected, first))
+            return Waiting(len(first) + 1, ahead / self.most)
+
+    def figures(self) -> dict[str, float]:
+        """Jobs that run and wait now, and all there were by their ends, with their seconds."""
+        with self._lock:
+            return {
+                "running": float(len(self._running)),
+                "waiting": float(len(self._order)),
+                **self._counts,
+            }
+
+    # -- inside, under the lock --------------------------------------------------------------------
+
+    def _unless_full(self) -> None:
+        most, waiting = self.limits.heavy_waiting, len(self._order)
+        if most is not None and waiting >= most and len(self._running) >= self.most:
+            self._counts["refused"] += 1
+            raise JobError(
+                f"{count(waiting, 'heavy job')} in the queue, and this server takes no more: try "
+                f"again in about {max(1, round(self._all_left() / 60))} min."
+            )
+
+    def _unless_too_many(self, session: str) -> None:
+        most = self.limits.heavy_per_session
+        every = [*self._running, *self._order]
+        own = sum(any(each.session == session for each in job.waits) for job in every)
+        if session and most is not None and own >= most:
+            self._counts["refused"] += 1
+            raise JobError(
+                f"You have {count(own, 'heavy job')} running or waiting, and this server takes no "
+                "more of one visitor: stop one, or wait until it is done."
+            )
+
+    def _all_left(self) -> float:
+        return sum(map(self._expected, [*self._running, *self._order])) / self.most
+
+    def _expected(self, job: Job) -> float:
+        if job.work.patient:
+            return TURN
+        return self._usual if job.work.seconds is None else job.work.seconds
+
+    def _start_next(self) -> None:
+        for short in (True, False):
+            running = sum(job.work.short == short for job in self._running)
+            for job in [job for job in self._order if job.work.short == short]:
+                if running >= self.most:
+                    break
+                self._order.take(job)
+                goes_on = job.began is not None
+                job.began, job.runs = time.monotonic(), True
+                self._running.add(job)
+                running += 1
+                if goes_on:
+                    job.changed.notify_all()
+                else:
+                    threading.Thread(target=self._run, args=(job,), daemon=True).start()
+
+    def _forget(self, job: Job) -> None:
+        """Nobody joins it any more."""
+        if self._jobs.get(job.work.key) is job:
+            del self._jobs[job.work.key]
+
+    def _end(self, job: Job) -> None:
+        """Tell those who wait; and let go of models and texts, though tickets may be kept."""
+        self._forget(job)
+        job.runs, job.ended = False, True
+        job.work = replace(job.work, here=_nothing, there=None)
+        job.changed.notify_all()
+
+    def _notify(self, job: Job) -> None:
+        with self._lock:
+            job.changed.notify_all()
+
+    # -- inside, in the job's own thread -----------------------------------------------------------
+
+    def _run(self, job: Job) -> None:
+        most = FOR_EVER if job.work.patient else self._most_seconds
+        timer = threading.Timer(most, self._late, (job,))
+        timer.daemon = True
+        timer.start()
+        try:
+            job.result, how = self._computed(job), "done"
+        except Stopped:
+            how = "failed" if job.late else "cancelled"
+            job.error = self._too_long() if job.late else Stopped()
+        except BaseException as error:  # said on the page of whoever waits for it
+            how, job.error = "failed", error
+        timer.cancel()
+        with self._lock:
+            self._counts[how] += 1
+            seconds = job.worked + job.lasts
+            self._counts["seconds"] += seconds
+            if how == "done" and job.work.seconds is None:
+                self._usual += (seconds - self._usual) / 4
+            self._running.discard(job)
+            self._end(job)
+            self._start_next()
+
+    def _computed(self, job: Job) -> Any:
+        def told(*values: Any) -> None:
+            job.told = values  # whoever waits looks soon enough
+
+        if job.work.there is not None and not job.work.short:
+            try:
+                return self.workers.run(job.work.there, job.stop, told)
+            except NoProcessError:  # here, then: slower for those who click, but done
+                pass
+
+        def look() -> None:
+            if job.work.patient:
+                self._let_others_go_first(job)
+                if job.worked + job.lasts > self._most_seconds:
+                    self._late(job)
+            job.stop.look()
+
+        def tell(*values: Any) -> None:
+            look()
+            told(*values)
+
+        with asking(look):
+            return job.work.here(tell)
+
+    def _let_others_go_first(self, job: Job) -> None:
+        """Patient work stands still while others have a turn; then it has one again."""
+        with self._lock:
+            heavy = any(not one.work.short for one in self._order)
+            if not heavy or job.lasts < TURN or job.stop.given:
+                return
+            job.worked, job.runs = job.worked + job.lasts, False
+            self._running.discard(job)
+            self._order.add(job, job.waits[0].session)
+            self._start_next()
+            job.changed.wait_for(lambda: job.runs or job.stop.given)
+            if not job.runs:  # stopped: it goes on only to end
+                self._order.remove(job)
+                job.began, job.runs = time.monotonic(), True
+                self._running.add(job)
+
+    def _late(self, job: Job) -> None:
+        job.late = True
+        job.stop.give()
+
+    def _too_long(self) -> JobError:
+        return JobError(
+            f"This took more than {self.limits.heavy_seconds:g} s, which is as long as a job may "
+            "take on this server: give fewer or shorter texts, or run it on a machine of your own."
+        )
+
+
+def _nothing(tell: Callable[..., None]) -> None:
+    """What is left of work that has ended."""
+
+
+def _memory(limits: Settings) -> int:
+    """Bytes that a job may take: what the operator allows the whole server, or the machine has."""
+    if limits.memory_mb is not None:
+        return limits.memory_mb * 10**6
+    try:
+        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return 2**40
+
+
+@cache
+def jobs() -> Jobs:
+    """The lane of this server."""
+    return Jobs(settings())
+
+
+def figures() -> dict[str, float]:
+    """Figures of this server's lane; nothing in them tells who asked for what."""
+    return jobs().figures()

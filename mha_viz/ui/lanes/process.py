@@ -1,0 +1,230 @@
+"""Heavy work in processes, which run out of memory or crash by themselves and alone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from mha_viz import errors
+from mha_viz.checkpoints import child_process
+from mha_viz.errors import JobError, MhaVizError
+from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.stop import Stop, Stopped
+
+GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
+IDLE = 90.0  # seconds after which a process is let go: it holds 220 MB, with transformers 400
+# Where models from the Hub lie on this machine.
+_CACHES = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME")
+NO_MEMORY = (
+    "This needs more memory than the server has for it: give fewer or shorter texts, or take a "
+    "smaller model."
+)
+
+
+class NoProcessError(Exception):
+    """The system starts no process: the work has to be done here."""
+
+
+class RemoteFault(Exception):
+    """What was not meant to happen happened in another process; the text is its traceback."""
+
+
+class Worker:
+    """One process, which runs one call at a time.
+
+    Args:
+        n_bytes: of memory that it may take beyond the libraries.
+
+    Raises:
+        NoProcessError: there is none to be had.
+    """
+
+    def __init__(self, n_bytes: int) -> None:
+        caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
+        try:
+            self._process = child_process.started("mha_viz.ui.lanes.worker", str(n_bytes), **caches)
+        except OSError as error:
+            raise NoProcessError(str(error)) from error
+        self.models: frozenset[Checkpoint] = frozenset()  # of the latest call
+        self.letting_go: threading.Timer | None = None
+        self._saying, self._number, self._runs = threading.Lock(), 0, False
+
+    @property
+    def pid(self) -> int:
+        """Its number in the system."""
+        return self._process.pid
+
+    def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
+        """What the call returns.
+
+        Args:
+            call: to be run there.
+            stop: whether somebody still waits for it.
+            told: called with how far it is, as the function tells it.
+
+        Raises:
+            Stopped: it was ended by `stop`.
+            MhaVizError: the function's own error; JobError where it took too much memory or
+                its process ended.
+            RemoteFault: any other error of the function.
+        """
+        self._number, self._runs = self._number + 1, True
+        self.models = frozenset(call.models)
+        stop.then(partial(self._end, self._number))
+        try:
+            self._say(self._number, pickle.dumps(call))
+            kind, value = self._heard()
+            while kind == "told":
+                told(*value)
+                kind, value = self._heard()
+        except (OSError, EOFError, pickle.UnpicklingError):
+            kind, value = "ended", None
+        finally:
+            self._runs = False
+        if kind in ("memory", "fault", "ended"):
+            self.put_away()
+        if kind == "done":
+            return value
+        raise self._error(kind, value, stop)
+
+    def _error(self, kind: str, value: Any, stop: Stop) -> Exception:
+        if kind == "stopped" or stop.given:
+            return Stopped()
+        if kind == "error":
+            name, words = value
+            error: MhaVizError = getattr(errors, name, MhaVizError)(words)
+            return error
+        if kind == "memory":
+            return JobError(NO_MEMORY)
+        if kind == "fault":
+            return RemoteFault(value)
+        return JobError(
+            f"The process that computed this has ended (exit status {self._process.returncode}), "
+            "perhaps for want of memory. All else goes on: try again, with fewer or shorter texts."
+        )
+
+    def _say(self, number: int, order: bytes | None) -> None:
+        assert self._process.stdin is not None
+        with self._saying:
+            self._process.stdin.write(pickle.dumps((number, order)))
+            self._process.stdin.flush()
+
+    def _heard(self) -> tuple[str, Any]:
+        assert self._process.stdout is not None
+        kind, value = pickle.load(self._process.stdout)
+        return kind, value
+
+    def _end(self, number: int) -> None:
+        """Ask it to end a call, and soon end the process itself if it does not."""
+        if not self._runs or number != self._number:
+            return
+        with suppress(OSError, ValueError):
+            self._say(number, None)
+
+        def unless_ended() -> None:
+            if self._runs and number == self._number:
+                child_process.kill(self._process)
+
+        later = threading.Timer(GRACE, unless_ended)
+        later.daemon = True
+        later.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take another call."""
+        return self._process.poll() is None
+
+    def put_away(self) -> None:
+        """End it."""
+        child_process.put_away(self._process)
+
+
+class Workers:
+    """Processes for calls: kept for a while, each with the model that it has loaded.
+
+    Args:
+        most: at a time.
+        n_bytes: of memory for each beyond the libraries.
+    """
+
+    def __init__(self, most: int, n_bytes: int) -> None:
+        self.most, self.n_bytes = most, n_bytes
+        self._changed = threading.Condition()
+        self._all: set[Worker] = set()
+        self._idle: list[Worker] = []
+        atexit.register(self.put_away)
+
+    def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
+        """As `Worker.run`, in the process that knows the call's models, or any, or a new one."""
+        worker = self._taken(call)
+        try:
+            return worker.run(call, stop, told)
+        finally:
+            self._back(worker)
+
+    def prepare(self, call: Call) -> None:
+        """Have a process ready that has imported what this call needs; returns at once."""
+        with self._changed:
+            if self._all:  # there is one, or will be in a moment
+                return
+        threading.Thread(target=self._prepare, args=(call.imports(),), daemon=True).start()
+
+    def _prepare(self, call: Call) -> None:
+        with suppress(MhaVizError, NoProcessError, Stopped):  # the work itself will say why
+            self.run(call, Stop(), lambda *_: None)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Numbers of all processes there are."""
+        with self._changed:
+            return tuple(worker.pid for worker in self._all)
+
+    def put_away(self) -> None:
+        """End all of them."""
+        with self._changed:
+            every, self._all, self._idle = self._all, set(), []
+        for worker in every:
+            worker.put_away()
+
+    def _taken(self, call: Call) -> Worker:
+        with self._changed:
+            # One that is being made ready is there sooner than a new one would be.
+            self._changed.wait_for(lambda: self._idle or len(self._all) < self.most)
+            while self._idle:
+                known = [one for one in self._idle if set(call.models) <= one.models]
+                worker = known[0] if known else self._idle[-1]
+                self._idle.remove(worker)
+                if worker.letting_go is not None:
+                    worker.letting_go.cancel()
+                if worker.alive:
+                    return worker
+                self._all.discard(worker)
+            worker = Worker(self.n_bytes)
+            self._all.add(worker)
+            return worker
+
+    def _back(self, worker: Worker) -> None:
+        with self._changed:
+            if worker in self._all and worker.alive:
+                self._idle.append(worker)
+                worker.letting_go = threading.Timer(IDLE, self._let_go, (worker,))
+                worker.letting_go.daemon = True
+                worker.letting_go.start()
+            else:
+                self._all.discard(worker)
+                worker.put_away()
+            self._changed.notify()
+
+    def _let_go(self, worker: Worker) -> None:
+        with self._changed:
+            if worker not in self._idle:  # somebody has just taken it
+                return
+            self._idle.remove(worker)
+            self._all.discard(worker)
+        worker.put_away()

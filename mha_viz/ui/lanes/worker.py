@@ -1,0 +1,156 @@
+"""Runs heavy work one call after the other: `python -m mha_viz.ui.lanes.worker BYTES`.
+
+Calls come in on the standard input and answers go out on the standard output, pickled: both ends
+are of this program, and nothing that a stranger wrote is read in that way. It ends with its input,
+however the server ended.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+
+from mha_viz.core.asking import asking
+from mha_viz.errors import MhaVizError
+from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.stop import Stopped
+
+EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
+KEPT = 2  # models: one, and the same with random weights
+NICE = 10  # clicks, which the server's own process answers, win the processors
+
+_orders: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+_stopped = 0  # the number of the latest call that is to end
+_models: OrderedDict[Checkpoint, Any] = OrderedDict()
+
+
+def main() -> None:
+    """Answer every call until the input ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (1, 2):  # what libraries say is no answer
+        os.dup2(nothing, stream)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _give_way()
+    _limit(int(sys.argv[1]))
+    threading.Thread(target=_listen, daemon=True).start()
+    while True:
+        number, order = _orders.get()
+        answer = _answer(number, order, partial(_say, answers, "told"))
+        _say(answers, *answer)
+
+
+def _say(answers: BinaryIO, kind: str, value: Any = None) -> None:
+    answers.write(pickle.dumps((kind, value)))
+    answers.flush()
+
+
+def _listen() -> None:
+    """Take calls, and orders to stop, which come while one is run."""
+    global _stopped
+    with suppress(EOFError, OSError):
+        while True:
+            number, order = pickle.load(sys.stdin.buffer)
+            if order is None:
+                _stopped = number
+            else:
+                _orders.put((number, order))
+    os._exit(0)  # nobody is there any more: not even what is being computed is wanted
+
+
+def _give_way() -> None:
+    """Take what processors others leave; where memory runs out, the system ends this one first."""
+    with suppress(AttributeError, OSError):  # Windows knows neither
+        os.nice(NICE)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
+
+
+def _limit(n_bytes: int) -> None:
+    """Hold this process to so much memory beyond what it has."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    mapped = 0
+    with suppress(OSError, ValueError):
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    limits = {
+        resource.RLIMIT_AS: mapped + n_bytes,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, most in limits.items():
+        with suppress(ValueError, OSError):  # macOS has no limit of memory that holds
+            resource.setrlimit(what, (most, most))
+
+
+def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str, Any]:
+    """What came of a call: a kind and a value."""
+
+    def look() -> None:
+        if _stopped >= number:
+            raise Stopped
+
+    said = 0.0
+
+    def tell(*values: Any) -> None:
+        nonlocal said
+        look()
+        if time.monotonic() - said >= EVERY:
+            say(values)
+            said = time.monotonic()
+
+    try:
+        with asking(look):
+            call: Call = pickle.loads(order)
+            torch.set_num_threads(call.threads)
+            told = {call.tells: tell} if call.tells else {}
+            return "done", call.with_models(_model)(**told)
+    except Stopped:
+        return "stopped", None
+    except MhaVizError as error:
+        return "error", (type(error).__name__, str(error))
+    except BaseException as error:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error):
+            return "memory", None
+        return "fault", traceback.format_exc()
+
+
+def _model(checkpoint: Checkpoint) -> Any:
+    """A model by its name: checked as everywhere, and kept for the next call."""
+    if checkpoint not in _models:
+        while len(_models) >= KEPT or any(one[:3] != checkpoint[:3] for one in _models):
+            _models.popitem(last=False)
+        _models[checkpoint] = _loaded(checkpoint)
+    return _models[checkpoint]
+
+
+def _loaded(checkpoint: Checkpoint) -> Any:
+    from mha_viz.checkpoints.loading import load  # late, with transformers: labs do without
+
+    if checkpoint.random:
+        from mha_viz.checkpoints.untrained_copy import untrained_copy
+
+        model = untrained_copy(_model(checkpoint._replace(random=False)))
+    else:
+        model = load(checkpoint.name, device=checkpoint.device, dtype=checkpoint.dtype)
+    model.cut_texts(checkpoint.max_record)
+    return model
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Heavy work as pages put it into its lane: functions of the library, on models by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.jobs import jobs
+from mha_viz.ui.lanes.ticket import Ticket
+from mha_viz.ui.lanes.work import Waiting, Work
+from mha_viz.ui.operating.settings import settings
+from mha_viz.ui.session import memory
+from mha_viz.ui.session.giving_way import standing_by
+from mha_viz.ui.session.one_thread import one_thread
+
+LIBRARIES = 10**9  # bytes that a process takes before its model, and some to spare
+_SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
+
+RATE = 2 * 10**10  # parameters times tokens in a second, of one thread
+Told = Callable[[Waiting | tuple[Any, ...]], object]
+
+
+def model_of(checkpoint: tuple[str, str, str], random: bool = False) -> Any:
+    """What stands for a model among the arguments of `work`: a `Checkpoint`.
+
+    Args:
+        checkpoint: of a view.
+        random: the same with random weights, as `memory.untrained_copy` makes it.
+    """
+    return Checkpoint(*checkpoint, memory.MAX_RECORD, random)
+
+
+def work(
+    function: partial[Any],
+    key: Hashable,
+    seconds: float | None = None,
+    tells: str = "on_progress",
+) -> Work:
+    """A function of the library as heavy work.
+
+    It is done in a process of its own, but for short work, models on a graphics card, and models
+    that the memory has no room for twice.
+
+    Args:
+        function: with its arguments, of which `model_of` gives the models.
+        key: what the result depends on: equal work of several visitors is done once.
+        seconds: how long it will take, about.
+        tells: its argument that is called with how far it is.
+    """
+    given = Call(function).models
+    made = {one: _model(one) for one in given}
+    n_parameters = [sum(p.numel() for p in one.network.parameters()) for one in made.values()]
+    large = max(n_parameters, default=0) > _SMALL
+    call = Call(function, tells, jobs().threads if large else 1)
+
+    def here(tell: Callable[..., None]) -> Any:
+        with one_thread():
+            return call.with_models(made.__getitem__)(**{tells: tell})
+
+    apart = all(one.device.type == "cpu" for one in made.values()) and _room(4 * sum(n_parameters))
+    name = f"{function.func.__module__}.{function.func.__qualname__}"
+    return Work((name, key), here, call if apart else None, seconds)
+
+
+def work_here(function: Callable[..., Any], key: Hashable) -> Work:
+    """A function that changes what a session holds, and so has to run in this process.
+
+    Args:
+        function: called with what it tells how far it is.
+        key: of this session's own.
+    """
+
+    def here(tell: Callable[..., None]) -> Any:
+        with one_thread():
+            return function(tell)
+
+    return Work(key, here)
+
+
+def seconds(model: Any, n_tokens: int) -> float:
+    """How long forward passes take, about: enough to tell what is over at once from what is not.
+
+    Args:
+        model: a loaded one.
+        n_tokens: that go through it.
+    """
+    return n_tokens * sum(p.numel() for p in model.network.parameters()) / RATE
+
+
+def expect(some: Work) -> None:
+    """A page has a button for this work: a process is made ready, for a visitor who is alone here.
+
+    A public server keeps its memory and processors for those who have pressed one.
+    """
+    if some.there is not None and not some.short and not settings().public:
+        jobs().workers.prepare(some.there)
+
+
+def ask(some: Work, for_all: bool = False) -> Ticket:
+    """Put work into the lane for the visitor whose page is run, or for all of them."""
+    context = None if for_all else get_script_run_ctx(suppress_warning=True)
+    return jobs().ask(some, "" if context is None else context.session_id)
+
+
+def do(some: Work, told: Told) -> Any:
+    """What the work finds. A newer click, and a page that is left, end it.
+
+    Args:
+        some: work.
+        told: called where there is news: a place in the queue, or what the function tells.
+    """
+    before: object = None
+
+    def look(news: Waiting | tuple[Any, ...]) -> None:
+        nonlocal before
+        # Where its state is read, Streamlit ends a run that was overtaken or whose page was left.
+        "view" in st.session_state  # noqa: B015
+        if news and news != before:
+            told(news)
+            before = news
+
+    with standing_by():  # the page computes nothing meanwhile
+        return ask(some).result(look)
+
+
+def _model(checkpoint: Checkpoint) -> Any:
+    name, device, dtype, _, random = checkpoint
+    return (memory.untrained_copy if random else memory.model)(name, device, dtype)
+
+
+def _room(n_bytes: int) -> bool:
+    """Whether a model has room in another process, too; where nobody can tell, it has."""
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        found = next(line for line in lines if line.startswith("MemAvailable"))
+        return int(found.split()[1]) * 1024 > n_bytes + LIBRARIES
+    return True

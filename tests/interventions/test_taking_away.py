@@ -1,0 +1,61 @@
+"""All that the page Intervene measures by taking heads away, in one call."""
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.core.names import ORDERS
+from mha_viz.interventions.importance import head_importance
+from mha_viz.interventions.pruning import pruning_curve
+from mha_viz.interventions.robustness import robustness
+from mha_viz.interventions.taking_away import DRAWS, IMPORTANCE, take_away
+
+TEXTS = ["The cat sat on the mat."]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return mv.load("tiny-gpt2")
+
+
+def test_it_is_what_each_part_finds_by_itself(model):
+    told = []
+    found = take_away(
+        model,
+        TEXTS,
+        {},
+        steps=2,
+        n_seeds=1,
+        n_draws=4,
+        on_progress=lambda *news: told.append(news),
+    )
+    assert list(found.curves) == list(ORDERS)
+    for order, curve in found.curves.items():
+        direct = pruning_curve(model, TEXTS, order, steps=2, n_seeds=1)
+        assert torch.allclose(curve.values, direct.values, atol=1e-9, rtol=0)
+    draws = robustness(model, TEXTS, 4)
+    assert torch.allclose(found.draws.change, draws.change, atol=1e-9, rtol=0)
+    in_order = [IMPORTANCE, *ORDERS, DRAWS]
+    assert list(dict.fromkeys(part for part, _ in told)) == in_order
+    for (
+        part,
+        share,
+    ) in told:  # some parts count twice: first what puts heads in order, then the loss
+        begin = in_order.index(part) / len(in_order)
+        assert begin <= share <= begin + 1 / len(in_order) + 1e-9
+    assert told[-1] == (DRAWS, 1.0)
+
+
+def test_what_was_measured_is_not_measured_again(model):
+    told = []
+    known = {"ablation": head_importance(model, TEXTS), "gradient": None}
+    take_away(
+        model,
+        TEXTS,
+        known,
+        steps=1,
+        n_seeds=1,
+        n_draws=1,
+        on_progress=lambda part, share: told.append(part),
+    )
+    assert IMPORTANCE not in told

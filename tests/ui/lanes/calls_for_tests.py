@@ -1,0 +1,56 @@
+"""What the tests have done in other processes: functions that end well, badly, or not at all."""
+
+import os
+import signal
+import time
+
+import numpy as np
+import torch
+
+from mha_viz.errors import TextError
+
+
+def counts(n, on_progress):
+    for i in range(n):
+        on_progress(i, n)
+    return os.getpid()
+
+
+def goes_on(on_progress):
+    """Until it is stopped."""
+    while True:
+        on_progress(os.getpid())
+        time.sleep(0.01)
+
+
+def hears_nothing(on_progress):
+    on_progress(os.getpid())
+    signal.pause()
+
+
+def aborts():
+    os.abort()
+
+
+def is_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fills_memory():
+    return np.ones(2**40, dtype=np.uint8)
+
+
+def fills_torchs_memory():
+    return torch.ones(2**40, dtype=torch.uint8)
+
+
+def refuses():
+    raise TextError("The text is empty.")
+
+
+def fails():
+    raise ZeroDivisionError("a mistake of ours")
+
+
+def surroundings():
+    return dict(os.environ), os.nice(0), torch.get_num_threads()

@@ -1,0 +1,277 @@
+"""The lane of heavy work: turns, equal requests, cancelling, limits; by events, not by clocks."""
+
+import gc
+import os
+import threading
+import weakref
+from functools import partial
+
+import pytest
+
+from mha_viz.checkpoints import child_process
+from mha_viz.errors import JobError, TextError
+from mha_viz.ui.lanes import jobs as lane
+from mha_viz.ui.lanes.calls import Call, imported
+from mha_viz.ui.lanes.jobs import Jobs
+from mha_viz.ui.lanes.work import SHORT, Waiting, Work
+from mha_viz.ui.operating.settings import Settings
+
+LONG = 60  # seconds until a test counts as hanging
+
+
+class Overtaken(BaseException):
+    """As Streamlit ends the run of a page: it is no `Exception`."""
+
+
+class Gate:
+    """Work that tells how far it is until it is let through, or stopped."""
+
+    def __init__(self, key="gate", **options):
+        self.begun, self.opened, self.ended = (threading.Event() for _ in range(3))
+        self.calls = 0
+        self.work = Work(key, self._run, **options)
+
+    def _run(self, tell):
+        self.calls += 1
+        self.begun.set()
+        try:
+            while not self.opened.wait(0.01):
+                tell(self.calls)
+            return self
+        finally:
+            self.ended.set()
+
+
+def one_at_a_time(**limits):
+    return Jobs(Settings(heavy_running=1, **limits))
+
+
+def quiet(news):
+    """Whoever waits hears nothing."""
+
+
+def thrown(lane, work, session, until, error=Overtaken):
+    """A thread that waits for work and is overtaken once `until` is set."""
+
+    def told(news):
+        if until.is_set():
+            raise error
+
+    def wait():
+        with pytest.raises(error):
+            lane.do(work, session, told)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def test_sessions_take_turns_however_many_jobs_each_has():
+    jobs, gate, begun = one_at_a_time(), Gate(), []
+    jobs.ask(gate.work, "a")
+    tickets = [
+        jobs.ask(Work(name, lambda tell, name=name: begun.append(name)), name[0])
+        for name in ("a1", "a2", "a3", "b1", "c1", "b2")
+    ]
+    gate.opened.set()
+    for ticket in tickets:
+        ticket.result(quiet)
+    assert begun == ["b1", "c1", "a1", "b2", "a2", "a3"]  # a has just had a turn
+    assert jobs.figures()["done"] == 7
+
+
+def test_who_keeps_asking_passes_nobody_who_waits():
+    jobs, gate, begun = one_at_a_time(), Gate(), []
+    jobs.ask(gate.work, "a")
+    waits = jobs.ask(Work("second", lambda tell: begun.append("second")), "a")
+    others = [
+        jobs.ask(Work(i, lambda tell, i=i: begun.append(i)), session)
+        for i, session in enumerate("bcbcbc")
+    ]
+    gate.opened.set()
+    for ticket in (waits, *others):
+        ticket.result(quiet)
+    assert begun.index("second") <= 2
+
+
+def test_equal_requests_are_computed_once_and_all_hear_how_far_it_is():
+    jobs, gate, heard = one_at_a_time(), Gate(), {"a": set(), "b": set()}
+    both = threading.Barrier(2)
+
+    def wait(session):
+        def told(news):
+            heard[session].add(news)
+            if heard["a"] & heard["b"] & {(1,)}:
+                gate.opened.set()
+
+        both.wait(LONG)
+        assert jobs.do(gate.work, session, told) is gate
+
+    threads = [threading.Thread(target=wait, args=(name,)) for name in heard]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG)
+    assert gate.calls == 1 and (1,) in heard["a"] & heard["b"]
+    assert jobs.figures()["done"] == 1
+
+
+def test_a_job_ends_when_the_last_who_waits_is_overtaken_and_no_sooner():
+    jobs, gate = one_at_a_time(), Gate()
+    first, second = threading.Event(), threading.Event()
+    threads = [thrown(jobs, gate.work, "a", first), thrown(jobs, gate.work, "b", second)]
+    assert gate.begun.wait(LONG)
+    while sum(len(job.waits) for job in jobs._running) < 2:
+        pass
+    first.set()
+    threads[0].join(LONG)
+    assert not gate.ended.is_set() and jobs.figures()["running"] == 1
+    second.set()
+    threads[1].join(LONG)
+    assert gate.ended.wait(LONG)
+    after = jobs.do(Work("after", lambda tell: "goes on"), "a", quiet)
+    assert after == "goes on" and jobs.figures()["cancelled"] == 1
+
+
+def test_one_that_waits_and_is_given_up_never_begins():
+    jobs, gate, given_up = one_at_a_time(), Gate(), Gate("given up")
+    jobs.ask(gate.work, "a")
+    ticket = jobs.ask(given_up.work, "b")
+    ticket.leave()
+    gate.opened.set()
+    assert jobs.do(Work("last", lambda tell: 3), "b", quiet) == 3
+    assert given_up.calls == 0 and ticket.ended
+    assert jobs.figures() | {"seconds": 0} == dict(
+        running=0, waiting=0, done=2, failed=0, cancelled=1, refused=0, seconds=0
+    )
+
+
+def test_what_was_given_up_can_be_asked_for_again():
+    jobs, gate = one_at_a_time(), Gate()
+    first = jobs.ask(gate.work, "a")
+    assert gate.begun.wait(LONG)
+    first.leave()
+    again = jobs.ask(gate.work, "a")
+    gate.opened.set()
+    assert again.result(quiet) is gate and gate.calls == 2
+
+
+def test_the_place_in_the_queue_is_told():
+    jobs, gate, heard = one_at_a_time(), Gate(seconds=SHORT + 7), []
+    jobs.ask(gate.work, "a")
+    jobs.ask(Work("next", lambda tell: None, seconds=50.0), "b")
+
+    def told(news):
+        heard.append(news)
+        gate.opened.set()
+
+    jobs.do(Work("mine", lambda tell: None), "c", told)
+    assert isinstance(heard[0], Waiting)
+    assert heard[0].before == 2 and 50 < heard[0].seconds <= SHORT + 57
+
+
+def test_short_work_does_not_wait_for_heavy_work():
+    jobs, gate = one_at_a_time(), Gate()
+    jobs.ask(gate.work, "a")
+    assert gate.begun.wait(LONG)
+    assert jobs.do(Work("short", lambda tell: 1, seconds=SHORT / 2), "b", quiet) == 1
+    assert not gate.ended.is_set()
+    gate.opened.set()
+
+
+def test_patient_work_lets_others_go_first_and_comes_to_its_end(monkeypatch):
+    monkeypatch.setattr(lane, "TURN", 0.0)
+    jobs, study = one_at_a_time(), Gate(patient=True)
+    ticket = jobs.ask(study.work, "a")
+    assert study.begun.wait(LONG)
+    for name in ("b", "c"):
+        assert jobs.do(Work(name, lambda tell: 1), name, quiet) == 1
+    assert not study.ended.is_set()
+    study.opened.set()
+    assert ticket.result(quiet) is study and study.calls == 1
+
+
+def test_patient_work_can_be_stopped_while_others_have_their_turn(monkeypatch):
+    monkeypatch.setattr(lane, "TURN", 0.0)
+    jobs, study, other = one_at_a_time(), Gate(patient=True), Gate("other")
+    ticket = jobs.ask(study.work, "a")
+    jobs.ask(other.work, "b")
+    assert other.begun.wait(LONG) and ticket.waiting is not None
+    ticket.leave()
+    assert study.ended.wait(LONG)
+    ticket.wait()
+    assert ticket.error is None and not other.ended.is_set()
+    other.opened.set()
+
+
+def test_a_full_queue_says_when_to_come_again():
+    jobs, gate = one_at_a_time(heavy_waiting=1), Gate()
+    jobs.ask(gate.work, "a")
+    jobs.ask(Work("b", lambda tell: None), "b")
+    with pytest.raises(JobError, match=r"1 heavy job in the queue, .* try again in about 1 min"):
+        jobs.ask(Work("c", lambda tell: None), "c")
+    assert jobs.ask(gate.work, "c") is not None  # the same as somebody's costs nothing
+    assert jobs.figures()["refused"] == 1
+    gate.opened.set()
+
+
+def test_a_session_has_its_own_limit():
+    jobs, gate = one_at_a_time(heavy_per_session=2), Gate()
+    jobs.ask(gate.work, "a")
+    second = jobs.ask(Work("second", lambda tell: None), "a")
+    with pytest.raises(JobError, match=r"You have 2 heavy jobs .* stop one, or wait"):
+        jobs.ask(Work("third", lambda tell: None), "a")
+    jobs.ask(Work("another's", lambda tell: None), "b")
+    for i in range(3):
+        jobs.ask(Work(("for all", i), lambda tell: None), "")
+    second.leave()
+    jobs.ask(Work("third", lambda tell: None), "a")
+    gate.opened.set()
+
+
+def test_a_job_that_takes_too_long_is_ended_with_a_sentence():
+    jobs, gate = one_at_a_time(heavy_seconds=0.05), Gate()
+    with pytest.raises(JobError, match=r"more than 0\.05 s, .* fewer or shorter texts"):
+        jobs.do(gate.work, "a", quiet)
+    assert gate.ended.is_set() and jobs.figures()["failed"] == 1
+
+
+def test_an_error_of_the_work_is_that_of_all_who_wait():
+    jobs, gate = one_at_a_time(), Gate()
+
+    def refuses(tell):
+        raise TextError("The text is empty.")
+
+    jobs.ask(gate.work, "a")
+    tickets = [jobs.ask(Work("refused", refuses), session) for session in "bc"]
+    gate.opened.set()
+    for ticket in tickets:
+        with pytest.raises(TextError, match=r"^The text is empty"):
+            ticket.result(quiet)
+    assert jobs.do(Work("next", lambda tell: 1), "a", quiet) == 1
+
+
+def test_a_ticket_that_is_kept_holds_nothing_that_the_work_needed():
+    jobs, gate = one_at_a_time(), Gate()
+    gate.opened.set()
+    ticket, held = jobs.ask(gate.work, "a"), weakref.ref(gate)
+    ticket.wait()
+    ticket._job.result = None
+    del gate
+    while held() is not None:  # the thread that worked is still about to end
+        gc.collect()
+    assert ticket.ended
+
+
+def test_where_no_process_can_be_started_the_work_is_done_here(monkeypatch):
+    def fails(*args, **options):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(child_process, "started", fails)
+    call = Call(partial(imported, "json"))
+    assert one_at_a_time().do(Work("a", lambda tell: "here", call), "a", quiet) == "here"
+
+
+def test_only_our_own_functions_go_to_another_process():
+    with pytest.raises(ValueError, match=r"os is no module|posix is no module"):
+        Call(partial(os.system, "true"))

@@ -1,0 +1,191 @@
+"""Heavy work in other processes: the same results, and whatever goes wrong stays there."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+
+import pytest
+import torch
+
+import mha_viz as mv
+from mha_viz.errors import JobError, TextError
+from mha_viz.interventions.importance import head_importance
+from mha_viz.labs.own_reflection_learning import learn_left
+from mha_viz.ui.lanes import calls, process
+from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.process import RemoteFault, Workers
+from mha_viz.ui.lanes.stop import Stop, Stopped
+from tests.ui.lanes import calls_for_tests as ours
+
+pytestmark = pytest.mark.slow
+LONG = 120  # seconds until a test counts as hanging
+GIB = 2**30
+TEXTS = ("The cat sat on the mat.", "Tom had a red ball.")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """One process for all tests that leave it alive."""
+    every = Workers(1, 4 * GIB)
+    yield every
+    every.put_away()
+
+
+@pytest.fixture(autouse=True)
+def functions_of_tests(monkeypatch):
+    monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
+
+
+def call(function, *args, tells=None, **options):
+    return Call(partial(function, *args), tells, **options)
+
+
+def run(workers, *given, **options):
+    return workers.run(call(*given, **options), Stop(), lambda *news: None)
+
+
+def gone(pid):
+    """Once a process is no more, not even as one that nobody has waited for."""
+    end = time.monotonic() + LONG
+    while time.monotonic() < end:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().split()[2] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_results_are_those_of_a_direct_call_value_by_value(workers):
+    trained = run(workers, learn_left, 8, 40, 0, True, tells="on_step")
+    direct = learn_left(8, 40, 0, True)
+    assert torch.equal(torch.as_tensor(trained.losses), torch.as_tensor(direct.losses))
+    named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB)
+    heard = []
+    measured = workers.run(
+        call(head_importance, named, TEXTS, tells="on_progress"),
+        Stop(),
+        lambda *news: heard.append(news),
+    )
+    expected = head_importance(mv.load("tiny-gpt2"), TEXTS)
+    assert torch.allclose(measured.values, expected.values, atol=1e-9, rtol=0)
+    assert torch.equal(measured.loss, expected.loss) and measured.notes == expected.notes
+    assert heard and all(done <= total for done, total in heard)
+
+
+def test_models_with_random_weights_are_those_of_the_app(workers):
+    from mha_viz.checkpoints.untrained_copy import untrained_copy
+
+    named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB, random=True)
+    measured = run(workers, head_importance, named, TEXTS, "gradient")
+    expected = head_importance(untrained_copy(mv.load("tiny-gpt2")), TEXTS, "gradient")
+    assert torch.allclose(measured.values, expected.values, atol=1e-9, rtol=0)
+
+
+def test_an_error_of_ours_arrives_as_itself_and_another_with_its_traceback(workers):
+    with pytest.raises(TextError, match=r"^The text is empty\.$"):
+        run(workers, ours.refuses)
+    with pytest.raises(RemoteFault, match=r"in fails\n(.*\n)*ZeroDivisionError: a mistake of ours"):
+        run(workers, ours.fails)
+
+
+def test_it_knows_no_secrets_and_gives_way(workers, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    own = Workers(1, 4 * GIB)
+    try:
+        environment, nice, threads = run(own, ours.surroundings, threads=2)
+    finally:
+        own.put_away()
+    assert "HF_TOKEN" not in environment and "secret" not in environment.values()
+    assert nice >= os.nice(0) + 10 and threads == 2
+
+
+@pytest.mark.parametrize("how", [ours.aborts, ours.is_killed])
+def test_a_crash_takes_down_its_process_alone(workers, how):
+    before = run(workers, ours.counts, 3, tells="on_progress")
+    with pytest.raises(JobError, match=r"has ended \(exit status -\d+\).*try again"):
+        run(workers, how)
+    assert gone(before)
+    assert run(workers, ours.counts, 3, tells="on_progress") not in (before, os.getpid())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems hold no process to its memory")
+@pytest.mark.parametrize("how", [ours.fills_memory, ours.fills_torchs_memory])
+def test_who_takes_too_much_memory_is_told_so(workers, how):
+    with pytest.raises(JobError, match=r"needs more memory .* smaller model"):
+        run(workers, how)
+    assert run(workers, ours.counts, 1, tells="on_progress")
+
+
+def stopped(workers, function):
+    """The process of a call that is stopped once it has told something."""
+    stop, pids = Stop(), []
+
+    def told(pid):
+        if not pids:
+            pids.append(pid)
+            threading.Thread(target=stop.give).start()
+
+    with pytest.raises(Stopped):
+        workers.run(call(function, tells="on_progress"), stop, told)
+    return pids[0]
+
+
+def test_what_is_stopped_ends_at_its_next_word_and_the_process_stays(workers):
+    pid = stopped(workers, ours.goes_on)
+    assert run(workers, ours.counts, 1, tells="on_progress") == pid
+
+
+def test_what_does_not_listen_is_ended_with_its_process(workers):
+    pid = stopped(workers, ours.hears_nothing)
+    assert gone(pid)
+    assert run(workers, ours.counts, 1, tells="on_progress") != pid
+
+
+def test_who_is_stopped_before_it_begins_does_nothing(workers):
+    stop = Stop()
+    stop.give()
+    with pytest.raises(Stopped):
+        workers.run(call(ours.hears_nothing, tells="on_progress"), stop, lambda *news: None)
+
+
+def test_an_idle_process_is_let_go(monkeypatch):
+    monkeypatch.setattr(process, "IDLE", 0.0)
+    own = Workers(1, GIB)
+    assert gone(run(own, ours.counts, 1, tells="on_progress"))
+    own.put_away()
+
+
+_SERVER = """
+import os, signal, threading
+from functools import partial
+from mha_viz.ui.lanes import calls
+from mha_viz.ui.lanes.process import Workers
+from mha_viz.ui.lanes.stop import Stop
+from tests.ui.lanes import calls_for_tests as ours
+
+calls.OURS += ("tests.",)
+def told(pid):
+    print(pid, flush=True)
+    {ends}
+Workers(1, 2**30).run(calls.Call(partial(ours.goes_on), "on_progress"), Stop(), told)
+"""
+
+
+@pytest.mark.parametrize("ends", ["os.kill(os.getpid(), signal.SIGKILL)", "raise SystemExit"])
+def test_no_process_outlives_its_server(ends):
+    server = subprocess.run(
+        [sys.executable, "-c", _SERVER.format(ends=ends)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        timeout=LONG,
+    )
+    assert server.returncode in (0, -signal.SIGKILL)
+    assert gone(int(server.stdout.split()[0]))

@@ -1,0 +1,88 @@
+"""Heavy work as pages hand it over: where it runs, and what they say when there is no room."""
+
+import threading
+from functools import partial
+
+import pytest
+
+from mha_viz.interventions.importance import head_importance
+from mha_viz.ui.intervene import measuring
+from mha_viz.ui.lanes.jobs import Jobs
+from mha_viz.ui.lanes.work import SHORT, Work
+from mha_viz.ui.operating.settings import Settings
+from mha_viz.ui.session import giving_way, heavy
+from mha_viz.ui.session.giving_way import page_run, standing_by
+from tests.ui.compare_app import check, said, table
+from tests.ui.intervene_app import intact, intervene, press
+
+GPT2 = ("tiny-gpt2", "cpu", "float32")
+TEXTS = ("A dog ran home.", "Birds sing.")
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """A lane whose only place is taken, and which lets nobody wait."""
+    lane, done = Jobs(Settings(heavy_running=1, heavy_waiting=0)), threading.Event()
+    monkeypatch.setattr(heavy, "jobs", lambda: lane)
+    lane.ask(Work("somebody else's", lambda tell: done.wait()), "")
+    yield lane
+    done.set()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Work may leave this process, as it does in the app; and does so in no lane but the test's."""
+    lane = Jobs(Settings(heavy_running=1))
+    monkeypatch.setattr(heavy, "jobs", lambda: lane)
+    monkeypatch.setattr(heavy, "_room", lambda n_bytes: True)
+    yield lane
+    lane.workers.put_away()
+
+
+def importance(seconds):
+    function = partial(head_importance, heavy.model_of(GPT2), TEXTS)
+    return heavy.work(function, TEXTS, seconds)
+
+
+def test_a_full_server_says_so_and_the_page_stays_whole(busy):
+    app = press(intervene(more="A dog ran home."), "measure")
+    intact(app)
+    assert any("try again in about 1 min" in one.value for one in app.error)
+    assert app.text_input(key="ask_text").value
+    assert busy.figures()["refused"] == 1
+
+
+def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
+    app = intervene("importance", more="A dog ran home.")
+    press(app, "measure")
+    here = table(app, "importance", "low")
+    assert not elsewhere.workers.pids
+    monkeypatch.setattr(measuring, "seconds_per_token", lambda *given: 1.0)
+    app = intervene("importance", more="A dog ran home.")
+    assert "minutes on this machine" in said(app)
+    press(app, "measure")
+    check(app)
+    assert len(elsewhere.workers.pids) == 1
+    there = table(app, "importance", "low")
+    assert there.to_numpy() == pytest.approx(here.to_numpy(), abs=1e-9)
+
+
+def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):
+    assert importance(SHORT / 2).short and not importance(2 * SHORT).short
+    assert importance(None).there.models == [heavy.model_of(GPT2)]
+    monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
+    assert importance(None).there is None
+
+
+def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
+    assert importance(None).key == importance(1.0).key
+    other = partial(head_importance, heavy.model_of(GPT2), TEXTS, "gradient")
+    assert heavy.work(other, (TEXTS, "gradient")).key != importance(None).key
+
+
+def test_nothing_gives_way_to_a_page_that_only_waits():
+    with page_run(), page_run():
+        with standing_by():
+            assert giving_way._under_way == 0
+        assert giving_way._under_way == 2
+    assert giving_way._under_way == 0
