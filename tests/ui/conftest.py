@@ -34,16 +34,17 @@ def deberta() -> tf.DebertaV2Config:
 
 
 @pytest.fixture
-def operated(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def operated() -> Iterator[Callable[..., None]]:
     """`operated(public=1, max_tokens=32)`: a server that is set so, for one test."""
+    with pytest.MonkeyPatch.context() as environment:
 
-    def operated(**values: object) -> None:
-        for name, value in values.items():
-            monkeypatch.setenv(f"MHA_VIZ_{name.upper()}", str(value))
-        settings.cache_clear()
+        def operated(**values: object) -> None:
+            for name, value in values.items():
+                environment.setenv(f"MHA_VIZ_{name.upper()}", str(value))
+            settings.cache_clear()
 
-    yield operated
-    settings.cache_clear()
+        yield operated
+    settings.cache_clear()  # last: a thread behind the pages may have looked until now
 
 
 @pytest.fixture(autouse=True)
