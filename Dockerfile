@@ -40,5 +40,5 @@ WORKDIR /tmp
 USER 1000:1000
 EXPOSE 7860
 HEALTHCHECK --interval=30s --timeout=10s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://localhost:' + os.environ['PORT'] + '/_stcore/health', timeout=8)"]
+    CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://localhost:' + os.environ['PORT'] + '/healthz', timeout=8)"]
 CMD ["/bin/sh", "/opt/mha-viz/bin/start.sh"]

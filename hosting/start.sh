@@ -13,5 +13,6 @@ if [ -n "${SPACE_HOST:-}" ]; then
     # The Hub shows a Space in a frame of its own page, where a browser sends no cookie that says
     # nothing of it; without it no file can be uploaded. Such a cookie travels by TLS alone.
     export STREAMLIT_SERVER_XSRF_COOKIE_SAME_SITE=none
+    export MHA_VIZ_EMBEDDED_IN="${MHA_VIZ_EMBEDDED_IN:-https://huggingface.co}"
 fi
 exec mha-viz app --host 0.0.0.0 --port "${PORT:-7860}"

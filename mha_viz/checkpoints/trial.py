@@ -121,7 +121,7 @@ class _Builder:
     def end(self) -> None:
         """End it, whoever is asking it: this process ends, too."""
         if self._process is not None and self._owner == os.getpid():
-            _kill(self._process)
+            child_process.kill(self._process)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._owner != os.getpid():  # a fork of the process that started it

@@ -18,6 +18,7 @@ class Checkpoint(NamedTuple):
         name, device, dtype: as of `mha_viz.load`, which checks it in that process, too.
         max_record: bytes that one text may leave behind; longer ones are cut.
         random: the same architecture with random weights.
+        max_tokens: that a text may have; None is as many as the model takes.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Checkpoint(NamedTuple):
     dtype: str
     max_record: int
     random: bool = False
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)

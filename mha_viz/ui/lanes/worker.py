@@ -148,7 +148,7 @@ def _loaded(checkpoint: Checkpoint) -> Any:
         model = untrained_copy(_model(checkpoint._replace(random=False)))
     else:
         model = load(checkpoint.name, device=checkpoint.device, dtype=checkpoint.dtype)
-    model.cut_texts(checkpoint.max_record)
+    model.cut_texts(checkpoint.max_record, checkpoint.max_tokens)
     return model
 
 

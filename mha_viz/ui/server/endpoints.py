@@ -14,6 +14,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from streamlit import runtime
 
+from mha_viz.ui.lanes import jobs
+from mha_viz.ui.lanes.turns import turns
 from mha_viz.ui.operating import ceiling, figures, refusals, resident
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import memory
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 
 SESSIONS = "active_sessions"  # as Streamlit calls them
 # What each lane of work tells of itself: numbers by name, among them how many wait.
-LANES: dict[str, Callable[[], Mapping[str, float]]] = {}
+LANES: dict[str, Callable[[], Mapping[str, float]]] = {
+    "short": turns.short.figures,
+    "long": turns.long.figures,
+    "heavy": jobs.figures,
+}
 
 
 class Endpoints:
@@ -65,7 +71,7 @@ def not_ready() -> str:
     if ceiling.is_over():
         return "The server takes more memory than it may: it makes room, and refuses heavy work."
     most = settings().heavy_waiting
-    waiting = LANES["heavy"]().get("waiting", 0) if "heavy" in LANES else 0
+    waiting = LANES["heavy"]()["waiting"]
     if most and waiting >= most:
         return f"As many heavy jobs wait as may ({most}): new ones are refused."
     return ""

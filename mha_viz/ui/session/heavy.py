@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -15,6 +13,7 @@ from mha_viz.ui.lanes.calls import Call, Checkpoint
 from mha_viz.ui.lanes.jobs import jobs
 from mha_viz.ui.lanes.ticket import Ticket
 from mha_viz.ui.lanes.work import Waiting, Work
+from mha_viz.ui.operating import ceiling, resident
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import memory
 from mha_viz.ui.session.giving_way import standing_by
@@ -34,7 +33,7 @@ def model_of(checkpoint: tuple[str, str, str], random: bool = False) -> Any:
         checkpoint: of a view.
         random: the same with random weights, as `memory.untrained_copy` makes it.
     """
-    return Checkpoint(*checkpoint, memory.MAX_RECORD, random)
+    return Checkpoint(*checkpoint, memory.MAX_RECORD, random, settings().max_tokens)
 
 
 def work(
@@ -104,7 +103,13 @@ def expect(some: Work) -> None:
 
 
 def ask(some: Work, for_all: bool = False) -> Ticket:
-    """Put work into the lane for the visitor whose page is run, or for all of them."""
+    """Put work into the lane for the visitor whose page is run, or for all of them.
+
+    Raises:
+        JobError: there are enough jobs.
+        LimitError: the server has too little memory for one more.
+    """
+    ceiling.check()
     context = None if for_all else get_script_run_ctx(suppress_warning=True)
     return jobs().ask(some, "" if context is None else context.session_id)
 
@@ -131,14 +136,11 @@ def do(some: Work, told: Told) -> Any:
 
 
 def _model(checkpoint: Checkpoint) -> Any:
-    name, device, dtype, _, random = checkpoint
+    name, device, dtype, _, random, _ = checkpoint
     return (memory.untrained_copy if random else memory.model)(name, device, dtype)
 
 
 def _room(n_bytes: int) -> bool:
     """Whether a model has room in another process, too; where nobody can tell, it has."""
-    with suppress(OSError, StopIteration, ValueError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found = next(line for line in lines if line.startswith("MemAvailable"))
-        return int(found.split()[1]) * 1024 > n_bytes + LIBRARIES
-    return True
+    free = resident.free()
+    return free is None or free > n_bytes + LIBRARIES
