@@ -1,8 +1,6 @@
 """Tables as CSV: they come back as they were, and no spreadsheet runs a text in them."""
 
-import csv
 import io
-import re
 
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.plots.csv_file import commented_csv, csv_text, table_csv
+from tests.strangers.spreadsheets import cells, formulas, undone
 
 
 def test_csv_is_read_back_as_it_was() -> None:
@@ -41,26 +40,6 @@ def test_csv_survives_half_a_surrogate_pair() -> None:
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", "－x", "'=1", "''+", '"=1']
 HARMLESS = ["", "the", "'s", "'", "a=b", " =1", "#", "1", "–", "''", '"', "a, -b", "1,5;c"]
-
-
-def cells(data: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data, newline="")))
-
-
-def undone(text: str) -> str:
-    """As docs/how-to.md tells readers to undo it."""
-    return re.sub(r"""(?:^|(?<=[,;\t\r\n]))'(?=["']*[=+\-@＝＋－＠\t\r\n])""", "", text)
-
-
-def formulas(data: str) -> list[str]:
-    """The cells that a spreadsheet runs, wherever it parts them, and whether or not it quotes."""
-    found = []
-    for delimiter in ",;\t":
-        for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_NONE):
-            lines = io.StringIO(data, newline="")
-            for row in csv.reader(lines, delimiter=delimiter, quoting=quoting):
-                found += [cell for cell in row if re.match(r"[=+\-@＝＋－＠\t\r\n]", cell)]
-    return found
 
 
 @pytest.mark.parametrize("text", FORMULAS)
