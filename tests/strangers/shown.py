@@ -47,6 +47,10 @@ def _fields(proto: Any, names: tuple[str, ...]) -> Iterator[str]:
         several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         for one in value if several else (value,):
             if isinstance(one, str) and field.name in names:
-                yield one
+                yield _WHITHER.sub("]", one)
             else:
                 yield from _fields(one, names)
+
+
+# Where a link within the app leads: a text in an address is encoded, and nobody reads it as markup.
+_WHITHER = re.compile(r"\]\([\w./-]*\?[^\s()]*\)")
