@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.ui.session.views import CIRCUITS, SECTIONS
 from tests.strangers.addresses import opened, sendable
 from tests.strangers.fuzzing import LONG, fuzzed
-from tests.strangers.hostile_texts import NAMED, texts
+from tests.strangers.hostile_texts import LARGE, NAMED, texts
 from tests.strangers.shown import TYPED, alive
 from tests.strangers.test_addresses import stands
 
@@ -91,6 +91,15 @@ def test_named_texts_in_explore(name) -> None:
     app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
     app.text_input(key="ask_text").set_value(sendable(NAMED[name])).run()
     stands(app)
+
+
+@pytest.mark.parametrize("name", LARGE if LONG else ["marks of all kinds"])
+def test_a_megabyte_in_explore(name) -> None:
+    """What the page cannot read of it is cut, and no address carries it."""
+    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app.text_input(key="ask_text").set_value(sendable(LARGE[name])).run()
+    stands(app)
+    assert len(app.query_params.get("text", "")) < 10_000
 
 
 @pytest.mark.skipif(not LONG, reason="a page for each text, for an hour: make fuzz")

@@ -19,6 +19,7 @@ import mha_viz as mv
 from mha_viz.cli import format as printed
 from mha_viz.cli.main import app
 from mha_viz.errors import MhaVizError
+from mha_viz.plots.csv_file import csv_text
 from mha_viz.text.cleaning import clean_text, word_numbers
 from tests.strangers.fuzzing import LONG, fuzzed
 from tests.strangers.hostile_texts import LARGE, MEGABYTE, NAMED, texts
@@ -108,6 +109,9 @@ def exported(record: mv.AttentionRecord, folder: Path, harmless: dict[object, ob
     for chosen, tags in harmless.items():
         assert page_tags(record, chosen) == tags  # type: ignore[arg-type]
     repr(record), record.merge_words(), record.without_special()
+    if len(record.tokens) < 40:
+        table = mv.head_report(record)
+        assert len(table) == record.n_layers * record.n_heads and not formulas(csv_text(table))
 
 
 def predicted(model: mv.AttentionModel, text: str) -> None:
