@@ -26,8 +26,9 @@ from tests.strangers.hostile_texts import LARGE, MEGABYTE, NAMED, texts
 from tests.strangers.spreadsheets import cells, formulas, undone
 
 MODELS = ("tiny-bert", "tiny-gpt2")
-EXPORTED = ("markup", "special tokens", "formulas", "controls", "direction", "plane 0")
-LARGE_DAILY = ("marks of all kinds", "surrogate pairs", "quotes after commas", "too long")
+EXPORTED = ("markup", "special tokens", "formulas", "controls")
+RARE = {f"plane {n}" for n in range(4, 14)} | {f"category {k}" for k in "Cn Lm Mc Me Nd Sk".split()}
+LARGE_DAILY = ("marks of all kinds", "surrogate pairs", "too long")
 UNSEEN = {"Cc", "Cs", "Co", "Zl", "Zp"}  # and all of Cf but the joiners within a word
 
 
@@ -128,22 +129,23 @@ def predicted(model: mv.AttentionModel, text: str) -> None:
 # -- the cases -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", NAMED if LONG else sorted(NAMED.keys() - RARE))
 def test_named_texts(model, harmless, name, tmp_path) -> None:
     record = traced(model, NAMED[name])
-    if record is not None and (LONG or name in EXPORTED):
-        exported(record, tmp_path, harmless)
-    predicted(model, NAMED[name])
+    if LONG or name in EXPORTED:
+        predicted(model, NAMED[name])
+        if record is not None:
+            exported(record, tmp_path, harmless)
 
 
-@fuzzed(daily=15, long=5000)
+@fuzzed(daily=10, long=5000)
 @given(text=texts, pair=st.one_of(st.none(), texts))
 def test_any_texts(model, text, pair) -> None:
     traced(model, text, pair)
     predicted(model, text)
 
 
-@fuzzed(daily=5, long=500)
+@fuzzed(daily=3, long=500)
 @given(text=texts)
 def test_what_any_text_is_made_into(model, harmless, tmp_path, text) -> None:
     record = traced(model, text)
