@@ -38,7 +38,7 @@ TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | 
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean image-try space
+.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean image-try space fuzz
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -52,6 +52,12 @@ test: check ## check, then run all tests (ARGS="-k name" runs some)
 
 test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow" $(ARGS)
+
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+fuzz: SEED := $(SEED)
+fuzz: $(TEST_STAMP) ## strangers' texts, addresses and files at length (SEED=1 tries the same again)
+	@echo 'The same again: make fuzz SEED=$(SEED) ARGS="$(ARGS)"'
+	FUZZ=long $(PYTEST) -o timeout=0 --hypothesis-seed=$(SEED) tests/strangers $(ARGS)
 
 check: $(TEST_STAMP) ## format, lint, types, import contracts; JavaScript, too, where tsc and eslint are
 	$(PY) -m ruff format --check .

@@ -10,21 +10,26 @@ from typing import Any
 import pandas as pd
 
 # What makes a spreadsheet read a cell as a formula, quotes or not; wide signs count in East Asia.
-_FORMULA = re.compile(r"'*[=+\-@＝＋－＠\t\r\n]")
+_SIGNS = "=+\\-@＝＋－＠"
+# Where a cell may begin, also for a spreadsheet that parts cells elsewhere than we do: where people
+# write 0,5 it parts them by ";", and then a quote behind a "," is a letter to it.
+_FORMULA = re.compile(rf"(?:^|(?<=[,;\t\r\n]))(?=[\"']*[{_SIGNS}\t\r\n])")
+_NO_CELL = re.compile(rf"(?<=[,;])(?=[\"'{_SIGNS}])")  # in a comment line, which has no quotes
 
 
 def csv_text(table: pd.DataFrame) -> str:
     """A table as CSV, as every file and command writes it.
 
     Texts stand in quotes, numbers do not, and have the nine digits that a float32 needs. An index
-    that only counts rows is left out. A text that a spreadsheet would run as a formula (it begins
-    with "=", "+", "-", "@", a tab or a line end) gets an apostrophe before it, and so does one that
-    begins so after apostrophes: removing one apostrophe from each of these restores it.
+    that only counts rows is left out. An apostrophe stands where a spreadsheet would see a formula
+    begin: before "=", "+", "-", "@", a tab or a line end, at the start of a text or behind what may
+    part cells (",", ";", a tab, a line end), with or without apostrophes and quotes between them.
+    Removing one apostrophe from each of these places restores the text.
 
-    >>> print(csv_text(pd.DataFrame({"token": ["=1+1", "'s"], "weight": [-0.5, 1.0]})), end="")
+    >>> print(csv_text(pd.DataFrame({"token": ["=1+1", "a;=1"], "weight": [-0.5, 1.0]})), end="")
     "token","weight"
     "'=1+1",-0.5
-    "'s",1.0
+    "a;'=1",1.0
     """
     counted = isinstance(table.index, pd.RangeIndex) and table.index.name is None
     written = table.copy()
@@ -43,8 +48,12 @@ def table_csv(table: pd.DataFrame, caption: str) -> bytes:
 
 
 def commented_csv(table: pd.DataFrame, notes: Iterable[str]) -> bytes:
-    """A table as CSV under `# ` lines that say what it is; a "#" in a text begins no comment."""
-    head = "".join(f"# {' '.join(note.split())}\n" for note in notes if note.strip())
+    """A table as CSV under `# ` lines that say what it is; a "#" in a text begins no comment.
+
+    To a spreadsheet these are cells, too, and notes hold texts: see `csv_text`.
+    """
+    lines = (_NO_CELL.sub("'", " ".join(note.split())) for note in notes)
+    head = "".join(f"# {line}\n" for line in lines if line)
     return (head + csv_text(table)).encode("utf-8", "replace")
 
 
@@ -52,4 +61,4 @@ def _cell(value: Any) -> Any:
     """A float with nine digits (pandas' own float_format makes texts of floats), a safe text."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    return _FORMULA.sub("'", value) if isinstance(value, str) else value

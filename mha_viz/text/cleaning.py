@@ -25,12 +25,13 @@ _KINDS = {
     "i": re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"),
     "'": re.compile("['’]"),
 }
+# Possessive (*+, ++): nothing is tried twice, and a word of a million letters takes no stack.
 _WORD = re.compile(  # over kinds (`kind_of`): a letter, 0 digit, m mark, i ideograph, and the above
-    r"""[ ]* (?: [a0m] (?: [a0m] | (?<=[am])'(?=a) | [vj] | (?<=j)\S )*
-               | f (?: [fmvj] | (?<=j)\S )*
-               | i (?: [mvj] | (?<=j)\S )*
-               | ([^\sa0mfi]) \1* (?: [mvj] | (?<=j)\S )* )
-      | [ ]+ | (\s) \2*""",
+    r"""[ ]* (?: [a0m] (?: [a0m]++ | (?<=[am])'(?=a) | [vj] | (?<=j)\S )*+
+               | f (?: [fmvj] | (?<=j)\S )*+
+               | i (?: [mvj]++ | (?<=j)\S )*+
+               | ([^\sa0mfi]) \1*+ (?: [mvj]++ | (?<=j)\S )*+ )
+      | [ ]+ | (\s) \2*+""",
     re.VERBOSE,
 )
 
@@ -62,7 +63,7 @@ def clean_text(text: str, what: str = "text") -> str:
             f"The {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. "
             "Take a part of it."
         )
-    pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+    pairs = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
     text = pairs.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     if broken := re.search("[\ud800-\udfff]", text):
         raise TextError(

@@ -1,8 +1,6 @@
 """Tables as CSV: they come back as they were, and no spreadsheet runs a text in them."""
 
-import csv
 import io
-import re
 
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_viz.plots.csv_file import commented_csv, csv_text, table_csv
+from tests.strangers.spreadsheets import cells, formulas, undone
 
 
 def test_csv_is_read_back_as_it_was() -> None:
@@ -39,17 +38,8 @@ def test_csv_survives_half_a_surrogate_pair() -> None:
     assert b"?" in table_csv(pd.DataFrame({"a": ["\ud800"]}, dtype=object), "\ud800")
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "－x", "'=1", "''+"]
-HARMLESS = ["", "the", "'s", "'", "a=b", " =1", "#", "1", "–", "''", '"']
-
-
-def cells(data: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data, newline="")))
-
-
-def undone(text: str) -> str:
-    """As docs/how-to.md tells readers to undo it."""
-    return re.sub(r"^'(?='*[=+\-@＝＋－＠\t\r\n])", "", text)
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", "－x", "'=1", "''+", '"=1']
+HARMLESS = ["", "the", "'s", "'", "a=b", " =1", "#", "1", "–", "''", '"', "a, -b", "1,5;c"]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -61,20 +51,30 @@ def test_no_cell_name_or_index_is_a_formula(text: str) -> None:
 
 def test_numbers_stay_numbers_and_other_texts_stay_as_they_are() -> None:
     numbers = [-1.5, -1e-9, 0.1, -0.0, float("nan")] * 3
-    table = pd.DataFrame({"text": [*HARMLESS, *"abcd"], "weight": numbers, "n": range(-7, 8)})
+    table = pd.DataFrame({"text": [*HARMLESS, *"ab"], "weight": numbers, "n": range(-7, 8)})
     data = csv_text(table)
-    assert [row[0] for row in cells(data)[1:]] == [*HARMLESS, *"abcd"]
+    assert [row[0] for row in cells(data)[1:]] == [*HARMLESS, *"ab"]
     assert ",-1.5,-7\n" in data and ",-1e-09,-6\n" in data
     read = pd.read_csv(io.StringIO(data), keep_default_na=False, na_values={"weight": [""]})
     assert read["n"].tolist() == list(range(-7, 8))
     assert read["weight"].to_numpy() == pytest.approx(np.array(numbers), nan_ok=True)
 
 
-@given(st.lists(st.text(st.sampled_from("'=+-@a\t＝"), max_size=6), min_size=1))
-def test_every_text_can_be_had_back(texts: list[str]) -> None:
-    read = [row[0] for row in cells(csv_text(pd.DataFrame({"t": texts, "n": 1})))[1:]]
-    assert [undone(text) for text in read] == texts
-    assert not any(text[:1] in tuple("=+-@\t＝") for text in read if text)
+@given(st.lists(st.text(st.sampled_from("'\"=+-@a\t\r\n,;＝ "), max_size=9), min_size=1))
+def test_every_text_can_be_had_back_and_none_is_run(texts: list[str]) -> None:
+    data = csv_text(pd.DataFrame({"t": texts, "n": 1}))
+    assert [undone(row[0]) for row in cells(data)[1:]] == texts
+    assert not formulas(data)
+
+
+@pytest.mark.parametrize("text", ["x,=1+1", "x;=1+1", "x;@A", 'x,"=1', 'x,"y', "a\t=1"])
+def test_a_text_in_a_comment_line_begins_no_cell(text: str) -> None:
+    data = table_csv(pd.DataFrame({"t": ["a", "b"]}), f"weights of {text} and more").decode()
+    assert not formulas(data)
+    assert len(cells(data)) == len(data.splitlines()) == 4  # nor does a quote swallow lines
+    assert (
+        data.splitlines()[0].replace("'", "") == f"# weights of {' '.join(text.split())} and more"
+    )
 
 
 def test_an_empty_table_keeps_its_names() -> None:

@@ -133,8 +133,12 @@ class OpenPage(contextlib.ExitStack):
 
     def show(self, page: str = "", **params: str) -> list[str]:
         """Go to this address, wait until the page is drawn; the errors and exceptions on it."""
+        return self.follow(page, urlencode(params))
+
+    def follow(self, page: str, query: str) -> list[str]:
+        """As `show`, with all behind the question mark as it is."""
         message = BackMsg()
-        message.rerun_script.query_string = urlencode(params)
+        message.rerun_script.query_string = query
         message.rerun_script.page_name = page
         message.rerun_script.is_history_navigation = True  # as if the address led there
         self.connection.send(message.SerializeToString())

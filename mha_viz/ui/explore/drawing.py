@@ -264,6 +264,8 @@ def _table(scene: Scene) -> None:
             **dict.fromkeys(columns, number),
         },
     )
+    source = words.source(scene.record)
+    exports.table_file(table, key="heads-table", name="All heads", caption=source)
 
 
 def _explored(scene: Scene, record: AttentionRecord, view: View, url: str | None = None) -> bytes:

@@ -42,6 +42,7 @@ def page(lab: Lab) -> Callable[[], None]:
     """The page of one lab."""
 
     def draw() -> None:
+        st.session_state.shown_problems = []
         look.page_style()
         frame.sidebar(lab)
         choices = Choices(lab)
@@ -50,7 +51,7 @@ def page(lab: Lab) -> Callable[[], None]:
         with messages.stop_on_error():
             memory.late(lab.module).draw(choices)
         with problems:  # where a text is picked, some have been said beside it
-            messages.problems(st.session_state.shown_problems if lab.uses_text else ())
+            messages.problems(st.session_state.shown_problems)
         frame.onward(lab)
 
     draw.__name__ = lab.address.replace("-", "_")

@@ -14,7 +14,10 @@ from mha_viz.ui.session.giving_way import page_run
 
 @contextmanager
 def stop_on_error() -> Iterator[None]:
-    """Show an error inside as a message and end this run of the page; what was typed stays."""
+    """Show an error inside as a message and end this run of the page; what was typed stays.
+
+    What a link asked for in vain is said as well, for the page does not come to where it says so.
+    """
     for fault in st.session_state.pop("faults", ()):  # in callbacks, which cannot draw
         st.error(plain(fault), icon=":material/error:")
     try:
@@ -26,6 +29,7 @@ def stop_on_error() -> Iterator[None]:
             raise
         message = faults.sentence(error)
     st.error(plain(message), icon=":material/error:")
+    problems(st.session_state.get("shown_problems", ()))
     st.stop()
 
 

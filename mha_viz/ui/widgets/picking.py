@@ -23,6 +23,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     Parts that come and go have containers of their own, so that what follows is at the same place
     in every run: if Streamlit looks for a fragment elsewhere, the whole page stays blank.
     """
+    st.session_state.shown_problems = []
     state.follow()
     bar = controls.bar()
     more, warnings, work = st.container(), st.container(), st.container()
@@ -50,6 +51,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
 
 def picked_model() -> AttentionModel:
     """The bar of a page that brings its own texts: a model, and nothing typed."""
+    st.session_state.shown_problems = []
     bar = controls.bar(text=False)
     more, warnings = st.container(), st.container()
     with more:

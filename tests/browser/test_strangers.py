@@ -1,0 +1,69 @@
+"""Strangers' texts in a real Chromium: nothing of them comes alive, in the app and its exports."""
+
+from pathlib import Path
+from urllib.parse import urlencode
+
+from playwright.sync_api import Page, expect
+
+from mha_viz.core.from_weights import record
+from mha_viz.plots.heatmap import head_html
+from mha_viz.web.payload import grid_payload
+from mha_viz.web.standalone import grid_html
+from tests.browser.demo_components import made_up
+from tests.strangers.hostile_texts import MARKUP
+from tests.strangers.shown import TYPED
+
+# Whatever a text would have made: it runs a script, asks for a picture, or leads to a stranger.
+MADE = (
+    "img[src=x], img[src=q], img[src*='x.png'], svg[onload], iframe[srcdoc*=alert], .katex-html,"
+    "a[href*=javascript], a[href*='q.example'], a[href*='example.org'], script:text('alert(1)')"
+)
+
+
+def dialogs(page: Page) -> list[str]:
+    """What a script opens from now on; whom a page asks, every test of a browser looks at."""
+    found: list[str] = []
+    page.on("dialog", lambda dialog: (found.append(dialog.message), dialog.dismiss()))
+    return found
+
+
+def test_nothing_runs_in_an_exported_page(show, tmp_path: Path) -> None:
+    pattern = made_up(2, 2, len(MARKUP), len(MARKUP))
+    words = {"title": " ".join(MARKUP), "caption": TYPED}
+    pages = {
+        "grid": (grid_html(grid_payload(record(pattern, list(MARKUP))), **words), "[data-painted]"),
+        "head": (head_html(pattern[0, 0], MARKUP, MARKUP, **words), ".heatmaplayer image"),
+    }
+    page = show("only=grid")
+    found = dialogs(page)
+    for name, (text, drawn) in pages.items():
+        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+        page.goto((tmp_path / f"{name}.html").as_uri())
+        page.locator(drawn).first.wait_for()
+        assert TYPED in page.locator("p").last.inner_text()
+        assert page.locator(MADE).count() == 0
+    assert not found
+
+
+def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page, wait_idle) -> None:
+    text = f"the cat {TYPED}"
+    for path in ("/compare?section=sides", "/intervene?off=0.1"):
+        query = urlencode({"text": text, "text_b": TYPED, "target": TYPED, "sort": TYPED})
+        page = open_page(f"{path}&{query}")
+        found = dialogs(page)
+        page.reload()
+        wait_idle(page)
+        assert TYPED in page.get_by_role("textbox").first.input_value()
+        assert page.locator(MADE).count() == 0
+        assert not found
+
+
+def test_tables_have_no_download_that_keeps_formulas(open_page, wait_idle) -> None:
+    page = open_page("/?text=" + "%3D1%2B1+the+cat")
+    page.get_by_text("All heads as a table").click()
+    wait_idle(page)
+    table = page.get_by_test_id("stDataFrame").last
+    table.hover()
+    tools = page.get_by_test_id("stElementToolbar").last
+    expect(tools.get_by_role("button").first).to_be_visible()
+    assert tools.get_by_role("button", name="Download as CSV").count() == 0

@@ -1,0 +1,111 @@
+"""Strangers' texts on the pages: the page stands, and shows them as they were typed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+from mha_viz.ui.session.views import CIRCUITS, SECTIONS
+from tests.strangers.addresses import opened, sendable
+from tests.strangers.fuzzing import LONG, fuzzed
+from tests.strangers.hostile_texts import LARGE, NAMED, texts
+from tests.strangers.shown import TYPED, alive
+from tests.strangers.test_addresses import stands
+
+FOLDED = ("about", "card-table", "heads-table")
+BOXES = {
+    "explore": ("text", "pair"),
+    "compare": ("text", "pair", "text_b"),
+    "intervene": ("text", "source", "target", "against", "more"),
+    "circuits": ("text", "source", "target", "against"),
+}
+VIEWS = [
+    ("explore", {"show": "table"}),
+    *(("compare", {"section": section}) for section in SECTIONS),
+    ("intervene", {"how": "patch", "off": "0.1"}),
+    *(("circuits", {"circuit": circuit}) for circuit in CIRCUITS),
+]
+SHOWN = VIEWS if LONG else [VIEWS[0], VIEWS[4], VIEWS[7], VIEWS[12]]
+
+
+def _careless() -> None:
+    """Runs as an app, so it imports what it needs."""
+    import streamlit as st
+
+    from tests.strangers.shown import TYPED
+
+    st.caption(TYPED)
+    st.radio("a", [TYPED])
+    st.segmented_control("b", [TYPED])
+    st.tabs([TYPED])
+    st.metric(TYPED, 1)
+    st.table({"c": [TYPED]})
+    st.code(TYPED)  # harmless, as is what a box holds
+    st.text_input("d", TYPED)
+
+
+def test_whatever_is_read_as_markup_is_found() -> None:
+    found = alive(AppTest.from_function(_careless).run())
+    assert len([piece for piece in found if piece.startswith(r"(?<!\\):cake:")]) == 6, found
+
+
+def typed(app: AppTest, page: str, text: str) -> None:
+    """The text in one box of the page after the other."""
+    for name in BOXES[page]:
+        found = [box for box in (*app.text_input, *app.text_area) if box.key == f"ask_{name}"]
+        if found and not found[0].disabled:
+            found[0].set_value(text).run()
+            stands(app)
+            assert not alive(app)
+
+
+@pytest.mark.parametrize(("page", "more"), SHOWN, ids=str)
+def test_what_is_typed_is_shown_and_never_read_as_markup(page, more) -> None:
+    app = opened(page, {"model": "tiny-bert", "text": f"the [MASK] sat {TYPED}", **more})
+    stands(app)
+    assert not alive(app)
+    typed(app, page, TYPED)
+
+
+def test_what_is_searched_in_the_glossary_is_shown_as_it_is() -> None:
+    app = opened("glossary", {"find": TYPED})
+    stands(app)
+    assert not alive(app)
+
+
+@pytest.mark.parametrize("page", BOXES)
+def test_a_link_is_told_of_as_it_is(page) -> None:
+    app = opened(page, {"section": TYPED, "circuit": TYPED, "sort": TYPED, "model_b": TYPED[:40]})
+    stands(app)
+    assert app.warning
+    assert not alive(app)
+
+
+DAILY = ("special tokens", "direction", "controls", "10,000 marks of all kinds", "only NUL")
+
+
+@pytest.mark.parametrize("name", NAMED if LONG else DAILY)
+def test_named_texts_in_explore(name) -> None:
+    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app.text_input(key="ask_text").set_value(sendable(NAMED[name])).run()
+    stands(app)
+
+
+@pytest.mark.parametrize("name", LARGE if LONG else ["marks of all kinds"])
+def test_a_megabyte_in_explore(name) -> None:
+    """What the page cannot read of it is cut, and no address carries it."""
+    app = opened("explore", {"model": "tiny-gpt2", "show": "lines"})
+    app.text_input(key="ask_text").set_value(sendable(LARGE[name])).run()
+    stands(app)
+    assert len(app.query_params.get("text", "")) < 10_000
+
+
+@pytest.mark.skipif(not LONG, reason="a page for each text, for an hour: make fuzz")
+@given(view=st.sampled_from(VIEWS), model=st.sampled_from(("tiny-bert", "tiny-gpt2")), text=texts)
+@fuzzed(daily=1, long=500)
+def test_any_text_on_any_page(view, model, text) -> None:
+    page, more = view
+    app = opened(page, {"model": model, **more})
+    typed(app, page, sendable(text))
