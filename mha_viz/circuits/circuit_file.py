@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from mha_viz.errors import RecordError
 KIND, VERSION = "mha_viz circuit", 1
 MAX_BYTES = 1_000_000
 MAX_NAME = 300
+MAX_NUMBER = 1e100  # of what is measured: the difference of two stays finite
+_MEASURED = ("whole", "nothing", "alone", "missing")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def save(fields: dict[str, Any], path: str | Path) -> None:
@@ -44,12 +47,16 @@ def load(names: set[str], path: str | Path) -> dict[str, Any]:
     if content.get("kind") != KIND or set(content) != names | {"kind", "version"}:
         raise _wrong(path, f"its kind or its fields are not those of “{KIND}”")
     if content["version"] != VERSION:
-        raise _wrong(path, f"its version is {content['version']!r}, and {VERSION} is known here")
+        raise _wrong(
+            path, f"its version is {content['version']!r:.40}, and {VERSION} is known here"
+        )
     fields = {name: content[name] for name in names}
     fault = _fault(fields)
     if fault:
         raise _wrong(path, fault)
     fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
+    for name in _MEASURED:
+        fields[name] = float(fields[name])
     for name in ("random_alone", "random_missing"):
         fields[name] = tuple(map(float, fields[name]))
     return fields
@@ -57,6 +64,8 @@ def load(names: set[str], path: str | Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would never end
+            raise _wrong(path, "it is no regular file")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
@@ -74,12 +83,12 @@ def _read(path: Path) -> dict[str, Any]:
 def _fault(given: dict[str, Any]) -> str:
     """What is wrong with the fields; "" where nothing is."""
     for name in ("model", "task"):
-        if not isinstance(given[name], str) or len(given[name]) > MAX_NAME:
+        if not _is_name(given[name]):
             return f"{name} is not a short text"
     for name in ("seed", "n_examples", "n_layers", "n_heads"):
         if not _whole(given[name]) or not 0 <= given[name] < 2**53:
             return f"{name} is not a whole number"
-    for name in ("whole", "nothing", "alone", "missing"):
+    for name in _MEASURED:
         if not _finite(given[name]):
             return f"{name} is not a finite number"
     heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
@@ -94,12 +103,18 @@ def _fault(given: dict[str, Any]) -> str:
     return ""
 
 
+def _is_name(value: Any) -> bool:
+    """Whether it is a short text; JSON can spell half a character, which no screen takes."""
+    return isinstance(value, str) and len(value) <= MAX_NAME and not _HALF.search(value)
+
+
 def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _finite(value: Any) -> bool:
-    return (_whole(value) or isinstance(value, float)) and abs(value) < math.inf
+    """Whether it is a number that a float holds; JSON's whole numbers have no end."""
+    return (_whole(value) or isinstance(value, float)) and abs(value) <= MAX_NUMBER
 
 
 def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:

@@ -19,6 +19,7 @@ from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
 MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
+MAX_HEADER_BYTES = 8_000_000  # lists in lists take twenty times as much once they are read
 TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
 _TEXTS = ("model", "family", "part", "text")
 _FLAGS = ("causal", "merged")
@@ -41,6 +42,7 @@ def write(path: str | Path, record: Any) -> None:
         record: an `AttentionRecord`.
 
     Raises:
+        RecordError: its text is so long that `read` would refuse the file.
         WriteError: as `write_file`.
     """
     held = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
@@ -57,6 +59,11 @@ def write(path: str | Path, record: Any) -> None:
         header[name] = {"dtype": _KINDS[tensor.dtype], "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
+    if len(text) > MAX_HEADER_BYTES:
+        raise RecordError(
+            f"The text and the tokens of a record may take {MAX_HEADER_BYTES:,} bytes in its file, "
+            f"these take {len(text):,}: attend to a shorter text."
+        )
     start = memoryview(len(text).to_bytes(8, "little") + text)
     write_file(path, [start, *(_bytes(tensor) for _, tensor in ordered)], parents=True)
 
@@ -89,12 +96,19 @@ def read(path: Path) -> dict[str, Any]:
     if path.stat().st_size > MAX_FILE_BYTES:
         raise RecordError(f"{path.name} is larger than {MAX_FILE_BYTES >> 30} GiB.")
     try:
+        with path.open("rb") as raw:
+            n_header = int.from_bytes(raw.read(8), "little")
+        if MAX_HEADER_BYTES < n_header <= path.stat().st_size:
+            raise ValueError(
+                f"its header has {n_header:,} bytes, and that of a record {MAX_HEADER_BYTES:,} at "
+                "the most"
+            )
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
                 raise RecordError(
                     f"{path.name} is not a record of attention: expected format {FORMAT!r} in its "
-                    f"header, got {header.get('format')!r}."
+                    f"header, got {header.get('format')!r:.40}."
                 )
             if foreign := set(file.keys()) - set(TENSORS):
                 raise ValueError(f"it holds what no record has: {', '.join(sorted(foreign)):.80}")
@@ -113,7 +127,7 @@ def read(path: Path) -> dict[str, Any]:
         OverflowError,
         RecursionError,
     ) as error:
-        raise RecordError(f"{path.name} cannot be read as a record: {error}") from error
+        raise RecordError(f"{path.name} cannot be read as a record: {error!s:.300}") from error
 
 
 def _fields(raw: Mapping[str, Any], pattern: Tensor) -> dict[str, Any]:

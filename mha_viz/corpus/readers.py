@@ -33,6 +33,7 @@ from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
 PAGE_WIDTHS = range(40, 121)  # characters of a line, in a text that was wrapped to a page
+GZIP = b"\x1f\x8b"  # what a packed file begins with, whatever its name
 
 
 def passages(
@@ -51,7 +52,7 @@ def passages(
         SourceError: no such column, a damaged file, or bytes that are no text.
     """
     try:
-        if _begin(stream).startswith(b"\x1f\x8b"):
+        if _begin(stream).startswith(GZIP):
             stream = gzip.GzipFile(fileobj=stream)
         begin = _begin(stream)
         if begin.startswith((b"\xff\xfe", b"\xfe\xff")):

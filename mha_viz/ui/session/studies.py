@@ -18,7 +18,7 @@ from mha_viz.core.asking import ask, asking
 from mha_viz.core.output_file import write_file
 from mha_viz.core.showing import count
 from mha_viz.corpus.documents import DOCUMENT
-from mha_viz.corpus.readers import ending_of
+from mha_viz.corpus.readers import GZIP, ending_of
 from mha_viz.corpus.run import Progress, study
 from mha_viz.corpus.study import Study
 from mha_viz.engine.model import AttentionModel
@@ -159,11 +159,13 @@ class Studies:
             column: of a table that holds the texts; None to find it.
 
         Raises:
-            ArgumentError: too large, empty, or a file of another kind.
+            ArgumentError: too large, empty, packed, or a file of another kind.
         """
         suffix = PurePath(name.lower()).suffix if name else ".txt"
         if suffix not in SUFFIXES:
             raise ArgumentError(f"A file of texts must end in {', '.join(SUFFIXES)}.")
+        if content.startswith(GZIP):
+            raise ArgumentError("The file is packed by gzip, whatever its name: unpack it first.")
         if not content.strip():
             raise ArgumentError("There is no text yet: paste texts, one a line, or choose a file.")
         if len(content) > MAX_MEGABYTES * 10**6:

@@ -1,0 +1,72 @@
+"""Circuit files from strangers: each can be shown, or is refused by a sentence."""
+
+import json
+import os
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from mha_viz.circuits import circuit_file
+from mha_viz.circuits.faithfulness import Faithfulness
+from mha_viz.errors import RecordError
+from tests.strangers.files.damage import as_json, damaged, forged
+from tests.strangers.fuzzing import fuzzed
+
+TRUE = Faithfulness(
+    *("m", "induction", 0, 2, 2, 4, ((0, 1), (1, 3))),
+    *(3.5, 0.5, 2.0, 1.0, (1.0, 2.0), (2.0, 1.0)),
+)
+FIELDS = json.loads(
+    json.dumps(asdict(TRUE) | {"kind": circuit_file.KIND, "version": circuit_file.VERSION})
+)
+
+
+def opened(content: bytes, path: Path) -> str:
+    """The sentence that refuses a file; "" of one that opens, and can be shown and sent."""
+    path.write_bytes(content)
+    try:
+        found = Faithfulness.load(path)
+    except RecordError as error:
+        return str(error)
+    assert f"{found!r}{found.model}".encode()
+    assert len(found.table()) == 6 and isfinite(found.whole - found.nothing)
+    return ""
+
+
+@given(content=damaged(as_json(FIELDS)))
+@fuzzed(daily=60, long=2_000)
+def test_damaged_circuits(content: bytes, tmp_path: Path) -> None:
+    assert len(opened(content, tmp_path / "c.json")) < 500
+
+
+@given(fields=forged(FIELDS))
+@fuzzed(daily=150, long=3_000)
+def test_forged_circuits(fields: dict, tmp_path: Path) -> None:
+    assert len(opened(as_json(fields), tmp_path / "c.json")) < 500
+
+
+@pytest.mark.parametrize("name", ["whole", "alone"])
+@pytest.mark.parametrize("number", [10**400, 1e308, -(10**400)])
+def test_numbers_that_no_float_holds(name: str, number: float, tmp_path: Path) -> None:
+    assert f"{name} is not a finite" in opened(as_json(FIELDS | {name: number}), tmp_path / "c")
+    lists = FIELDS | {"random_alone": [1, number]}
+    assert "two lists of as many finite" in opened(as_json(lists), tmp_path / "c")
+
+
+def test_half_a_character_in_a_name(tmp_path: Path) -> None:
+    said = opened(as_json(FIELDS | {"task": "\ud800"}), tmp_path / "c")
+    assert "task is not a short text" in said
+
+
+def test_a_version_is_told_in_a_sentence(tmp_path: Path) -> None:
+    assert len(opened(as_json(FIELDS | {"version": "9" * 10**5}), tmp_path / "c")) < 500
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX's")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "c")
+    with pytest.raises(RecordError, match="no regular file"):
+        Faithfulness.load(tmp_path / "c")
