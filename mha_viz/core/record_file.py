@@ -50,14 +50,14 @@ def write(path: str | Path, record: Any) -> None:
     # the widest numbers first, so that each tensor begins at a multiple of its numbers' size
     ordered = sorted(stored.items(), key=lambda item: -item[1].itemsize)
     header: dict[str, Any] = {
-        "__metadata__": {"format": FORMAT, "record": json.dumps(describe(record))},
+        "__metadata__": {"format": FORMAT, "record": _json(describe(record))},
     }
     end = 0
     for name, tensor in ordered:
         begin, end = end, end + tensor.nbytes
         shape = list(tensor.shape)
         header[name] = {"dtype": _KINDS[tensor.dtype], "shape": shape, "data_offsets": [begin, end]}
-    text = json.dumps(header).encode()
+    text = _json(header).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > MAX_HEADER_BYTES:
         raise RecordError(
@@ -66,6 +66,16 @@ def write(path: str | Path, record: Any) -> None:
         )
     start = memoryview(len(text).to_bytes(8, "little") + text)
     write_file(path, [start, *(_bytes(tensor) for _, tensor in ordered)], parents=True)
+
+
+def _json(value: object) -> str:
+    """Letters as they are, not as escapes of seven bytes and more: no text is too long for that."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # halves of characters, which UTF-8 does not have
+        return json.dumps(value)
+    return text
 
 
 def _bytes(tensor: Tensor) -> memoryview:
