@@ -12,6 +12,7 @@ from mha_viz.prediction.logits import objective
 from mha_viz.ui.intervene import effect, importance, pruning, switches
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.giving_way import heads_are_there
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
@@ -48,6 +49,7 @@ def draw(scene: Scene) -> None:
         return
     words.cut_off(scene.record)
     _now(scene, (view.text, view.chosen))
+    heads_are_there()
     importance.draw(scene)
     pruning.draw(scene)
     with st.expander("What an ablation tells, and what it does not"):

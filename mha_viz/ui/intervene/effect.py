@@ -20,6 +20,7 @@ from mha_viz.ui.intervene.going_on import told_apart
 from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.intervene.switches import HOW_NAMES
 from mha_viz.ui.session import memory, state
+from mha_viz.ui.session.giving_way import standing_by
 from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.scene import Scene
 from mha_viz.ui.session.views import View
@@ -54,7 +55,8 @@ def _show(scene: Scene, model: AttentionModel, found: Ablation) -> None:
     left, right = st.columns([3, 2], gap="medium")
     with right:
         _numbers(found)
-    time.sleep(_PAINTED)
+    with standing_by():
+        time.sleep(_PAINTED)
     with left:
         _bars(scene, found)
     if found.before.objective == "causal":
