@@ -25,6 +25,7 @@ FORMAT = 1  # of the folder; a newer one may mean other things by the same names
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
 TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
+_MOST_JSON = 8_000_000  # bytes: real ones have some thousand
 _MAGIC = b"PAR1"  # how a Parquet file begins and ends
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
 _GLOB = "*?["  # signs that DuckDB would read as a pattern of names
@@ -100,7 +101,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise StudyError(f"{folder} is no study: expected a folder with {MANIFEST} in it.")
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = _json(path)
         version = found["format"]
         whole = isinstance(version, int) and {*_SAME, "finished"} <= found.keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -113,6 +114,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not whole:
         raise StudyError(_damaged(folder, MANIFEST, "lacks what a study says of itself"))
     return dict(found)
+
+
+def _json(path: Path) -> Any:
+    """What a file of the study says.
+
+    Raises:
+        OSError, ValueError, RecursionError: no regular file, none of JSON, or one that is far
+            larger than ours.
+    """
+    if not path.is_file():  # a pipe would stop whoever opens it
+        raise ValueError(f"{path.name} is no regular file")
+    if path.stat().st_size > _MOST_JSON:
+        raise ValueError(f"{path.name} is larger than {_MOST_JSON:,} bytes")
+    return json.loads(path.read_text("utf-8"))
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
@@ -218,7 +233,7 @@ def read_part(folder: Path, place: Path) -> dict[str, Any] | None:
         return None
     name = place.relative_to(folder).as_posix()
     try:
-        summary = dict(json.loads((place / SUMMARY).read_text("utf-8")))
+        summary = dict(_json(place / SUMMARY))
         check_files(folder, place, summary["files"])
     except StudyError:
         raise

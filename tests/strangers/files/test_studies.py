@@ -1,0 +1,87 @@
+"""Studies from strangers: one that answers, or one sentence of ours."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mha_viz as mv
+from mha_viz.errors import MhaVizError, StudyError
+from tests.making.checkpoints import bounded
+from tests.strangers.files.damage import as_json, damaged, forged
+from tests.strangers.fuzzing import fuzzed
+
+pytestmark = pytest.mark.slow
+TEXTS = ["The old dog slept.", "A young cat watched two birds on the roof."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("whole") / "study"
+    asked(mv.study(mv.load("tiny-bert"), TEXTS, place))
+    return place
+
+
+def asked(study: mv.Study) -> None:
+    """Whatever a page asks of a study."""
+    assert repr(study)
+    for table in (study.heads, study.labels, study.profile):
+        assert len(table.columns) > 1
+    study.texts.fetchall()
+    study.examples(1, 2)
+    study.search(query="cat")
+
+
+def opened(folder: Path) -> str:
+    """The sentence that refuses a study; "" of one that answers."""
+    with bounded(seconds=1):
+        try:
+            asked(mv.Study.load(folder))
+        except MhaVizError as error:
+            said = str(error)
+            assert 0 < len(said) < 2_000 and "Traceback" not in said, said
+            return said
+    return ""
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+
+
+def changed(folder: Path, to: Path, name: Path, content: bytes) -> Path:
+    place = to / "study"
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place)
+    (place / name).write_bytes(content)
+    return place
+
+
+@given(data=st.data())
+@fuzzed(daily=25, long=1_000)
+def test_damaged_files(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(files(folder)))
+    content = data.draw(damaged((folder / name).read_bytes()))
+    opened(changed(folder, tmp_path, name, content))
+
+
+@given(data=st.data())
+@fuzzed(daily=25, long=1_000)
+def test_values_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from([one for one in files(folder) if one.suffix == ".json"]))
+    value = data.draw(forged(json.loads((folder / name).read_text("utf-8"))))
+    opened(changed(folder, tmp_path, name, as_json(value)))
+
+
+def test_a_pipe_and_a_flood_in_place_of_what_a_study_says_of_itself(
+    folder: Path, tmp_path: Path
+) -> None:
+    place = changed(folder, tmp_path, Path("study.json"), b"[" * 9_000_000)
+    assert "study.json" in opened(place)
+    (place / "study.json").unlink()
+    os.mkfifo(place / "study.json")
+    with pytest.raises(StudyError):
+        mv.Study.load(place)
