@@ -74,5 +74,6 @@ def _check_index(folder: Path, present: set[str]) -> None:
 
 
 def _why(error: Exception) -> str:
-    """What went wrong, without the path that the system puts into its own words."""
-    return str(getattr(error, "strerror", None) or error)
+    """What went wrong, without the path that the system puts into its own words, and not all of
+    what a header says."""
+    return f"{getattr(error, 'strerror', None) or error!s:.300}"

@@ -6,6 +6,11 @@ const STATE = "data-test-connection-state"; // Streamlit's own word for it, on t
 
 class ComingBack {
   constructor() {
+    /** @type {object | null} */
+    this.texts = null; // that stand on the page and not in its address
+    /** @type {(held: object) => void} */
+    this.say = () => {}; // to the server
+    this.calls = 0;
     const app = document.querySelector(`[${STATE}]`);
     let before = app?.getAttribute(STATE);
     this.observer = new MutationObserver(() => {
@@ -25,8 +30,8 @@ class ComingBack {
 export default function comingBack({ parentElement, data, setTriggerValue }) {
   const view = (parentElement.mhaComingBack ??= new ComingBack());
   view.texts = data.texts ?? view.texts; // null: a new session, which knows of none
-  view.say = (/** @type {object} */ held) => setTriggerValue("held", held);
-  const call = (view.calls = (view.calls ?? 0) + 1);
+  view.say = (held) => setTriggerValue("held", held);
+  const call = (view.calls += 1);
   return () => {
     if (view.calls !== call) return; // Streamlit's late end of a call that a newer one has overtaken
     view.observer.disconnect();

@@ -31,7 +31,7 @@ def asked(study: mv.Study) -> None:
     assert repr(study)
     for table in (study.heads, study.labels, study.profile):
         assert len(table.columns) > 1
-    study.texts.fetchall()
+    study.sql("select * from texts")
     study.examples(1, 2)
     study.search(query="cat")
 
