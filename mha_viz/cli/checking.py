@@ -122,7 +122,7 @@ def _shown(name: str, value: object) -> str:
     if name == "metrics_token":
         return "set" if value else "none: no /metrics"
     if isinstance(value, tuple):
-        return ", ".join(value) or "none beside the shipped"
+        return ", ".join(value) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "the app’s own" if value is None else f"{value:,}"

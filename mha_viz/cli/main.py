@@ -113,7 +113,7 @@ def start_app(
         bool, typer.Option("--public", help="Open to strangers: limits, and no folders.")
     ] = False,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file with settings, in a table [mha_viz].")
+        Path | None, typer.Option(help="A TOML file with settings, in a table named mha_viz.")
     ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Show the settings and what they need; start nothing.")
