@@ -17,6 +17,7 @@ CHROMIUM = (
     "chromium-headless-shell",  # last: nobody looks at pages in it
 )
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+NEVER = "it was never painted"
 VIEWPORT: Any = {"width": 1280, "height": 900}
 
 
@@ -50,8 +51,27 @@ def until_painted(page: Any, condition: str, timeout: float = 60) -> float:
     Two animation frames: the first callback comes before the frame with the change is painted,
     the second one after it.
     """
-    page.wait_for_function(condition, polling="raf", timeout=timeout * 1000)
-    return page.evaluate(
-        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame("
-        "() => done(performance.now()))))"
-    )
+    from playwright.sync_api import Error, TimeoutError
+
+    try:
+        return float(page.evaluate(painted(condition, timeout)))
+    except Error as error:
+        if NEVER in error.message:
+            raise TimeoutError(f"Timeout {1000 * timeout:.0f}ms exceeded.") from error
+        raise
+
+
+def painted(condition: str, timeout: float) -> str:
+    """As JavaScript, a promise of what `until_painted` returns.
+
+    The app's content security policy lets no page make scripts of strings, which Playwright's own
+    waiting does at every frame.
+    """
+    return f"""() => new Promise((done, fail) => {{
+      const end = performance.now() + {1000 * timeout}, holds = {condition};
+      const look = () => requestAnimationFrame(() => holds() ? after()
+        : performance.now() > end ? fail(new Error("{NEVER}")) : look());
+      const after = () => requestAnimationFrame(() => requestAnimationFrame(
+        () => done(performance.now())));
+      look();
+    }})"""

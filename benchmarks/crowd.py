@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.app import GRID, IDLE, NOTE, SENTENCES, running
-from benchmarks.browser import FLAGS, VIEWPORT, executable
+from benchmarks.browser import FLAGS, VIEWPORT, executable, painted
 from benchmarks.measure import Result, at_most
 from benchmarks.raw_session import RawSession, opened
 from mha_viz.web.payload import unpack
@@ -201,12 +201,9 @@ async def _enter_in_browser(page: Any) -> float:
     box = page.get_by_label("Sentence", exact=True)
     await box.fill(_sentence(next(_next)), timeout=300_000)
     await box.press("Enter")
-    await page.wait_for_function(
-        f"() => {{ const id = {GRID}?.dataset.painted; return id && id !== {before!r}; }}",
-        polling="raf",
-        timeout=300_000,
-    )
-    return float(await page.evaluate("() => (performance.now() - acted) / 1e3"))
+    new = f"() => {{ const id = {GRID}?.dataset.painted; return id && id !== {before!r}; }}"
+    done = await page.evaluate(painted(new, 300))
+    return (float(done) - float(await page.evaluate("acted"))) / 1e3
 
 
 # -- what they saw ---------------------------------------------------------------------------------

@@ -50,8 +50,30 @@ REST = """() => new Promise((done) => {
 })"""
 
 
+def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
+    """Return when a function of the page says so.
+
+    Playwright's own `wait_for_function` has the page make a script of a string again and again,
+    which the app's content security policy forbids.
+
+    Args:
+        page: that is asked, often.
+        condition: a JavaScript function without arguments.
+        timeout: in milliseconds.
+    """
+    page.evaluate(
+        f"""() => new Promise((done, fail) => {{
+          const end = performance.now() + {timeout}, holds = {condition};
+          const look = () => holds() ? done()
+            : performance.now() > end ? fail(new Error("it never held: " + holds)) : later(3);
+          const later = (frames) => requestAnimationFrame(frames ? () => later(frames - 1) : look);
+          look();
+        }})"""
+    )
+
+
 def wait_idle(page: Page) -> None:
     """Return when the app has done what was asked of it last."""
     said = -1
     while said != (said := page.evaluate(REST)):  # until nothing is asked and nothing comes
-        page.wait_for_function(ANSWERED, timeout=RUN, polling=50)
+        wait_until(page, ANSWERED)

@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.session.views import CIRCUITS, SECTIONS
+from tests.browser.idle import wait_until
 
 TEXT = "The old dog slept while the young cat watched the birds."
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
@@ -43,9 +44,8 @@ def nothing_in_light_and_dark(page: Page, wait_idle: Callable[[Page], None]) -> 
     page.evaluate(AXE)
     assert not (found := faults(page)), "\n".join(found)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(
-        "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
-    )
+    app = "document.querySelector('[data-testid=stApp]')"
+    wait_until(page, f"() => getComputedStyle({app}).colorScheme === 'dark'")
     wait_idle(page)
     assert not (found := faults(page, "color-contrast")), "\n".join(found)
 
