@@ -11,6 +11,7 @@ import random
 import statistics
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,8 +147,15 @@ async def _watched(pid: int, folder: Path, end: float) -> list[Held]:
 
 def _look(pid: int, folder: Path, at: float) -> Held:
     processes = [held for one in [pid, *_children(pid)] if (held := _holds(one))]
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    return Held(at, *map(sum, zip(*processes, strict=True)), sum(sizes) / 2**20)
+    return Held(at, *map(sum, zip(*processes, strict=True)), sum(map(_size, folder.rglob("*"))))
+
+
+def _size(path: Path) -> float:
+    """MiB of a file; nothing of a folder, and of what has just gone."""
+    with suppress(OSError):
+        if path.is_file():
+            return path.stat().st_size / 2**20
+    return 0.0
 
 
 def _holds(pid: int) -> tuple[float, float, float] | None:
@@ -162,9 +170,10 @@ def _holds(pid: int) -> tuple[float, float, float] | None:
 def _children(pid: int) -> list[int]:
     """All processes below one."""
     found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *_children(int(child))]
+    for listed in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread, or the child, has just ended
+            for child in listed.read_text().split():
+                found += [int(child), *_children(int(child))]
     return found
 
 
