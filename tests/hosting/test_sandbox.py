@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> image.Built:
     """The image of the Dockerfile above, with one value given for ARG."""
     try:
         sandbox.check_possible()
-    except ArgumentError as error:
+    except ArgumentError as error:  # not root, or not Linux: nobody can change what the root is
         pytest.skip(str(error))
     if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"]).returncode != 0:
         pytest.skip("this machine lets not even root make namespaces")

@@ -69,7 +69,7 @@ class Lane:
         try:
             while not place.granted.wait(LOOK):
                 told(self._before(place))
-        except BaseException:
+        except BaseException:  # Streamlit ends a run by what is no Exception
             self._give_up(place)
             raise
         with self._lock:

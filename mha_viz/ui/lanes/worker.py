@@ -124,7 +124,7 @@ def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str,
         return "stopped", None
     except MhaVizError as error:
         return "error", (type(error).__name__, str(error))
-    except BaseException as error:
+    except BaseException as error:  # whatever it is, the server hears of it and says so on the page
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
             return "memory", None
         return "fault", traceback.format_exc()
