@@ -85,9 +85,9 @@ def caddy(folder: Path, app: int, port: int) -> list[str]:
     text = text.replace("\tadmin off", "\tadmin off\n\tauto_https disable_redirects")
     (folder / "Caddyfile").write_text(text)
     os.environ |= {
-        "MHA_VIZ_DOMAIN": f"https://{NAME}:{port}",
-        "MHA_VIZ_PASSWORD_HASH": hashed,
-        "MHA_VIZ_APP": f"127.0.0.1:{app}",
+        "SITE_NAME": f"https://{NAME}:{port}",
+        "SITE_PASSWORD_HASH": hashed,
+        "SITE_APP": f"127.0.0.1:{app}",
     }
     return ["caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"]
 
@@ -109,7 +109,7 @@ def proxy(
     if not (shutil.which(make.__name__) and shutil.which("openssl")):
         # A proxy is for who opens the app to others; .ci/run installs both.
         pytest.skip(f"no {make.__name__} on PATH")
-    for name in ("MHA_VIZ_DOMAIN", "MHA_VIZ_PASSWORD_HASH", "MHA_VIZ_APP"):
+    for name in ("SITE_NAME", "SITE_PASSWORD_HASH", "SITE_APP"):
         monkeypatch.setenv(name, "")
     port = free_port()
     command = make(tmp_path, app, port)
