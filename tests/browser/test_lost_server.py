@@ -48,6 +48,16 @@ def type_text(page: Page, text: str) -> None:
     wait_idle(page)
 
 
+def more_texts(page: Page) -> None:
+    """As many as are measured over, so that the work is under way for long."""
+    page.get_by_text("Measured over this sentence").click()
+    box = page.get_by_label("Texts", exact=True)
+    box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
+    box.press("Control+Enter")
+    page.wait_for_timeout(300)
+    wait_idle(page)
+
+
 def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
     """Wait until the server answers that."""
     end = time.monotonic() + PATIENCE / 1000
@@ -67,6 +77,7 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         short, long = tab(browser, address), tab(browser, address)
         type_text(long, LONG)
         assert "text=" not in long.url
+        more_texts(short)
         short.get_by_role("button", name="Prune").click()
         expect(short.get_by_role("progressbar")).to_be_visible()
         ask("from mha_viz.ui.session import memory; memory.STAYS = 0; answer = ''")
