@@ -23,6 +23,7 @@ from benchmarks.measure import Result, at_most, spread
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 9
+START = 300  # seconds, on a machine that has other things to do
 AIMS = {"click": 0.2, "switch": 0.2}  # seconds
 ENTER = 1.5, 0.12  # forward passes and seconds more
 BESIDE_STUDY = 1.5  # times as long as without one
@@ -196,11 +197,11 @@ def running(**environment: str) -> Iterator[tuple[str, int]]:
 
 
 def _wait_for(url: str, app: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
+    end = time.monotonic() + START
     while time.monotonic() < end and app.poll() is None:
         try:
             with urllib.request.urlopen(url, timeout=2):
                 return
         except OSError:
             time.sleep(0.02)
-    raise RuntimeError("the app did not start within 60 s")
+    raise RuntimeError(f"the app did not start within {START} s")

@@ -245,7 +245,7 @@ def _heads(saw: list[Saw]) -> list[float]:
 
 
 def _p95(seconds: list[float]) -> float:
-    return statistics.quantiles(seconds, n=20, method="inclusive")[-1]
+    return float(np.quantile(seconds, 0.95))
 
 
 def _row(
