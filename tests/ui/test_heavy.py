@@ -8,9 +8,10 @@ import pytest
 from mha_viz.interventions.importance import head_importance
 from mha_viz.ui.intervene import measuring
 from mha_viz.ui.lanes.jobs import Jobs
+from mha_viz.ui.lanes.turns import turns
 from mha_viz.ui.lanes.work import SHORT, Work
 from mha_viz.ui.operating.settings import Settings
-from mha_viz.ui.session import giving_way, heavy
+from mha_viz.ui.session import heavy
 from mha_viz.ui.session.giving_way import page_run, standing_by
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import intact, intervene, press
@@ -83,6 +84,6 @@ def test_equal_work_of_two_visitors_has_one_key_and_other_work_another():
 def test_nothing_gives_way_to_a_page_that_only_waits():
     with page_run(), page_run():
         with standing_by():
-            assert giving_way._under_way == 0
-        assert giving_way._under_way == 2
-    assert giving_way._under_way == 0
+            assert turns.under_way == 0
+        assert turns.under_way == 1
+    assert turns.under_way == 0
