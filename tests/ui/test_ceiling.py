@@ -105,7 +105,7 @@ def test_memory_of_this_process_and_of_its_children_counts():
     child = context.Process(target=_hold, args=(there,))
     child.start()
     try:
-        assert here.poll(60) and here.recv() == "held"
+        assert here.poll(300) and here.recv() == "held"
         assert resident.used() - before > 60_000_000
     finally:
         here.send("end")
