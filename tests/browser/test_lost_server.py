@@ -89,7 +89,8 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         comes(ask, KNOWN, [])
         way.lead(port)
         comes(ask, KNOWN, both)
-        wait_idle(short)
+        for page in (short, long):  # the long text is with its page again once that has been drawn
+            wait_idle(page)
         expect(short.get_by_role("button", name="Prune")).to_be_enabled()
 
         process = int(ask("import os; answer = os.getpid()"))
