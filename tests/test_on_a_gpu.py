@@ -119,11 +119,17 @@ MEASURED: dict[str, Callable[[AttentionModel], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", MEASURED)
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
+# Of a masked model there are no weights from token to token, and nothing to say of copying.
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        (name, what)
+        for name in ("tiny-bert", "tiny-gpt2")
+        for what in MEASURED
+        if (name, what) != ("tiny-bert", "copying")
+    ],
+)
 def test_every_measure_is_the_same(name: str, what: str) -> None:
-    if what == "copying" and name == "tiny-bert":
-        pytest.skip("a masked model has no weights from token to token")
     here, there = (mv.load(name, device=device) for device in ("cpu", "cuda"))
     assert_alike(MEASURED[what](here), MEASURED[what](there), atol=1e-4, rtol=2e-3)
 

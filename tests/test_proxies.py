@@ -107,7 +107,7 @@ def proxy(
     """The port of a proxy in front of the app."""
     make: Callable[[Path, int, int], list[str]] = request.param
     if not (shutil.which(make.__name__) and shutil.which("openssl")):
-        # A proxy is for who opens the app to others; .ci/run installs both.
+        # The app needs no proxy, so `make test` asks for none; .ci/run installs both.
         pytest.skip(f"no {make.__name__} on PATH")
     for name in ("SITE_NAME", "SITE_PASSWORD_HASH", "SITE_APP"):
         monkeypatch.setenv(name, "")

@@ -34,6 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> image.Built:
         sandbox.check_possible()
     except ArgumentError as error:  # not root, or not Linux: nobody can change what the root is
         pytest.skip(str(error))
+    # A container often keeps its root from namespaces, without which no step stays apart.
     if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"]).returncode != 0:
         pytest.skip("this machine lets not even root make namespaces")
     root = tmp_path_factory.mktemp("context")

@@ -60,7 +60,7 @@ class Jobs:
             session: of who asks; "" is the server itself, for all visitors.
 
         Raises:
-            JobError: the server, or this session, has enough of them.
+            JobError: the server, or whoever asks, has enough of them.
         """
         with self._lock:
             job = self._jobs.get(work.key)

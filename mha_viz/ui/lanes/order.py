@@ -28,7 +28,7 @@ class Order(Generic[T]):
         self._waits: dict[T, tuple[int, str]] = {}  # in the order of arrival
 
     def add(self, thing: T, session: str) -> None:
-        """Let a thing wait, or let one that waits have this session's turn if that comes sooner."""
+        """Let a thing wait, or give one that waits another session's turn if it is sooner."""
         own = [turn for turn, who in self._waits.values() if who == session]
         turn = max(self._round, *(1 + before for before in (self._had.get(session, -1), *own)))
         if thing not in self._waits or turn < self._waits[thing][0]:

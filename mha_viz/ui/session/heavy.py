@@ -73,7 +73,7 @@ def work_here(function: Callable[..., Any], key: Hashable) -> Work:
 
     Args:
         function: called with what it tells how far it is.
-        key: of this session's own.
+        key: of its own, as nobody else may have the result.
     """
 
     def here(tell: Callable[..., None]) -> Any:

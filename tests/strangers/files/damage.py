@@ -2,6 +2,8 @@
 
 import copy
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -54,6 +56,15 @@ def _changed(value: Any, way: tuple[Any, ...], odd: Any) -> Any:
     else:
         inside[way[-1]] = odd
     return whole
+
+
+def changed(folder: Path, to: Path, name: str | Path, content: bytes) -> Path:
+    """A copy of a folder with another content of one file; it takes the place of the last one."""
+    place = to / folder.name
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place)
+    (place / name).write_bytes(content)
+    return place
 
 
 def as_json(value: Any) -> bytes:

@@ -5,7 +5,6 @@ What single faults are answered with is tested in tests/checkpoints; here anythi
 
 import json
 import os
-import shutil
 import struct
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 import mha_viz as mv
 from mha_viz.errors import MhaVizError
 from tests.making.checkpoints import bert, bounded, gpt2, save, spread
-from tests.strangers.files.damage import as_json, damaged, forged
+from tests.strangers.files.damage import as_json, changed, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 
 pytestmark = pytest.mark.slow
@@ -48,15 +47,6 @@ def opened(folder: Path) -> str:
     assert torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
     assert f"{record!r}{model!r}{record.labels}".encode()
     return ""
-
-
-def changed(folder: Path, to: Path, name: str, content: bytes) -> Path:
-    """The checkpoint with another content of one file."""
-    place = to / folder.name
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder, place)
-    (place / name).write_bytes(content)
-    return place
 
 
 @given(data=st.data())

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 import mha_viz as mv
 from mha_viz.errors import MhaVizError, StudyError
 from tests.making.checkpoints import bounded
-from tests.strangers.files.damage import as_json, damaged, forged
+from tests.strangers.files.damage import as_json, changed, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 
 pytestmark = pytest.mark.slow
@@ -50,14 +49,6 @@ def opened(folder: Path) -> str:
 
 def files(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-
-
-def changed(folder: Path, to: Path, name: Path, content: bytes) -> Path:
-    place = to / "study"
-    shutil.rmtree(place, ignore_errors=True)
-    shutil.copytree(folder, place)
-    (place / name).write_bytes(content)
-    return place
 
 
 @given(data=st.data())
