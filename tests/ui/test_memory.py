@@ -241,7 +241,7 @@ import ctypes, sys
 if not hasattr(ctypes.CDLL(None), "malloc_trim"):
     sys.exit()
 from pathlib import Path
-from mha_viz.ui.session import give_back
+from mha_viz.ui.operating import give_back
 def held():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 before = held()

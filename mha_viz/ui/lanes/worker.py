@@ -28,6 +28,7 @@ from mha_viz.core.asking import asking
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.lanes.calls import Call, Checkpoint
 from mha_viz.ui.lanes.stop import Stopped
+from mha_viz.ui.operating import give_back
 
 EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
 KEPT = 2  # models: one, and the same with random weights
@@ -52,6 +53,9 @@ def main() -> None:
         number, order = _orders.get()
         answer = _answer(number, order, partial(_say, answers, "told"))
         _say(answers, *answer)
+        del answer
+        if _orders.empty():
+            give_back.now()  # a call leaves some ten MB of freed memory behind, the next one as many
 
 
 def _say(answers: BinaryIO, kind: str, value: Any = None) -> None:

@@ -21,8 +21,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
+from mha_viz.ui.operating import give_back
 from mha_viz.ui.operating.settings import settings
-from mha_viz.ui.session import allowed, give_back
+from mha_viz.ui.session import allowed
 from mha_viz.ui.session.cache import MIB, Cache, Visitor
 from mha_viz.ui.session.giving_way import standing_by, wait_aside
 from mha_viz.ui.session.views import DEFAULT

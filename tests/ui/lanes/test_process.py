@@ -1,5 +1,6 @@
 """Heavy work in other processes: the same results, and whatever goes wrong stays there."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -135,6 +136,17 @@ def stopped(workers, function):
     with pytest.raises(Stopped):
         workers.run(call(function, tells="on_progress"), stop, told)
     return pids[0]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="glibc's memory only")
+def test_a_process_keeps_no_memory_that_its_call_has_freed(workers):
+    before = run(workers, ours.resident)
+    taken = run(workers, ours.leaves_holes)
+    assert taken > 100e6
+    end = time.monotonic() + LONG
+    while run(workers, ours.resident) - before > taken / 4:
+        assert time.monotonic() < end
+        time.sleep(0.1)
 
 
 def test_what_is_stopped_ends_at_its_next_word_and_the_process_stays(workers):
