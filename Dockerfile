@@ -28,10 +28,9 @@ RUN useradd --uid 1000 --home-dir /tmp --no-create-home --shell /usr/sbin/nologi
 COPY --from=build /opt/mha-viz /opt/mha-viz
 COPY hosting/start.sh /opt/mha-viz/bin/start.sh
 # All that is written goes to /tmp, so the rest of the file system may be read-only. What the modules
-# compile to is there already; two arenas of malloc in place of 8 for each core keep memory low.
+# compile to is there already.
 ENV PATH=/opt/mha-viz/bin:$PATH \
     HOME=/tmp \
-    MALLOC_ARENA_MAX=2 \
     MHA_VIZ_PUBLIC=1 \
     PORT=7860 \
     PYTHONDONTWRITEBYTECODE=1 \

@@ -1,5 +1,7 @@
 """The cache of records: bounded, fair to the newest, and kind to who still looks."""
 
+import ctypes
+import os
 import subprocess
 import sys
 import threading
@@ -258,3 +260,32 @@ assert kept < 50e6 or held() - before < kept / 4, (kept, held() - before)
 assert kept > 100e6, kept
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="glibc has arenas")
+@pytest.mark.parametrize("chosen", [None, "5"])
+def test_threads_share_arenas_unless_their_number_was_chosen(tmp_path, chosen):
+    code = f"""
+import ctypes, threading
+from mha_viz.ui.operating import give_back
+give_back.share_arenas()
+libc = ctypes.CDLL(None)
+libc.malloc.argtypes = [ctypes.c_size_t]
+all_there = threading.Barrier(17)
+def allocate():
+    all_there.wait()
+    libc.malloc(100)
+    all_there.wait()
+for _ in range(16):
+    threading.Thread(target=allocate).start()
+all_there.wait()
+all_there.wait()
+libc.fopen.restype = ctypes.c_void_p
+file = libc.fopen({os.fspath(tmp_path / "told").encode()!r}, b"w")
+libc.malloc_info(0, ctypes.c_void_p(file))
+libc.fclose(ctypes.c_void_p(file))
+"""
+    environment = {"MALLOC_ARENA_MAX": chosen} if chosen else {}
+    kept = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=kept | environment)
+    assert (tmp_path / "told").read_text().count("<heap nr") == (int(chosen) if chosen else 2)

@@ -55,7 +55,7 @@ def main() -> None:
         _say(answers, *answer)
         del answer
         if _orders.empty():
-            give_back.now()  # a call leaves some ten MB of freed memory behind, the next one as many
+            give_back.now()  # ten MB and more of each call, which no other uses
 
 
 def _say(answers: BinaryIO, kind: str, value: Any = None) -> None:

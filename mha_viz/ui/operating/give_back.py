@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 import threading
 
 WORTH = 16 * 2**20  # bytes; to search the allocator's pages takes some milliseconds
+ARENAS = 2  # that all threads share; a page's run waits for the interpreter far more than for them
 SOON = 2.0  # seconds: whoever works with what was dropped has gone on by then
 _waiting = threading.Lock()
+_M_ARENA_MAX = -8  # of malloc.h
+
+
+def share_arenas() -> None:
+    """Have all threads allocate from few arenas; at the start, before there are more.
+
+    glibc gives threads arenas of their own, up to eight for each processor. Runs of pages come and
+    go in threads, and what they leave free in one arena is of no use to the others.
+    """
+    choose = getattr(_libc(), "mallopt", None)
+    chosen = "MALLOC_ARENA_MAX" in os.environ  # by who started the program
+    if choose is not None and not chosen:  # glibc, as for `now`
+        choose(_M_ARENA_MAX, ARENAS)
 
 
 def soon(n_bytes: int = WORTH) -> None:
@@ -29,7 +44,10 @@ def _waited() -> None:
 def now() -> None:
     """Give back what is free."""
     gc.collect()
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    trim = getattr(library, "malloc_trim", None)
+    trim = getattr(_libc(), "malloc_trim", None)
     if trim is not None:  # glibc; other allocators return memory as they see fit
         trim(0)
+
+
+def _libc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None

@@ -7,7 +7,7 @@ import sys
 from streamlit import config
 
 from mha_viz.errors import SettingsError
-from mha_viz.ui.operating import ceiling, quiet
+from mha_viz.ui.operating import ceiling, give_back, quiet
 from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import memory
 
@@ -23,4 +23,5 @@ def begin() -> None:
     if found.public:
         config.set_option("logger.enableRich", False)  # it prints errors past the log
         quiet.begin()
+    give_back.share_arenas()
     ceiling.keep(memory.let_go)

@@ -104,7 +104,7 @@ def test_it_knows_no_secrets_and_gives_way(workers, monkeypatch):
     finally:
         own.put_away()
     assert "HF_TOKEN" not in environment and "secret" not in environment.values()
-    assert nice >= os.nice(0) + 10 and threads == 2
+    assert nice >= min(os.nice(0) + 10, 19) and threads == 2
 
 
 @pytest.mark.parametrize("how", [ours.aborts, ours.is_killed])
