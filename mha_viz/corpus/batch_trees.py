@@ -85,6 +85,9 @@ class _Sums(NamedTuple):
 class _Asked:
     """All that is asked of a layer, as tensors on its device.
 
+    Words that the model has not read are left out: a text that was cut may have many of them, and
+    weights between words take the square of their number.
+
     Args:
         texts: by their row in the batch.
         shape: of the batch: texts and tokens.
@@ -99,21 +102,23 @@ class _Asked:
         self, texts: dict[int, TreeText], shape: tuple[int, int], device: torch.device | str
     ) -> None:
         self._device = device
-        n_words = max(len(text.alignment.shares) for text in texts.values())
+        n_words = max(int(text.alignment.covered.sum()) for text in texts.values())
         # one word more than there is, without a token: it fills up texts and trees that have fewer
         shares = torch.zeros(shape[0], n_words + 1, shape[1])
         for row, text in texts.items():
-            words, tokens = text.alignment.shares.shape
-            shares[row, :words, :tokens] = text.alignment.shares
+            read = text.alignment.shares[text.alignment.covered]
+            shares[row, : len(read), : read.shape[1]] = read
         self._shares = shares.to(device)
         trees = [(row, text.half, tree) for row, text in texts.items() for tree in text.trees]
         self._row = torch.tensor([row for row, *_ in trees]).to(device)
-        self._place_trees([tree for *_, tree in trees], n_words)
+        self._place_trees([(texts[row], tree) for row, _, tree in trees], n_words)
 
         asked = [
-            (number, half, question)
+            (number, half, question._replace(query=at[question.query], keys=keys))
             for number, (_, half, tree) in enumerate(trees)
+            for at in [_among_read(tree.covered)]
             for question in tree.asked
+            for keys in [tuple(at[key] for key in question.keys)]
         ]
         names = [(half, question.relation, question.direction) for _, half, question in asked]
         self.asked_of, self._group = _grouped(names, device)
@@ -121,24 +126,30 @@ class _Asked:
         self._questions = relations.Asked(*(one.to(device) for one in found))
 
         referring = [
-            (row, text.half, one) for row, text in texts.items() for one in text.references
+            (row, text.half, one._replace(query=at[one.query], earlier=earlier))
+            for row, text in texts.items()
+            for at in [_among_read(text.alignment.covered)]
+            for one in text.references
+            for earlier in [tuple(at[head] for head in one.earlier)]
         ]
         self.referred, self._half = _grouped([half for _, half, _ in referring], device)
         mentions = coreference.as_tensors([(row, one) for row, _, one in referring], n_words + 1)
         self._references = coreference.Asked(*(one.to(device) for one in mentions))
 
-    def _place_trees(self, trees: Sequence[OneTree], n_words: int) -> None:
+    def _place_trees(self, trees: Sequence[tuple[TreeText, OneTree]], n_words: int) -> None:
         """Where the words of each tree stand in its text, all of them and those of its arcs."""
-        longest = max(len(tree.kind) for tree in trees)
-        first = torch.tensor([tree.words.start for tree in trees])[:, None]
+        gold = parsing.as_tensors([(tree.sentence, tree.covered) for _, tree in trees])
+        longest = max(int(tree.covered.sum()) for _, tree in trees)
         kind = torch.zeros(len(trees), longest, len(speech.PARTS))
         own = torch.full((len(trees), longest), n_words)
-        for number, tree in enumerate(trees):
-            n = len(tree.kind)
-            kind[number, :n] = torch.from_numpy(tree.kind)
-            own[number, :n] = torch.arange(n) + first[number]
-        gold = parsing.as_tensors([(tree.sentence, tree.covered) for tree in trees])
-        kept = torch.where(gold.words < 0, n_words, gold.words + first)
+        kept = torch.full_like(gold.words, n_words)
+        for number, (text, tree) in enumerate(trees):
+            read = torch.from_numpy(tree.kind)[tree.covered]
+            first = text.alignment.covered[: tree.words.start].sum()
+            kind[number, : len(read)] = read
+            own[number, : len(read)] = torch.arange(len(read)) + first
+            arcs = gold.words[number][gold.words[number] >= 0]
+            kept[number, : len(arcs)] = (tree.covered.cumsum(0) - 1)[arcs] + first
         self._gold = parsing.Gold(*(one.to(self._device) for one in gold))
         self._kind, self._own, self._kept = (one.to(self._device) for one in (kind, own, kept))
 
@@ -164,6 +175,12 @@ class _Asked:
         head = torch.arange(words.shape[1], device=words.device)[:, None, None]
         query, key = at[:, None, :, None], at[:, None, None, :]
         return words[self._row[:, None, None, None], head, query, key]
+
+
+def _among_read(covered: Bool[Tensor, " word"]) -> list[int]:
+    """The number of each word among those that the model has read."""
+    numbers: list[int] = (covered.cumsum(0) - 1).tolist()
+    return numbers
 
 
 def _grouped(names: Sequence[Any], device: torch.device | str) -> tuple[list[Any], Tensor]:

@@ -84,8 +84,8 @@ def batches(
             pairs.append((item, encode_texts(reader, item.text)[0]))
         except TextError as error:
             skipped.append((item.place, str(error)))
-    pairs.sort(key=lambda pair: (len(pair[1].input_ids), pair[0].number))
-    ends = _cuts([len(encoded.input_ids) for _, encoded in pairs], batch_tokens)
+    pairs.sort(key=lambda pair: (_length(*pair), pair[0].number))
+    ends = _cuts([_length(*pair) for pair in pairs], batch_tokens)
     packed = [pairs[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     return [Batch(*map(tuple, zip(*pairs, strict=True))) for pairs in packed], skipped
 
@@ -120,6 +120,12 @@ def prepared(
         while (shard := ahead.result()) is not None:
             ahead = thread.submit(prepare)
             yield shard
+
+
+def _length(item: Item, encoded: Encoded) -> int:
+    """How many tokens a text has; or words, where its tree has more: of a text that was cut."""
+    n_words = 0 if item.sentence is None else len(item.sentence.words)
+    return max(len(encoded.input_ids), n_words)
 
 
 def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:

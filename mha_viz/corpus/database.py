@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import pandas as pd
 
 from mha_viz.corpus.edges_index import quoted
 from mha_viz.corpus.storage import SHARDS
-from mha_viz.errors import ArgumentError, StudyError
+from mha_viz.errors import ArgumentError, StudyError, translating
+from mha_viz.text.cleaning import visible
 
 _READ_ONLY = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
@@ -29,12 +30,13 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self._folder, place = folder, folder.resolve()
         # Rows by text lie in the shards, what is summed up over all of them in the folder itself.
-        of_shards = {path.stem for path in (place / SHARDS).glob("*/*.parquet")}
-        files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in sorted(of_shards)}
-        files |= {path.stem: path for path in sorted(place.glob("*.parquet"))}
+        of_shards = _names((place / SHARDS).glob("*/*.parquet"))
+        files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in of_shards}
+        files |= {name: place / f"{name}.parquet" for name in _names(place.glob("*.parquet"))}
         self.tables = tuple(files)
+        self._checked: set[str] = set()
         self._connection = duckdb.connect(":memory:")
-        with self._reading():
+        with self.reading():
             for name, path in files.items():
                 self._connection.execute(
                     f'CREATE VIEW "{name}" AS SELECT * FROM read_parquet({quoted(path)})'
@@ -52,13 +54,35 @@ class Database:
             query: SQL, with ? for values.
             values: in their order; what a user gave is always among these.
         """
-        with self._reading():
+        with self.reading():
             return self._connection.cursor().execute(query, list(values)).df()
 
     def relation(self, query: str) -> duckdb.DuckDBPyRelation:
         """A query of ours that nothing is read for until its rows are asked for."""
-        with self._reading():
+        with self.reading():
             return self._connection.cursor().sql(query)
+
+    def check_rows(self, tables: Iterable[str], most: int) -> None:
+        """These tables, where the study has them, are no larger than they can be.
+
+        A billion equal rows take a few kilobytes on the disk. How many there are stands at the end
+        of each file; of tables in parts it is read once.
+
+        Args:
+            tables: their names.
+            most: rows of each.
+
+        Raises:
+            StudyError: one has more.
+        """
+        for name in {*tables}.intersection(self.tables) - self._checked:
+            n_rows = int(self.ask(f"SELECT count(*) AS n FROM {name}")["n"][0])
+            if n_rows > most:
+                raise StudyError(
+                    f"The study {self._folder} is damaged: its table {name} has {n_rows:,} rows, "
+                    f"and can have {most:,} at the most. Restore it, or make it anew."
+                )
+            self._checked.add(name)
 
     def ask_freely(self, query: str) -> pd.DataFrame:
         """The rows of a user's own query.
@@ -88,14 +112,27 @@ class Database:
             ) from error
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
+    def reading(self) -> Iterator[None]:
+        """Around what is made of the tables: it fails where they are not as a study writes them.
+
+        Raises:
+            StudyError: it did.
+        """
+        with translating(self._damaged):
             yield
-        except duckdb.Error as error:
-            raise StudyError(
-                f"The study {self._folder} cannot be read ({_first_line(error)}): restore it, or "
-                "make it anew."
-            ) from error
+
+    def _damaged(self, error: BaseException) -> StudyError:
+        reason = "its tables are not as a study has them"
+        if isinstance(error, duckdb.Error):
+            reason = visible(_first_line(error), 300)
+        return StudyError(
+            f"The study {self._folder} cannot be read ({reason}): restore it, or make it anew."
+        )
+
+
+def _names(paths: Iterable[Path]) -> list[str]:
+    """The tables in these files; what has no name of a table, or is no file, is none of a study."""
+    return sorted({path.stem for path in paths if path.stem.isidentifier() and path.is_file()})
 
 
 def _first_line(error: Exception) -> str:

@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Int
+
 from mha_viz.errors import TextError
+from mha_viz.text.cleaning import visible
+
+MOST = 10_000  # of one sentence
 
 # "(e1-person-2" opens, "e1)" closes, "(e1-person-1)" does both; "e1[1/2]" is a part of a mention.
 # Brackets and what is between them, which is linear in the length of any text.
@@ -43,26 +49,32 @@ def read_mentions(
         heads: number of each word's head, from 0; anything else for the root.
 
     Raises:
-        TextError: a mention is closed that was never opened, or stays open.
+        TextError: a mention is closed that was never opened, or stays open; or there are too many.
 
     >>> read_mentions([{"Entity": "(e1-person-2"}, {"Entity": "e1)"}, {}], [1, 2, -1])
     (Mention(entity='e1', start=0, end=2, head=1),)
     """
-    opened: list[tuple[str, int]] = []
-    found = []
+    hangs_from = np.asarray(heads)
+    opened: dict[str, list[int]] = {}  # entity -> the first words of its mentions that are open
+    found: list[Mention] = []
     for place, misc in enumerate(miscs):
         pieces = ["", *_PIECE.findall(misc.get("Entity") or ""), ""]
         for before, piece, after in zip(pieces, pieces[1:], pieces[2:], strict=False):
             if piece in "()":
                 continue
             if before == "(":
-                opened.append((_name(piece.partition("-")[0]), place))
+                entity = _name(piece.partition("-")[0])
+                opened.setdefault(entity, []).append(place)
+            else:
+                entity = _name(piece)
             if after == ")":
-                entity = opened[-1][0] if before == "(" else _name(piece)
-                entity, start = _closed(opened, entity)
-                found.append(Mention(entity, start, place + 1, _head(start, place + 1, heads)))
-    if opened:
-        raise TextError(f"The mention of {opened[-1][0]!r} has no end in this sentence.")
+                start = _closed(opened, entity)
+                head = _head(start, place + 1, hangs_from)
+                found.append(Mention(entity, start, place + 1, head))
+            if len(found) > MOST:
+                raise TextError(f"A sentence may have {MOST:,} mentions; this one has more.")
+    if left := [entity for entity, places in opened.items() if places]:
+        raise TextError(f"The mention of “{visible(left[-1])}” has no end in this sentence.")
     return tuple(sorted(found, key=lambda mention: (mention.start, -mention.end)))
 
 
@@ -83,14 +95,16 @@ def _name(entity: str) -> str:
     return entity.partition("[")[0]
 
 
-def _closed(opened: list[tuple[str, int]], entity: str) -> tuple[str, int]:
-    """Take the last mention of this entity that is still open."""
-    for i in reversed(range(len(opened))):
-        if opened[i][0] == entity:
-            return opened.pop(i)
-    raise TextError(f"A mention of {entity!r} ends that did not begin in this sentence.")
+def _closed(opened: dict[str, list[int]], entity: str) -> int:
+    """The first word of the last mention of this entity that is open; it no longer is."""
+    if not opened.get(entity):
+        raise TextError(
+            f"A mention of “{visible(entity)}” ends that did not begin in this sentence."
+        )
+    return opened[entity].pop()
 
 
-def _head(start: int, end: int, heads: Sequence[int]) -> int:
+def _head(start: int, end: int, heads: Int[np.ndarray, " word"]) -> int:
     """The first word whose own head stands outside."""
-    return next(i for i in range(start, end) if not start <= heads[i] < end)
+    inside = heads[start:end]
+    return start + int(((inside < start) | (inside >= end)).argmax())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
 
 from mha_viz.core.names import LIKENESS
@@ -24,6 +25,13 @@ def pair_matrix(
     if statistic not in ("mean", "std"):
         raise ArgumentError(f'statistic must be "mean" or "std", got {statistic!r}.')
     rows = database.ask("SELECT * FROM pairs WHERE measure = ?", (measure,))
+    with database.reading():
+        return _matrix(rows, n_all, measure, statistic)
+
+
+def _matrix(
+    rows: pd.DataFrame, n_all: int, measure: str, statistic: str
+) -> Float[np.ndarray, "h h"]:
     n = rows["n"].where(rows["n"] > 0).astype(float)
     mean = rows["sum"] / n
     if statistic == "std":

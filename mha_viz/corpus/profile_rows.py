@@ -22,9 +22,10 @@ def profile_rows(database: Database, axis: str) -> pd.DataFrame:
         (axis,),
     )
     place = KINDS.index if axis == "kind" else _place
-    order = [found["layer"], found["head"], found[axis].map(place)]
-    ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
-    return found.iloc[ranked].reset_index(drop=True)
+    with database.reading():
+        order = [found["layer"], found["head"], found[axis].map(place)]
+        ranked = np.lexsort([np.asarray(one) for one in reversed(order)])
+        return found.iloc[ranked].reset_index(drop=True)
 
 
 def _place(at: str) -> float:

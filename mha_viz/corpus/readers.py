@@ -55,8 +55,10 @@ def passages(
         if _begin(stream).startswith(GZIP):
             stream = gzip.GzipFile(fileobj=stream)
         begin = _begin(stream)
-        if begin.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise SourceError(f"{name} is UTF-16, and UTF-8 is expected: save it as UTF-8.")
+        if begin.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_wide_letters(begin, ending):
+            raise SourceError(
+                f"{name} is UTF-16 or UTF-32, and UTF-8 is expected: save it as UTF-8."
+            )
         read = READERS.get(ending) or _told_by_content(begin, name, column)
         yield from read(stream, name, column, skip)
     except (OSError, EOFError, zlib.error) as error:
@@ -78,6 +80,11 @@ def _begin(stream: BufferedIOBase) -> bytes:
     begin = stream.read(512)
     stream.seek(0)
     return begin
+
+
+def _has_wide_letters(begin: bytes, ending: str) -> bool:
+    """Whether a text has zeros beside its letters, as UTF-16 and UTF-32 have without a mark."""
+    return bool(ending) and ending != ".parquet" and 4 * begin.count(0) > len(begin)
 
 
 def _told_by_content(begin: bytes, name: str, column: str | None) -> Reader:
@@ -165,16 +172,26 @@ def _json_lines(
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            skip(place, f"The line is no JSON: {error}.")
+            skip(place, f"The line is no JSON: {_fault(error)}.")
             continue
-        if isinstance(value, dict) and field not in value:
-            skip(place, f"There is no field “{visible(field or '')}”.")
-            continue
-        text = value[field] if isinstance(value, dict) else value
-        if isinstance(text, str):
-            yield Passage(place, text)
+        if field is not None and isinstance(value, dict):
+            if field not in value:
+                skip(place, f"There is no field “{visible(field)}”.")
+                continue
+            value = value[field]
+        if isinstance(value, str):
+            yield Passage(place, value)
         else:
-            skip(place, f"Expected a text, got {type(text).__name__}.")
+            skip(place, f"Expected a text, got {type(value).__name__}.")
+
+
+def _fault(error: ValueError | RecursionError) -> str:
+    """Why a line is no JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return str(error)
+    if isinstance(error, RecursionError):
+        return "it has too many brackets within brackets"
+    return "a number in it has thousands of digits"
 
 
 def _field(head: list[str], name: str, column: str | None) -> str | None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BufferedIOBase
+from io import BufferedIOBase, TextIOWrapper
 from itertools import count
 
 from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import SourceError
 from mha_viz.text.cleaning import visible
 
-MAX_LINE = 1 << 20  # bytes: a file without line ends must not be read whole
+MAX_LINE = 1 << 20  # characters: a file without line ends must not be read whole
 HEAD = 1 << 16  # characters from which a file's paragraphs or fields are told
 
 # Columns of this name, from what says most surely that it is the text to what may be.
 USUAL = ("text", "content", "sentence", "document", "body", "article", "review", "passage", "raw")
 _MOST_LISTED = 20
+_ENDS = ("\n", "\r")  # of lines
 
 Skip = Callable[[str, str], None]  # takes a place and the reason
 
@@ -45,23 +46,25 @@ class Passage:
 def lines(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[int, str]]:
     """A file's lines with their numbers, from 1; one that is too long is skipped, and never held.
 
+    A line ends with LF, CR LF or CR, as old Macs wrote it.
+
     Args:
         stream: the file.
         name: of it, for places.
         skip: is told the place and the reason.
     """
+    # "sig" is the mark that Windows puts before UTF-8
+    text = TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")  # type: ignore[type-var]
     for number in count(1):
-        line = stream.readline(MAX_LINE + 1)
+        line = text.readline(MAX_LINE + 1)
         if not line:
             return
-        if len(line) > MAX_LINE and not line.endswith(b"\n"):
-            while (rest := stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+        if len(line) > MAX_LINE and not line.endswith(_ENDS):
+            while (rest := text.readline(MAX_LINE)) and not rest.endswith(_ENDS):
                 pass
-            skip(f"{name}:{number}", f"The line is longer than {MAX_LINE:,} bytes.")
+            skip(f"{name}:{number}", f"The line is longer than {MAX_LINE:,} characters.")
             continue
-        if number == 1:
-            line = line.removeprefix(b"\xef\xbb\xbf")  # the mark that Windows puts before UTF-8
-        yield number, line.decode("utf-8", "surrogateescape")
+        yield number, line
 
 
 def first_lines(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:

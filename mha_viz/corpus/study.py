@@ -19,6 +19,7 @@ from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.pair_matrix import pair_matrix
 from mha_viz.corpus.profile_rows import profile_rows
+from mha_viz.corpus.sizes import Sizes
 from mha_viz.corpus.storage import check_files, lost_shard, read_manifest
 from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import ArgumentError, StudyError
@@ -48,10 +49,10 @@ class Study:
 
     def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
         self.folder, self.manifest = folder, manifest
-        self.n_layers, self.n_heads = (int(manifest["model"][n]) for n in ("n_layers", "n_heads"))
-        counts = manifest["counts"]
-        self.n_texts, self.n_tokens = int(counts["n_texts"]), int(counts["n_tokens"])
+        self._sizes = Sizes.of(manifest)
+        self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
         self._database = Database(folder)
+        self._sizes.check_summaries(self._database)
         self._chosen_on: Database | None = None
 
     @classmethod
@@ -84,13 +85,11 @@ class Study:
                     "command that made the study again, which makes that part anew."
                 )
             return cls(folder, manifest)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, StudyError):
                 raise
-            raise StudyError(
-                f"The study {folder} is damaged: study.json was changed. Restore it, or make it "
-                "anew."
-            ) from error
+            changed = "study.json was changed. Restore it, or make it anew."
+            raise StudyError(f"The study {folder} is damaged: {changed}") from error
 
     @property
     def cut(self) -> str:
@@ -132,8 +131,9 @@ class Study:
         beat (of "local": high) and the threshold it had to reach; share_of_texts, on which share of
         single texts the head would have got the label.
         """
-        found = self._database.ask("SELECT * FROM labels WHERE earned")
-        return found.drop(columns="earned").sort_values(["layer", "head"], kind="stable")
+        found = self._database.ask("SELECT * EXCLUDE earned FROM labels WHERE earned")
+        with self._database.reading():
+            return found.sort_values(["layer", "head"], kind="stable")
 
     @property
     def profile(self) -> pd.DataFrame:
@@ -229,6 +229,7 @@ class Study:
         Raises:
             StudyError: no trees at all. ArgumentError: none of that text.
         """
+        self._sizes.check_texts(self._database)
         return tree_answers.sentence(self._database, text_id)
 
     # -- questions -------------------------------------------------------------------------------
@@ -299,6 +300,7 @@ class Study:
             StudyError: the study has no edges, or no trees for a relation or part of speech.
         """
         self._check(layer, head)
+        self._sizes.check_texts(self._database)
         if (relation, query_upos, key_upos) != (None, None, None):
             tree_answers.check_trees(self._database)
         wanted = searching.Wanted(
@@ -333,6 +335,7 @@ class Study:
         return "texts" in self._database.tables
 
     def _check_texts(self) -> None:
+        self._sizes.check_texts(self._database)
         if not self.has_texts:
             raise StudyError(
                 "This study keeps no single texts: it was made with keep_texts=False (--no-texts). "

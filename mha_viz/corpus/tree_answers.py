@@ -66,11 +66,12 @@ def check_choosing(reporting: Study, choosing: Study) -> None:
 def relations(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
     """See `Study.relations`; where another study chooses, all of this one reports."""
     check_trees(database)
-    found = relation_scores(
-        _counts("relations", database, chosen_on),
-        _counts("relation_offsets", database, chosen_on),
-        _untrained("relations", database, chosen_on),
-    )
+    with database.reading():
+        found = relation_scores(
+            _counts("relations", database, chosen_on),
+            _counts("relation_offsets", database, chosen_on),
+            _untrained("relations", database, chosen_on),
+        )
     first = ["layer", "head", "relation", "direction", "n", "accuracy", "low", "high"]
     baselines = ["offset_baseline", "random_baseline"]
     return found[[*first, *baselines, "chosen_on", "offset", "chosen"]]
@@ -89,15 +90,17 @@ def parts_of_speech(database: Database) -> pd.DataFrame:
 def trees(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
     """See `Study.trees`."""
     check_trees(database)
-    theirs = _untrained("trees", database, chosen_on)
-    return tree_scores(_counts("trees", database, chosen_on), theirs)
+    with database.reading():
+        theirs = _untrained("trees", database, chosen_on)
+        return tree_scores(_counts("trees", database, chosen_on), theirs)
 
 
 def coreference(database: Database, chosen_on: Database | None = None) -> pd.DataFrame:
     """See `Study.coreference`."""
     check_trees(database)
-    theirs = _untrained("coreference", database, chosen_on)
-    return coreference_scores(_counts("coreference", database, chosen_on), theirs)
+    with database.reading():
+        theirs = _untrained("coreference", database, chosen_on)
+        return coreference_scores(_counts("coreference", database, chosen_on), theirs)
 
 
 def sentence(database: Database, text_id: int) -> Sentence:
@@ -109,7 +112,8 @@ def sentence(database: Database, text_id: int) -> Sentence:
     if words.empty:
         raise ArgumentError(f"The text {text_id} of this study has no gold tree.")
     text = database.ask("SELECT text FROM sentences WHERE text_id = ?", (text_id,))
-    return sentence_of(str(text["text"][0]), words)
+    with database.reading():
+        return sentence_of(str(text["text"][0]), words)
 
 
 def _counts(table: str, database: Database, chosen_on: Database | None) -> pd.DataFrame:

@@ -18,17 +18,16 @@ from conllu.parser import parse_token_and_metadata
 
 from mha_viz.corpus.mentions import Mention, read_mentions
 from mha_viz.errors import TextError
-from mha_viz.text.cleaning import clean_text
+from mha_viz.text.cleaning import clean_text, visible
 
-MAX_ROWS = 2_000  # of one sentence
+MAX_ROWS = 1_000  # of one sentence: weights between its words are the square of it
 MAX_LINE = 100_000  # characters
 ROOT = -1  # the head of the word that has none
 PUNCTUATION = "punct"
 CHOOSE, REPORT = "choose", "report"
 _NEWDOC = re.compile(r"#\s*newdoc\b")
 
-# What is not asked of a file need not be well-formed in it.
-_READ = {name: lambda line, i: None for name in ("xpos", "feats", "deps")}
+_HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +194,10 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, list[str], str]]:
 def _sentence(rows: list[str]) -> Sentence:
     try:
         parsed = parse_token_and_metadata("\n".join(rows), field_parsers=dict(_READ))
-    except (ParseException, ValueError) as error:  # the latter: a number of thousands of digits
-        raise TextError(f"This is not CoNLL-U: {error}") from error
+    except ParseException as error:
+        raise TextError(f"This is not CoNLL-U: {visible(str(error), 200)}") from error
+    except ValueError as error:
+        raise TextError("This is not CoNLL-U: a number in it has thousands of digits.") from error
     found = [row for row in parsed if isinstance(row.get("id"), int)]
     if [row["id"] for row in found] != list(range(1, len(found) + 1)) or not found:
         raise TextError("The words of a sentence must be numbered 1, 2, 3 and so on.")
@@ -212,10 +213,27 @@ def _sentence(rows: list[str]) -> Sentence:
     return Sentence(text, words, mentions, space_after=written[-1][2])
 
 
+def _head(field: str) -> int | None:
+    """The number of a word's head; None of one that has none."""
+    if field == "_":
+        return None
+    if not _HEAD.fullmatch(field):
+        raise TextError(f"The head of a word must be the number of a word, got “{visible(field)}”.")
+    return int(field)
+
+
+# What is not asked of a file need not be well-formed in it.
+_READ: dict[str, Callable[[list[str], int], int | None]] = {
+    "head": lambda line, i: _head(line[i]),
+    **{name: lambda line, i: None for name in ("xpos", "feats", "deps")},
+}
+
+
 def _word(row: dict[str, Any], start: int, end: int) -> Word:
     upos, head = row["upos"], row["head"]
     if head is None:
-        raise TextError(f"The word {row['form']!r} has no head; a tree needs one of each word.")
+        form = visible(row["form"])
+        raise TextError(f"The word “{form}” has no head; a tree needs one of each word.")
     return Word(row["form"], row["lemma"], upos, head - 1, row["deprel"].lower(), start, end)
 
 
@@ -258,7 +276,9 @@ def _places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple
         while at < len(text) and text[at].isspace():
             at += 1
         if not text.startswith(form, at):
-            raise TextError(f"The text of this sentence does not have {form!r} where it should.")
+            raise TextError(
+                f"The text of this sentence does not have “{visible(form)}” where it should."
+            )
         start, at = at, at + len(form)
         if "".join(parts).casefold() != form.casefold():
             places += [(start, at)] * len(parts)
@@ -267,7 +287,8 @@ def _places(text: str, written: list[tuple[str, list[str], bool]]) -> list[tuple
             places.append((start, start + len(part)))
             start += len(part)
     if text[at:].strip():
-        raise TextError(f"The text of this sentence goes on after its last word: {text[at:]!r}.")
+        rest = visible(text[at:])
+        raise TextError(f"The text of this sentence goes on after its last word: “{rest}”.")
     return places
 
 
@@ -285,7 +306,7 @@ def _check_tree(words: tuple[Word, ...]) -> None:
         at = number
         while at not in reached:
             if at in path or not 0 <= at < len(words):
-                raise TextError(f"The heads above {word.form!r} lead to no root.")
+                raise TextError(f"The heads above “{visible(word.form)}” lead to no root.")
             path.append(at)
             at = words[at].head
         reached.update(path)

@@ -67,7 +67,7 @@ def test_empty_nodes_are_no_words():
         (["one a X 0 root"], "not CoNLL-U"),
         ([f"{'9' * 5000} a X 0 root"], "not CoNLL-U"),
         ([f"1 a X {'9' * 5000} dep"], "not CoNLL-U"),
-        (["# text = a c", "1 a X 0 root", "2 b X 1 dep"], "'b'"),
+        (["# text = a c", "1 a X 0 root", "2 b X 1 dep"], "“b”"),
         (["# text = a b c", "1 a X 0 root", "2 b X 1 dep"], "goes on"),
         (["1 a X 0 root Entity=e1)"], "did not begin"),
         (["1 a X 0 root Entity=(e1-person-1"], "no end"),
@@ -129,5 +129,5 @@ def test_mentions_may_nest_and_have_more_fields_or_parts():
 
 
 def test_a_mention_that_never_began_is_refused():
-    with pytest.raises(TextError, match="'e2'"):
+    with pytest.raises(TextError, match="“e2”"):
         read_mentions([{"Entity": "(e1)e2)"}], [-1])

@@ -35,7 +35,9 @@ VALUES = (
     "9" * 9, "9" * 30, "-" + "9" * 30, "2147483648", "1e999", "-1e999", "1e-999", "nan", "NaN",
     "inf", "-inf", "Infinity", "0x10", "1e3", "True", "None", "null", "[]", "{}", "[1,2]", "1;2;3",
     '{"a":1}', ";;", "0.0," * 5000, "0.0,9999.9999", "1," * 300 + "1", ";" * 999, ".to_head",
-    "nsubj.to_head", "all.", "../../etc/passwd", "/etc/passwd", "C:\\x", "a/b", "a//b", "entropy",
+    "nsubj.to_head", "all.", "../../etc/passwd", "/etc/passwd", "C:\\x", "../x", "..", "~/x",
+    "file:///etc/passwd", "\\\\host\\share", "//host/share", "..\\x", "x/../../y", "%2e%2e%2fx",
+    "a/b", "a//b", "entropy",
     "nobody/nothing", "tiny-bert/..", "tiny-gpt2", "same", "sample", "encoder", "%", "%00", "%ZZ",
     "%F0%9F", "&amp;", "a=b&c=d", "#", "x" * 100_000, "é" * 50_000, *PIECES,
 )  # fmt: skip

@@ -145,7 +145,7 @@ def test_any_texts(model, text, pair) -> None:
     predicted(model, text)
 
 
-@fuzzed(daily=3, long=500)
+@fuzzed(daily=3, long=5000)
 @given(text=texts)
 def test_what_any_text_is_made_into(model, harmless, tmp_path, text) -> None:
     record = traced(model, text)

@@ -1,0 +1,186 @@
+"""Studies from strangers whose tables are whole Parquet, and lie: answered, or refused in words."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+import mha_viz as mv
+from mha_viz.corpus.profile_rows import AXES
+from mha_viz.corpus.trees import sample_lines
+from mha_viz.errors import MhaVizError, StudyError
+from tests.making.checkpoints import bounded
+from tests.strangers.files.damage import changed
+from tests.strangers.fuzzing import LONG, fuzzed
+
+pytestmark = pytest.mark.slow
+BOMBS = (
+    *("heads.parquet", "shards/00000/texts.parquet", "edges.parquet", "profile.parquet"),
+    *("pairs.parquet", "labels.parquet", "relations.parquet", "coreference.parquet"),
+    *("shards/00000/sentences.parquet", "shards/00000/words.parquet"),
+)
+ODD_TEXTS = ("", "'; DROP TABLE heads; --", "<", ">9", "x" * 10_000, "a\x00b")
+ODD_NUMBERS = (-1, 0, 2**15 - 1, 2**31 - 1, 2**62, float("nan"), float("inf"), -1e308)
+LIES: dict[str, Callable[[int], pa.Array]] = {
+    "nulls": pa.nulls,
+    "lists": lambda n: pa.array([[1, 2]] * n),
+    "structures": lambda n: pa.array([{"a": [1]}] * n),
+    "bytes": lambda n: pa.array([b"\xff\xfe"] * n),
+    "a dictionary": lambda n: pa.array(["a"] * n).dictionary_encode(),
+    "truths": lambda n: pa.array([True] * n),
+    "dates": lambda n: pa.array([0] * n, pa.timestamp("s")),
+    **{f"{text[:30]!r}": lambda n, text=text: pa.array([text] * n) for text in ODD_TEXTS},
+    **{f"{number}": lambda n, number=number: pa.array([number] * n) for number in ODD_NUMBERS},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of five sentences with their trees."""
+    place = tmp_path_factory.mktemp("whole")
+    sentences = "\n".join(sample_lines()).split("\n\n")[:5]
+    (place / "a.conllu").write_text("\n\n".join(sentences), "utf-8")
+    mv.study(mv.load("tiny-bert"), place / "a.conllu", place / "study")
+    assert not told(place / "study")  # what is asked once is nobody's growth
+    return place / "study"
+
+
+def questions(study: mv.Study) -> Iterator[Callable[[], Any]]:
+    """All that a study can be asked."""
+    for name in ("heads", "labels", "relations", "parts_of_speech", "trees", "coreference", "cut"):
+        yield lambda name=name: getattr(study, name)
+    for axis in AXES:
+        yield lambda axis=axis: study.profile_by(axis)
+    yield lambda: study.pairs()
+    yield lambda: study.pairs("cka", "std")
+    yield lambda: study.sentence(0)
+    yield lambda: study.examples(1, 2)
+    yield lambda: study.search(query="the")
+    yield lambda: study.search(relation="nsubj")
+    yield lambda: study.search(query_upos="VERB", key="*", previous=True)
+    yield lambda: study.sql("select * from heads limit 9")
+
+
+def told(folder: Path) -> list[str]:
+    """The sentences that refuse a study, or answers; none of one that is whole."""
+    found = []
+    with bounded(seconds=1):
+        try:
+            study = mv.Study.load(folder)
+        except MhaVizError as error:
+            return [said(error)]
+        for ask in questions(study):
+            try:
+                ask()
+            except MhaVizError as error:
+                found.append(said(error))
+    return found
+
+
+def said(error: MhaVizError) -> str:
+    sentence = str(error)
+    assert 0 < len(sentence) < 1_000 and "Traceback" not in sentence, sentence
+    return sentence
+
+
+def with_table(folder: Path, to: Path, name: Path, table: pa.Table) -> Path:
+    """A copy of a study with another table, of which its JSON tells the size."""
+    place = changed(folder, to, name, b"")
+    with parquet.ParquetWriter(place / name, table.schema, compression="zstd") as file:
+        file.write_table(table)
+    return sized(place, name)
+
+
+def sized(folder: Path, name: Path) -> Path:
+    """A study whose JSON tells the size that a table has."""
+    about = (folder / name).parent / ("study.json" if len(name.parts) == 1 else "shard.json")
+    content = json.loads(about.read_text("utf-8"))
+    content["files"][name.name] = (folder / name).stat().st_size
+    about.write_text(json.dumps(content))
+    return folder
+
+
+def tables(folder: Path) -> list[Path]:
+    return sorted(path.relative_to(folder) for path in folder.rglob("*.parquet"))
+
+
+@given(data=st.data())
+@fuzzed(daily=20, long=3_000)
+def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(tables(folder)))
+    table = parquet.read_table(folder / name)
+    column = data.draw(st.sampled_from(table.column_names))
+    lie = data.draw(st.sampled_from(sorted(LIES)))
+    at = table.column_names.index(column)
+    told(
+        with_table(folder, tmp_path, name, table.set_column(at, column, LIES[lie](table.num_rows)))
+    )
+
+
+@given(data=st.data())
+@fuzzed(daily=8, long=500)
+def test_rows_and_columns_lost_or_twice(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(tables(folder)))
+    table = parquet.read_table(folder / name)
+    column = data.draw(st.sampled_from(table.column_names))
+    lies = (
+        table.drop_columns([column]),
+        table.rename_columns({column: '"; DROP VIEW heads; --'}),
+        table.append_column("x", pa.nulls(table.num_rows)),
+        table.slice(0, 0),
+        table.slice(1),
+        pa.concat_tables([table, table]),
+    )
+    told(with_table(folder, tmp_path, name, data.draw(st.sampled_from(lies))))
+
+
+@pytest.mark.parametrize("name", BOMBS if LONG else BOMBS[:2])
+def test_very_many_equal_rows_are_not_read(folder: Path, tmp_path: Path, name: str) -> None:
+    """Twenty million of them take less room than a page of text has, and gigabytes once read."""
+    row = parquet.read_table(folder / name).slice(0, 1)
+    rows = row.take(pa.array(np.zeros(100_000, dtype=np.int64)))
+    place = changed(folder, tmp_path, name, b"")
+    with parquet.ParquetWriter(place / name, rows.schema, compression="zstd") as file:
+        for _ in range(200):
+            file.write_table(rows)
+    refusals = told(sized(place, Path(name)))
+    assert any("has 20,000,000 rows, and can have" in refusal for refusal in refusals)
+
+
+def test_names_of_files_are_no_sql(folder: Path, tmp_path: Path) -> None:
+    place = changed(folder, tmp_path, "study.json", (folder / "study.json").read_bytes())
+    table = (folder / "heads.parquet").read_bytes()
+    evil = "x\" AS SELECT 1; COPY (SELECT 1) TO 'gone'; CREATE VIEW \"y"
+    (place / f"{evil}.parquet").write_bytes(table)
+    (place / "shards/00000" / f"{evil}.parquet").write_bytes(table)
+    os.mkfifo(place / "pipe.parquet")
+    assert not told(place)
+    assert not Path("gone").exists() and not (place / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        *(("model", name, value) for name in ("n_layers", "n_heads") for value in (0, -1, 10**6)),
+        *(("counts", name, value) for name in ("n_texts", "n_tokens") for value in (0, -5, 10**12)),
+        *(("counts", "n_truncated", value) for value in ("many", [], float("inf"))),
+        *(("model", "name", value) for value in (None, 7, "\ud800")),
+        *(("model", "n_heads", value) for value in (float("inf"), float("nan"), 10**400)),
+    ],
+)
+def test_what_a_study_says_of_itself_is_held_against_what_can_be(
+    folder: Path, tmp_path: Path, part: str, name: str, value: Any
+) -> None:
+    content = json.loads((folder / "study.json").read_text("utf-8"))
+    content[part][name] = value
+    place = changed(folder, tmp_path, "study.json", json.dumps(content).encode())
+    with pytest.raises(StudyError, match="study\\.json was changed"):
+        mv.Study.load(place)

@@ -1,0 +1,182 @@
+"""Files of texts as a stranger may upload them: one of each kind that is whole, and odd ones."""
+
+import json
+
+WORDS = "Ärger A cat sat on the mat. The dog slept."
+
+
+def row(number: int | str, head: int | str, form: str = "w", misc: str = "_") -> str:
+    """A line of CoNLL-U."""
+    relation = "dep" if head else "root"
+    return f"{number}\t{form}\t{form}\tNOUN\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
+
+
+def tree(*rows: str) -> bytes:
+    """A sentence of CoNLL-U."""
+    return ("".join(rows) + "\n").encode()
+
+
+def chain(n_words: int, misc: str = "_") -> bytes:
+    """A sentence in which each word hangs from the one before it."""
+    return tree(*(row(i + 1, i, misc=misc) for i in range(n_words)))
+
+
+def at_once(key: str, value: str) -> bytes:
+    """A line of JSON whose value is as it is spelled here, and one that can be read."""
+    return b'{"text": "A cat."}\n' + f'{{"{key}": {value}}}\n'.encode()
+
+
+WHOLE = {
+    ".txt": WORDS.replace(". ", ".\n").encode(),
+    ".jsonl": b"".join(
+        json.dumps({"id": i, "text": text, "more": [None, {"a": 1.5}]}).encode() + b"\n"
+        for i, text in enumerate(WORDS.split(". "))
+    ),
+    ".csv": f'id;Text;note\n1;"{WORDS}; ""so""\nit goes";\n2;It slept.;x\n'.encode(),
+    ".conllu": (
+        b"# newdoc id = d\n# text = du chat\n"
+        + tree(row("1-2", "_", "du"), row(1, 3, "de"), row(2, 1, "le"), row(3, 0, "chat"))
+        + tree(row(1, 2, misc="Entity=(e1-x-1)|SpaceAfter=No"), row(2, 0, misc="Entity=(e1)"))
+    ),
+}
+
+CASES: dict[str, tuple[str, bytes]] = {
+    # -- tables
+    "10,000 columns": (
+        "a.csv",
+        (",".join(f"c{i}" for i in range(10_000)) + "\n" + "x," * 9_999 + "x").encode(),
+    ),
+    "10,000 columns, one of them the text": (
+        "a.csv",
+        ("text" + ",x" * 9_999 + "\n" + "A cat," * 9_999 + "x").encode(),
+    ),
+    "a cell of two megabytes": ("a.csv", b"text\n" + b"a b " * 490_000),
+    "a cell of many lines": ("a.csv", b'text\n"' + b"A cat sat.\n" * 13_000 + b'"'),
+    "a quote without end": ("a.csv", b'text\n"A cat sat\nA dog.\n' + b"It slept.\n" * 14_000),
+    "nothing but quotes": ("a.csv", b'"\n' * 50_000),
+    "nothing but commas": ("a.csv", b",\n" * 200_000),
+    "cells without text": ("a.csv", b"text\n" + b'""\n' * 20_000),
+    "rows of another length": ("a.csv", b"text,b\n" + b"a\n" * 200_000),
+    "a header alone": ("a.csv", b"text\n"),
+    "two columns of one name": ("a.csv", b"text,text\nA cat.,A dog.\n"),
+    # -- lines of JSON
+    "brackets in brackets": ("a.jsonl", b'"A cat."\n' + b"[" * 100_000 + b"\n"),
+    "brackets in a field": ("a.jsonl", at_once("text", "[" * 100_000 + "]" * 100_000)),
+    "objects in objects": ("a.jsonl", b'{"a":' * 100_000 + b'\n"A cat."'),
+    "a text that is a number of a million digits": ("a.jsonl", at_once("text", "9" * 10**6)),
+    "an exponent of a million digits": ("a.jsonl", at_once("n", "1e" + "9" * 10**6)),
+    "numbers that are none": ("a.jsonl", at_once("text", "NaN") + at_once("n", "-Infinity")),
+    "one key twice": ("a.jsonl", b'{"text":"A cat.","text":1}\n{"text":1,"text":"A dog."}\n'),
+    "lines that are no objects": ("a.jsonl", b'1\n"A cat."\nnull\n[1]\ntrue\n{}\n'),
+    "objects without keys": ("a.jsonl", b"{}\n" * 100_000),
+    "a key for each line": (
+        "a.jsonl",
+        b"".join(json.dumps({f"k{i}": "x"}).encode() + b"\n" for i in range(50_000)),
+    ),
+    "a hundred thousand keys": (
+        "a.jsonl",
+        json.dumps({f"k{i}": "x" for i in range(60_000)} | {"text": "A cat."}).encode(),
+    ),
+    "half a character, escaped": ("a.jsonl", b'{"\\ud800": 1, "text":"A \\udfff cat"}\n'),
+    # -- trees
+    "heads in a circle": ("a.conllu", tree(row(1, 2), row(2, 1))),
+    "a word that is its own head": ("a.conllu", tree(row(1, 1), row(2, 0))),
+    "a head that is no word": ("a.conllu", tree(row(1, 99), row(2, 0))),
+    "a negative head": ("a.conllu", tree(row(1, -1), row(2, 0))),
+    "a head that is a text": ("a.conllu", tree(row(1, "x"), row(2, 0))),
+    "a head of thousands of digits": ("a.conllu", tree(row(1, "9" * 90_000), row(2, 0))),
+    "a word's number of thousands of digits": ("a.conllu", tree(row("9" * 90_000, 0))),
+    "an empty node's number of thousands of digits": (
+        "a.conllu",
+        tree(row(1, 0), row("1." + "9" * 5_000, "_")),
+    ),
+    "a range that goes on forever": (
+        "a.conllu",
+        tree(row("1-999999999", "_"), row(1, 0), row(2, 1)),
+    ),
+    "a range the wrong way round": ("a.conllu", tree(row("2-1", "_"), row(1, 0), row(2, 1))),
+    "ranges within ranges": (
+        "a.conllu",
+        tree(*(row(f"{i}-999", "_") + row(i, i - 1) for i in range(1, 400))),
+    ),
+    "a word for each of a thousand words": (
+        "a.conllu",
+        tree(row("1-900", "_"), *(row(i, i - 1) for i in range(1, 901))),
+    ),
+    "empty nodes": ("a.conllu", tree(row("0.1", "_"), row(1, 0), row("1.1", "_"), row(2, 1))),
+    "nothing but an empty node": ("a.conllu", tree(row("0.1", "_"))),
+    "a sentence of 50,000 words": ("a.conllu", chain(50_000)),
+    "sentences that a model reads the beginning of": ("a.conllu", chain(990) * 8),
+    "a document of such sentences": ("a.conllu", b"# newdoc\n" + chain(990) * 8),
+    "words without letters": (
+        "a.conllu",
+        tree(row(1, 0, "cat"), *(row(i, 1, "") for i in range(2, 900))) * 4,
+    ),
+    "a word of 49,000 letters": ("a.conllu", tree(row(1, 0, "w" * 49_000)) * 3),
+    "another text than the words": (
+        "a.conllu",
+        b"# text = " + b"v " * 40_000 + b"\n" + tree(row(1, 0, "w" * 20_000)),
+    ),
+    "a text that goes on": ("a.conllu", b"# text = " + b"w " * 40_000 + b"\n" + tree(row(1, 0))),
+    "a mention without end": ("a.conllu", tree(row(1, 0, misc="Entity=" + "(e1" * 30_000))),
+    "a mention without beginning": ("a.conllu", tree(row(1, 0, misc="Entity=" + "e1)" * 30_000))),
+    "a mention of 90,000 letters": ("a.conllu", tree(row(1, 0, misc="Entity=(" + "e" * 90_000))),
+    "very many mentions, each around the next": (
+        "a.conllu",
+        tree(
+            *(row(i + 1, i, misc="Entity=" + "(a" * 2_000) for i in range(100)),
+            *(row(i + 1, i, misc="Entity=" + "a)" * 2_000) for i in range(100, 200)),
+        ),
+    ),
+    "mentions that end in the order in which they begin": (
+        "a.conllu",
+        tree(
+            *(
+                row(i + 1, i, misc="Entity=" + "".join(f"(a{i}b{j}" for j in range(5_000)))
+                for i in range(10)
+            ),
+            *(
+                row(i + 11, i + 10, misc="Entity=" + "".join(f"a{i}b{j})" for j in range(5_000)))
+                for i in range(10)
+            ),
+        ),
+    ),
+    "nothing but brackets": (
+        "a.conllu",
+        tree(row(1, 2, misc="Entity=" + ")" * 9_999), row(2, 0, misc="Entity=" + "(" * 9_999)),
+    ),
+    "nothing but tabs": ("a.conllu", b"1" + b"\t" * 90_000 + b"\n\n"),
+    "columns of other names": ("a.conllu", b"# global.columns = ID FORM\n1\tA\n\n"),
+    "a relation of 90,000 letters": (
+        "a.conllu",
+        tree(row(1, 0), row(2, 1).replace("dep", "d" * 90_000)),
+    ),
+    # -- whatever the kind
+    **{
+        f"{what} in a {name}": (name, content)
+        for name in ("a.txt", "a.csv", "a.jsonl", "a.conllu")
+        for what, content in {
+            "NUL": bytes(1_000),
+            "UTF-16": WORDS.encode("utf-16"),
+            "UTF-16 without a mark": WORDS.encode("utf-16-le"),
+            "UTF-32": WORDS.encode("utf-32"),
+            "UTF-32 without a mark": WORDS.encode("utf-32-be"),
+            "a mark": b"\xef\xbb\xbf",
+            "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 50,
+            "every byte": bytes(range(255, -1, -1)) * 20,
+            "blank lines": b"\n" * 500_000 + b"x",
+            "one line of two megabytes": b"a " * 990_000,
+            "marks upon a letter": ("e" + "\u0301" * 400_000).encode(),
+            "line ends of old Macs": WHOLE[name[1:]].replace(b"\n", b"\r"),
+        }.items()
+    },
+}
+
+NAMES = (
+    *("../x.csv", "..\\x.csv", "../../../../etc/x.csv", "/etc/x.csv", "\\\\host\\share.csv"),
+    *("C:\\x.csv", "file:///etc/passwd.csv", "~/x.csv", "a/b/../c.csv", "..csv", "....csv"),
+    *("a\x00.csv", "a\nb.csv", "a\ud800.csv", "\u202efile.csv", "x.csv/", "x.CSV", " .csv"),
+    *("x" * 10_000 + ".csv", "é" * 10_000 + ".csv", "../" * 3_000 + "x.csv"),
+    *("<script>alert(1)</script>.csv", "[x](javascript:alert(1)).csv", "*.csv", "a[b]?.csv"),
+    *("'; DROP TABLE heads; --.csv", "$HOME.csv", "`id`.csv", "-rf.csv", "%2e%2e%2fx.csv"),
+)
