@@ -89,9 +89,12 @@ def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None
         comes(ask, KNOWN, [])
         way.lead(port)
         comes(ask, KNOWN, both)
-        for page in (short, long):  # the long text is with its page again once that has been drawn
+        for page in (short, long):
             wait_idle(page)
         expect(short.get_by_role("button", name="Prune")).to_be_enabled()
+        # Now at work, it asks for a run by itself when a server is there: one without its text.
+        long.get_by_role("button", name="Prune").click()
+        expect(long.get_by_role("progressbar")).to_be_visible()
 
         process = int(ask("import os; answer = os.getpid()"))
         os.kill(process, signal.SIGKILL)
