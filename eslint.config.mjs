@@ -3,9 +3,9 @@
 const browser = [
   "atob", "cancelAnimationFrame", "clearTimeout", "devicePixelRatio", "document", "fetch",
   "getComputedStyle", "history", "innerHeight", "innerWidth", "location", "matchMedia",
-  "performance",
+  "addEventListener", "performance", "removeEventListener", "sessionStorage",
   "requestAnimationFrame", "setTimeout", "Blob", "DOMRect", "Path2D", "MutationObserver", "ResizeObserver",
-  "TextDecoder", "URL",
+  "TextDecoder", "URL", "URLSearchParams",
 ];
 
 export default [

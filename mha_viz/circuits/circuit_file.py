@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mha_viz.core.output_file import write_file
 from mha_viz.errors import RecordError
 
 KIND, VERSION = "mha_viz circuit", 1
@@ -18,42 +17,58 @@ _MEASURED = ("whole", "nothing", "alone", "missing")
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-def save(fields: dict[str, Any], path: str | Path) -> None:
-    """Write the fields of a choice, with what kind of file it is and of which version.
+def to_bytes(fields: dict[str, Any]) -> bytes:
+    """The fields of a choice as a file has them, with its kind and its version.
 
     Args:
         fields: by name; numbers, texts and lists of them.
+    """
+    content = {"kind": KIND, "version": VERSION, **fields}
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def read(path: Path) -> bytes:
+    """What a file holds, if it is small enough to be a circuit.
+
+    Args:
         path: of the file.
 
     Raises:
-        WriteError: it cannot be written.
+        RecordError: it cannot be read, or is no regular file.
     """
-    content = {"kind": KIND, "version": VERSION, **fields}
-    write_file(path, (json.dumps(content, indent=1) + "\n").encode())
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would never end
+            raise _wrong(path, "it is no regular file")
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        if isinstance(error, RecordError):
+            raise
+        raise _wrong(path, getattr(error, "strerror", None) or "no file has such a name") from error
 
 
-def load(names: set[str], path: str | Path) -> dict[str, Any]:
-    """The fields that `save` wrote, checked one by one.
+def from_bytes(names: set[str], raw: bytes, file: str | Path) -> dict[str, Any]:
+    """The fields that `to_bytes` was given, checked one by one.
 
     Args:
         names: of the fields that there must be.
-        path: of the file.
+        raw: what the file holds.
+        file: what an error calls it.
 
     Raises:
-        RecordError: the file cannot be read, is no circuit, of a later version, or contradicts
-            itself.
+        RecordError: this is no circuit, of a later version, or contradicts itself.
     """
-    content = _read(Path(path))
+    content = _parsed(raw, file)
     if content.get("kind") != KIND or set(content) != names | {"kind", "version"}:
-        raise _wrong(path, f"its kind or its fields are not those of “{KIND}”")
+        raise _wrong(file, f"its kind or its fields are not those of “{KIND}”")
     if content["version"] != VERSION:
         raise _wrong(
-            path, f"its version is {content['version']!r:.40}, and {VERSION} is known here"
+            file, f"its version is {content['version']!r:.40}, and {VERSION} is known here"
         )
     fields = {name: content[name] for name in names}
     fault = _fault(fields)
     if fault:
-        raise _wrong(path, fault)
+        raise _wrong(file, fault)
     fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
     for name in _MEASURED:
         fields[name] = float(fields[name])
@@ -62,21 +77,15 @@ def load(names: set[str], path: str | Path) -> dict[str, Any]:
     return fields
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _parsed(raw: bytes, file: str | Path) -> dict[str, Any]:
+    if len(raw) > MAX_BYTES:
+        raise _wrong(file, f"it is larger than {MAX_BYTES:,} bytes")
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would never end
-            raise _wrong(path, "it is no regular file")
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-        if len(raw) > MAX_BYTES:
-            raise _wrong(path, f"it is larger than {MAX_BYTES:,} bytes")
         content = json.loads(raw)
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, RecordError):
-            raise
-        raise _wrong(path, getattr(error, "strerror", None) or "it is not JSON") from error
+    except (ValueError, RecursionError) as error:
+        raise _wrong(file, "it is not JSON") from error
     if not isinstance(content, dict):
-        raise _wrong(path, "it is not an object")
+        raise _wrong(file, "it is not an object")
     return content
 
 
@@ -123,8 +132,8 @@ def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:
     return 0 <= value[0] < n_layers and 0 <= value[1] < n_heads
 
 
-def _wrong(path: str | Path, reason: str) -> RecordError:
+def _wrong(file: str | Path, reason: str) -> RecordError:
     return RecordError(
-        f"{path} is not a circuit that can be opened here: {reason}. Give a file that "
+        f"{file} is not a circuit that can be opened here: {reason}. Give a file that "
         "Faithfulness.save or `mha-viz circuits faithfulness --save` wrote."
     )

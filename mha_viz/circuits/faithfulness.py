@@ -18,6 +18,7 @@ from mha_viz.circuits.patching import Head
 from mha_viz.circuits.task_runs import TaskRuns
 from mha_viz.circuits.tasks import Task, make_task
 from mha_viz.core.checks import Number
+from mha_viz.core.output_file import write_file
 from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
@@ -109,7 +110,11 @@ class Faithfulness:
         Raises:
             WriteError: it cannot be written.
         """
-        circuit_file.save(asdict(self), path)
+        write_file(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file that `save` writes, in memory."""
+        return circuit_file.to_bytes(asdict(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Faithfulness:
@@ -121,7 +126,20 @@ class Faithfulness:
         Raises:
             RecordError: it is none, of a later version, or contradicts itself.
         """
-        return cls(**circuit_file.load({field.name for field in fields(cls)}, path))
+        return cls.from_bytes(circuit_file.read(Path(path)), str(path))
+
+    @classmethod
+    def from_bytes(cls, raw: bytes, file: str) -> Faithfulness:
+        """Open a file that is in memory, as `load` does.
+
+        Args:
+            raw: what the file holds.
+            file: what an error calls it.
+
+        Raises:
+            RecordError: as `load`.
+        """
+        return cls(**circuit_file.from_bytes({field.name for field in fields(cls)}, raw, file))
 
     def __repr__(self) -> str:
         return (

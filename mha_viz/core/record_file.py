@@ -35,8 +35,6 @@ _KINDS = {
 def write(path: str | Path, record: Any) -> None:
     """Write a record's `TENSORS`, as many as it holds, and what `describe` gives.
 
-    Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
-
     Args:
         path: the file's name; folders that are missing are made.
         record: an `AttentionRecord`.
@@ -44,6 +42,20 @@ def write(path: str | Path, record: Any) -> None:
     Raises:
         RecordError: its text is so long that `read` would refuse the file.
         WriteError: as `write_file`.
+    """
+    write_file(path, parts(record), parents=True)
+
+
+def parts(record: Any) -> list[memoryview]:
+    """What `write` puts into a file, one part after another.
+
+    Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
+
+    Args:
+        record: an `AttentionRecord`.
+
+    Raises:
+        RecordError: its text is so long that `read` would refuse the file.
     """
     held = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
     stored = {name: t if t.dtype in _KINDS else t.float() for name, t in held.items()}
@@ -65,7 +77,7 @@ def write(path: str | Path, record: Any) -> None:
             f"these take {len(text):,}: attend to a shorter text."
         )
     start = memoryview(len(text).to_bytes(8, "little") + text)
-    write_file(path, [start, *(_bytes(tensor) for _, tensor in ordered)], parents=True)
+    return [start, *(_bytes(tensor) for _, tensor in ordered)]
 
 
 def _json(value: object) -> str:

@@ -15,6 +15,7 @@ from mha_viz.prediction import replay
 from mha_viz.reports.induction import induction_scores
 from tests.circuits.plain_paths import PlainPaths, put
 from tests.circuits.test_path_effect import predicting
+from tests.faults.disk import full_disk
 
 CHOICE = [(0, 3), (1, 0), (2, 4)]
 
@@ -127,6 +128,8 @@ def test_a_file_opens_again(saved, tmp_path):
     saved.save(tmp_path / "circuit.json")
     assert Faithfulness.load(tmp_path / "circuit.json") == saved
     assert (tmp_path / "circuit.json").stat().st_size < 2000
+    with full_disk(0):
+        assert Faithfulness.from_bytes(saved.to_bytes(), "a file") == saved
     with pytest.raises(WriteError):
         saved.save(tmp_path)
 

@@ -1,8 +1,6 @@
 """Writing a file: it is whole or as it was before, and what is no plain file is never replaced."""
 
 import os
-import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -17,22 +15,10 @@ import pytest
 from mha_viz.core import output_file
 from mha_viz.core.output_file import write_file
 from mha_viz.errors import WriteError
+from tests.faults.disk import full_disk
 
 ROOT = Path(__file__).parents[2]
 NEW = b"new " * 5_000
-
-
-@contextmanager
-def full_disk(limit: int = 4_096) -> Iterator[None]:
-    """Files grow no further than the limit, for root, too; the write that tries fails."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    deaf = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, deaf)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -10,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mha_viz.ui.server import stopping
+from tests.faults.models import in_cache
 from tests.faults.visiting import Visit, asleep, is_bar
-from tests.ui.serving import ROOT, served
+from tests.ui.serving import served
 
 pytestmark = pytest.mark.slow
 
@@ -20,12 +20,6 @@ ORDERS = {
     "told twice": [signal.SIGTERM, signal.SIGTERM],
     "its terminal is gone": [signal.SIGHUP],
 }
-
-
-def in_cache(root: Path, name: str) -> None:
-    """A model as the Hub's own library keeps it: it is read on trial before it is loaded."""
-    folder = root / ("models--" + name.replace("/", "--")) / "snapshots" / "0"
-    shutil.copytree(ROOT / "models/tiny-bert", folder)
 
 
 def children(process: int) -> set[int]:

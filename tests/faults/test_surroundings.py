@@ -1,16 +1,23 @@
 """The app where nothing around it is as it should be: home, folders, locale, clock, disk."""
 
+import json
+import os
+import shutil
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from safetensors import safe_open
 
 from tests.faults.visiting import Visit, is_bar
-from tests.ui.serving import OpenPage, served
+from tests.ui.serving import ROOT, OpenPage, served
 
 pytestmark = pytest.mark.slow
 
 TEXT = "The naïve café 👍 slept."
+ROOM = 20_000  # bytes of a file, on a disk that is nearly full
 # Hours forward and back, as where a machine finds out the time, or is put to sleep.
 JUMP = """
 import time
@@ -36,6 +43,61 @@ def test_no_home_no_caches_no_utf8_and_a_clock_that_jumps(tmp_path):
     assert "Traceback" not in log, log
 
 
+@pytest.fixture
+def bound() -> list[str]:
+    """A command before another one, which permissions then bind, whoever runs the tests.
+
+    Root stays root, and only loses the right to write what may not be written: another user might
+    not reach Python and this checkout, and a mount of its own is refused in many containers.
+    """
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip("permissions do not bind root, and there is no setpriv to change that")
+    return ["setpriv", "--bounding-set=-dac_override"]
+
+
+@pytest.fixture
+def read_only_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home that is empty and stays so; nothing in the environment leads elsewhere."""
+    for name in os.environ:
+        if name.startswith("XDG_") or name in ("HF_HOME", "MPLCONFIGDIR"):
+            monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o555)
+    return home
+
+
+WRITABLE = "import os; answer = os.access(os.environ['HOME'], os.W_OK)"
+
+
+def test_a_home_that_is_read_only(tmp_path, bound, read_only_home):
+    env = {"HOME": str(read_only_home)}
+    with served(tmp_path, *bound, **env) as (port, ask), Visit(port) as page:
+        assert ask(WRITABLE) == "False"
+        assert page.show("corpus", text=TEXT) == []
+        page.go("explore", f"text={TEXT}")
+        page.unfold("Export")
+        record = tmp_path / "record.safetensors"
+        record.write_bytes(page.download("Record file"))
+        page.go("explore", f"text={TEXT}")
+        page.unfold("Export")
+        assert page.download("Head as PNG").startswith(b"\x89PNG")
+    with safe_open(record, "pt") as file:
+        assert json.loads(file.metadata()["record"])["text"] == TEXT
+    picture = tmp_path / "head.png"
+    command = [sys.executable, "-m", "mha_viz", "show", TEXT, "-l0", "-H0", "--out", str(picture)]
+    shown = subprocess.run(
+        [*bound, *command], cwd=ROOT, env=os.environ | env, capture_output=True, timeout=300
+    )
+    assert (shown.returncode, shown.stderr.decode()) == (0, f"wrote {picture}\n")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+    assert list(read_only_home.iterdir()) == []
+    log = (tmp_path / "app.log").read_text("utf-8")
+    assert "Traceback" not in log and "Error" not in log, log
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits another process, as only Linux can")
 def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path):
     import resource
@@ -43,12 +105,16 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
     with served(tmp_path) as (port, ask), Visit(port) as page:
         server = int(ask("import os; answer = os.getpid()"))
         before = resource.prlimit(server, resource.RLIMIT_FSIZE)
-        resource.prlimit(server, resource.RLIMIT_FSIZE, (20_000, before[1]))
+        resource.prlimit(server, resource.RLIMIT_FSIZE, (ROOM, before[1]))
         end = time.monotonic() + 90
         while not (faults := page.show("corpus")) and time.monotonic() < end:
             time.sleep(0.3)
         assert len(faults) == 1 and "could not keep this on its disk" in faults[0]
         assert str(tmp_path) not in faults[0] and "mha-viz-studies" not in faults[0]
+
+        page.go("explore", f"text={TEXT}")
+        page.unfold("Export")
+        assert len(page.download("Record file")) > ROOM  # made in memory
 
         resource.prlimit(server, resource.RLIMIT_FSIZE, before)
         page.go("corpus")

@@ -47,13 +47,20 @@ def serving(folder: Path, **env: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def served(folder: Path, **env: str) -> Iterator[tuple[int, Callable[[str], str]]]:
-    """As `serving`, with `ask(code)`: what the process has in `answer` when it has run that."""
+def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callable[[str], str]]]:
+    """As `serving`, with `ask(code)`: what the process has in `answer` when it has run that.
+
+    Args:
+        folder: for the log of the app, and what it is asked.
+        before: a command that starts what follows it, such as `setpriv` with its options.
+        env: variables of the app's environment.
+    """
     (folder / "sitecustomize.py").write_text(WATCH)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     watched = {"PYTHONPATH": str(folder), "WATCHED": str(folder)}
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    run = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [*before, *run]
     with (folder / "app.log").open("w") as log:
         app = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | watched | env, stdout=log, stderr=log

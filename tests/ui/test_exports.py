@@ -10,6 +10,7 @@ import mha_viz as mv
 from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import exports
+from tests.faults.disk import full_disk
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
@@ -23,3 +24,10 @@ def test_masked_cells_are_empty_in_the_table_and_a_note_says_why(name):
     visible = np.tri(len(weights), dtype=bool) | (not record.causal)
     np.testing.assert_allclose(cells, np.where(visible, weights, np.nan), atol=1e-6)
     assert any(MASKED in note for note in notes) == record.causal
+
+
+def test_a_record_is_handed_out_where_the_disk_takes_nothing(tmp_path):
+    record = mv.load("tiny-gpt2").trace("The cat sat.")
+    record.save(tmp_path / "record")
+    with full_disk(0):
+        assert exports._record_file(record) == (tmp_path / "record").read_bytes()

@@ -3,7 +3,6 @@
 import ast
 import errno
 import re
-import resource
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from mha_viz.errors import TextError, WriteError
 from mha_viz.ui.session import faults, scene, studies
 from mha_viz.ui.widgets import controls
+from tests.faults.disk import full_disk
 from tests.ui.compare_app import check, compare
 
 UI = Path(faults.__file__).parents[1]
@@ -50,13 +50,8 @@ def test_other_errors_of_files_are_not_the_disks():
 def test_texts_that_the_disk_does_not_take_leave_no_half_of_them():
     """With room for a few bytes only, as on a disk that is nearly full."""
     kept = studies.Studies()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    try:
-        with pytest.raises(WriteError) as raised:
-            kept.give(b"A text.\n" * 1000, "texts.txt")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with full_disk(100), pytest.raises(WriteError) as raised:
+        kept.give(b"A text.\n" * 1000, "texts.txt")
     assert "could not keep this on its disk" in faults.sentence(raised.value)
     assert kept.own() == {}
     assert [path for path in kept._folder.rglob("*") if path.is_file()] == []

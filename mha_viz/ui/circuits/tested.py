@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Hashable
 from functools import partial
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -175,7 +173,7 @@ def _result(scene: Scene, found: Faithfulness) -> None:
         exports.download(
             "Circuit (JSON)",
             f"circuit_{found.task}.json",
-            lambda: _file(found),
+            found.to_bytes,
             key="circuit-json",
         )
         st.caption("The address of this page opens the same task and heads, too.")
@@ -184,13 +182,6 @@ def _result(scene: Scene, found: Faithfulness) -> None:
 def _percent(share: float) -> str:
     """A share in words; of a behaviour to which all heads together add nothing there is none."""
     return "an undefined share" if isnan(share) else f"{share:.0%}".replace("-", "−")
-
-
-def _file(found: Faithfulness) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "circuit.json"
-        found.save(path)
-        return path.read_bytes()
 
 
 def _open() -> None:
@@ -202,10 +193,7 @@ def _open() -> None:
         if given is None:
             return
         allowed.check_upload(given.size)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "circuit.json"
-            path.write_bytes(given.getvalue())
-            found = _checked(path)
+        found = _checked(Faithfulness.from_bytes(given.getvalue(), "This file"))
         state.change(task=found.task, tested=found.heads[:MAX_TESTED])
         key = (state.current().checkpoint, found.task, found.heads)
         measuring.keep("circuit", key, found)
@@ -219,10 +207,9 @@ def _open() -> None:
     )
 
 
-def _checked(path: Path) -> Faithfulness:
+def _checked(found: Faithfulness) -> Faithfulness:
     """What a file holds, if it is of this model."""
-    found, model = Faithfulness.load(path), state.current().model
-    if found.model != model or found.task not in TASKS:
+    if found.model != state.current().model or found.task not in TASKS:
         raise RecordError(
             f"This circuit is of {found.model} and “{found.task}”: choose that model first, and a "
             "task that is known here."

@@ -1,38 +1,68 @@
-"""A page that has lost its server comes back by itself, to what it showed.
+"""A page that has lost its server, or is loaded again, comes back by itself to what it showed.
 
 The server may have been started anew, or have ended the session while the network was gone. The
 page's address says what it showed, but for texts that are too long for it: they wait in the
-browser. When that asks is decided in coming_back.js.
+browser, which tells them to the next session. When it does so is decided in coming_back.js.
 """
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import streamlit as st
 
+from mha_viz.text.cleaning import MAX_CHARACTERS
 from mha_viz.ui.session import state
 from mha_viz.ui.session.views import MAX_URL_TEXT, TEXTS, View
 from mha_viz.web.browser import script
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 def come_back() -> None:
     """Leave long texts with the browser, or take them from it; once, at the start of every run."""
-    view = st.session_state.get("view")
+    session = st.session_state.setdefault("held_session", secrets.token_hex(8))
+    before = st.session_state.get("held_before", "")  # whose texts this session has taken
     with st.container(key="coming-back"):
-        data = {"texts": None if view is None else _too_long(view)}  # None: keep what you have
+        data = {"session": session, "after": before, "texts": _too_long()}
         held = _component()(key="held-texts", data=data, on_held_change=_nothing).held
-    if view is None and isinstance(held, Mapping) and isinstance(held.get("texts"), Mapping):
-        texts = {name: held["texts"].get(name) for name in TEXTS}
-        state.restore({name: text for name, text in texts.items() if isinstance(text, str)})
+    told_by = held.get("session") if isinstance(held, Mapping) else None
+    if not isinstance(told_by, str) or told_by in (session, before):
+        return  # this session is the page's own, or has taken them already
+    st.session_state.held_before = told_by[: len(session)]
+    params = _texts_in(held.get("params"))
+    texts = _texts_in(held.get("texts"))
+    missing = {name: texts[name] for name in TEXTS if name in texts and name not in params}
+    if missing:
+        # In place of what the page shows: a run before this one knew of no text but the example.
+        state.restore(params, missing)
 
 
-def _too_long(view: View) -> dict[str, str]:
-    """The texts of a view that its address leaves out."""
+def _too_long() -> dict[str, str]:
+    """The texts of the session's view that its address leaves out."""
+    view = st.session_state.get("view")
+    if not isinstance(view, View):
+        return {}
     texts = {name: getattr(view, name) for name in TEXTS}
     return {name: text for name, text in texts.items() if len(text) > MAX_URL_TEXT}
+
+
+def _texts_in(told: object) -> dict[str, str]:
+    """The texts among what a browser has told; anyone can send anything."""
+    if not isinstance(told, Mapping):
+        return {}
+    return {str(name): text for name, text in told.items() if _is_text(text)}
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text that can be shown; JSON can spell half a character."""
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
+        return False
+    return _HALF.search(value) is None
 
 
 def _nothing() -> None:

@@ -51,13 +51,15 @@ def change(**values: Choice) -> View:
     return view
 
 
-def restore(texts: Mapping[str, str]) -> None:
-    """Begin a session with what the address says, and texts that are too long for it.
+def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
+    """Show what an address says, with texts that are too long for it.
 
     Args:
+        params: the address, as it was before this session wrote into it.
         texts: by the names of their fields.
     """
-    change(**texts)
+    view, st.session_state.problems = from_params(params, folders())
+    st.session_state.view = replace(view, **cast(dict[str, Any], texts))
     _remember(address())  # as what `follow` finds under this address
 
 

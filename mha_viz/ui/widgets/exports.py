@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlencode
 
@@ -14,6 +12,7 @@ import pandas as pd
 import streamlit as st
 from streamlit import runtime
 
+from mha_viz.core import record_file
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.visible import visible_keys
 from mha_viz.plots.csv_file import commented_csv, table_csv
@@ -203,5 +202,4 @@ def _all_html(record: AttentionRecord, view: View, grid: bytes) -> str:
 
 
 def _record_file(record: AttentionRecord) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        return record.save(Path(folder) / "record.safetensors").read_bytes()
+    return b"".join(record_file.parts(record))  # in memory: the disk may be full

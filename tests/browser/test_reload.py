@@ -1,0 +1,67 @@
+"""A page that is loaded again has a text that is too long for its address, and nobody else has."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from mha_viz.ui.session.views import DEFAULT
+from tests.browser.tabs import OpenPage
+
+LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
+ADDRESS = "/intervene?model=tiny-gpt2&off=0.1,1.2&place=300"
+FULL = """Object.defineProperty(window, "sessionStorage", {
+  get() { throw new DOMException("The quota has been exceeded.", "QuotaExceededError"); } })"""
+
+
+def type_text(page: Page, text: str) -> None:
+    sentence = page.get_by_label("Sentence", exact=True)
+    sentence.fill(text)
+    sentence.press("Enter")
+    page.wait_for_timeout(300)
+
+
+def shows(page: Page, text: str) -> None:
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value(text)
+    expect(page.get_by_text("2 of 32 heads off")).to_be_visible()
+
+
+def test_a_long_text_is_there_after_a_reload_and_in_no_other_page(
+    open_page: OpenPage, wait_idle: Callable[[Page], None]
+) -> None:
+    page = open_page(ADDRESS)
+    type_text(page, LONG)
+    wait_idle(page)
+    address = page.url
+    assert "text=" not in address and "off=" in address
+
+    page.reload()
+    wait_idle(page)
+    shows(page, LONG)
+    assert page.url == address  # with the place, which the example does not have
+
+    page.goto("/_stcore/health")
+    page.go_back()
+    wait_idle(page)
+    shows(page, LONG)
+
+    other = page.context.new_page()
+    for opened in (other, page):  # a link begins anew, in this tab as well
+        opened.goto(address)
+        wait_idle(opened)
+        shows(opened, DEFAULT.text)
+
+
+def test_a_browser_that_stores_nothing_begins_with_the_address(
+    open_page: OpenPage, wait_idle: Callable[[Page], None]
+) -> None:
+    page = open_page()
+    page.add_init_script(FULL)
+    page.goto(ADDRESS)
+    wait_idle(page)
+    type_text(page, LONG)
+    wait_idle(page)
+    shows(page, LONG)
+    page.reload()
+    wait_idle(page)
+    shows(page, DEFAULT.text)
+    page.close()  # the next test has a storage

@@ -1,0 +1,70 @@
+"""A disk that takes a few bytes: a command says so, and what was there is as it was."""
+
+from pathlib import Path
+
+import pytest
+
+from mha_viz.corpus.study import Study
+from tests.cli.command import TEXT, call
+from tests.faults.disk import full_disk
+
+ROOM = 100  # bytes, less than any of these files has
+COMMANDS = {
+    "record.safetensors": ("trace", TEXT, "--out"),
+    "head.png": ("show", TEXT, "-l0", "-H0", "--out"),
+    "heads.svg": ("show", TEXT, "--out"),
+    "head.csv": ("show", TEXT, "-l0", "-H0", "--out"),
+    "report.json": ("report", TEXT, "--no-baseline", "--out"),
+    "pruned.csv": ("prune", TEXT, "--model", "tiny-gpt2", "--out"),
+    "copying.txt": ("circuits", "copying", "--out"),
+    "circuit.json": (
+        "circuits",
+        "faithfulness",
+        "closing",
+        "--heads=0.1",
+        "--examples=2",
+        "--save",
+    ),
+}
+
+
+@pytest.mark.parametrize("old", [None, b"an older file " * 100], ids=["new", "old"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_file_that_the_disk_does_not_take(tmp_path, name, old):
+    file = tmp_path / name
+    if old is not None:
+        file.write_bytes(old)
+    with full_disk(ROOM):
+        said = call(*COMMANDS[name], str(file), code=2).stderr.splitlines()
+    assert f"error: {file} cannot be written: File too large." in said[-1]
+    assert "make room" in said[-1] and "wrote" not in "".join(said)
+    assert [path.name for path in tmp_path.iterdir()] == ([] if old is None else [name])
+    assert old is None or file.read_bytes() == old
+
+
+def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"The {number} old dogs slept.\n" for number in range(20)))
+    whole, study = tmp_path / "whole", tmp_path / "study"
+    call("study", str(texts), "--out", str(whole))
+
+    with full_disk(4_096):
+        done = call("study", str(texts), "--out", str(study), code=2)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ") and "cannot be written: File too large" in line
+    assert "the same command goes on" in line
+    assert not done.stdout and not parts_of(study)
+
+    call("study", str(texts), "--out", str(study))
+    assert Study.load(study).n_texts == 20
+    assert files_of(study) == files_of(whole)
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """What is written and not whole yet."""
+    return [path for path in folder.rglob("*") if path.name.endswith(".part")]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
