@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,12 +19,15 @@ _ENVIRONMENT = (
 ).split()
 
 
-def started(module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+def started(
+    module: str, *arguments: str, files: Sequence[int] = (), **environment: str
+) -> subprocess.Popen[bytes]:
     """A process that runs one of our modules; it is spoken with over its standard streams.
 
     Args:
         module: run as by `python -m`.
         arguments: that it gets.
+        files: numbers of open files that it has, too; not on Windows.
         environment: what else it may know, or otherwise.
 
     Raises:
@@ -49,6 +53,7 @@ def started(module: str, *arguments: str, **environment: str) -> subprocess.Pope
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=known | environment,
+        pass_fds=files,
         start_new_session=True,  # Ctrl-C is not for it
     )
 

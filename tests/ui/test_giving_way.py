@@ -8,9 +8,9 @@ import torch
 from streamlit.runtime.scriptrunner import RerunData, RerunException
 
 import mha_viz as mv
-from mha_viz.ui.lanes.turns import turns
-from mha_viz.ui.session import giving_way, one_thread, studies
-from mha_viz.ui.session.giving_way import GivesWay, page_run
+from mha_viz.ui.lanes.turns import GivesWay, turns
+from mha_viz.ui.session import one_thread, studies
+from mha_viz.ui.session.giving_way import page_run
 from mha_viz.ui.session.views import DEFAULT
 from mha_viz.ui.widgets.messages import stop_on_error
 
@@ -34,7 +34,7 @@ def working():
 
 
 def test_work_stands_still_until_the_last_page_is_done(working, monkeypatch):
-    monkeypatch.setattr(giving_way, "LONGEST", FOREVER)
+    monkeypatch.setattr("mha_viz.ui.lanes.turns.LONGEST", FOREVER)
     with page_run():
         with page_run():
             working.start()
@@ -54,7 +54,7 @@ def test_a_part_of_a_page_that_runs_by_itself_counts_and_even_if_it_fails_is_don
 
 
 def test_work_ends_though_pages_never_do(monkeypatch):
-    monkeypatch.setattr(giving_way, "LONGEST", 0.1)
+    monkeypatch.setattr("mha_viz.ui.lanes.turns.LONGEST", 0.1)
     gives_way = GivesWay()
     with page_run():
         for _ in range(20):

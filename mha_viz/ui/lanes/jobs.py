@@ -21,6 +21,7 @@ from mha_viz.ui.lanes.order import Order
 from mha_viz.ui.lanes.process import NoProcessError, Workers
 from mha_viz.ui.lanes.stop import Stopped
 from mha_viz.ui.lanes.ticket import Job, Ticket
+from mha_viz.ui.lanes.turns import turns
 from mha_viz.ui.lanes.work import Waiting, Work
 from mha_viz.ui.operating.settings import Settings, settings
 
@@ -271,7 +272,9 @@ def _memory(limits: Settings) -> int:
 @cache
 def jobs() -> Jobs:
     """The lane of this server."""
-    return Jobs(settings())
+    made = Jobs(settings())
+    turns.tell(made.workers.give_way)
+    return made
 
 
 def figures() -> dict[str, float]:

@@ -15,6 +15,7 @@ from mha_viz import errors
 from mha_viz.checkpoints import child_process
 from mha_viz.errors import JobError, MhaVizError
 from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.sign import Sign
 from mha_viz.ui.lanes.stop import Stop, Stopped
 
 GRACE = 1.0  # seconds in which a process may end what it computes; then it is ended itself
@@ -40,15 +41,20 @@ class Worker:
 
     Args:
         n_bytes: of memory that it may take beyond the libraries.
+        sign: raised while it is to give way; None where it cannot see it.
 
     Raises:
         NoProcessError: there is none to be had.
     """
 
-    def __init__(self, n_bytes: int) -> None:
+    def __init__(self, n_bytes: int, sign: Sign | None = None) -> None:
+        given = [str(n_bytes), *([] if sign is None else [str(sign.number)])]
+        seen = () if sign is None else (sign.number,)
         caches = {name: os.environ[name] for name in _CACHES if name in os.environ}
         try:
-            self._process = child_process.started("mha_viz.ui.lanes.worker", str(n_bytes), **caches)
+            self._process = child_process.started(
+                "mha_viz.ui.lanes.worker", *given, files=seen, **caches
+            )
         except OSError as error:
             raise NoProcessError(str(error)) from error
         self.models: frozenset[Checkpoint] = frozenset()  # of the latest call
@@ -158,6 +164,7 @@ class Workers:
         self._changed = threading.Condition()
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []
+        self._sign = Sign.made()
         atexit.register(self.put_away)
 
     def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
@@ -178,6 +185,11 @@ class Workers:
     def _prepare(self, call: Call) -> None:
         with suppress(MhaVizError, NoProcessError, Stopped):  # the work itself will say why
             self.run(call, Stop(), lambda *_: None)
+
+    def give_way(self, now: bool) -> None:
+        """Have all of them stand still, between two blocks and for a while, or go on."""
+        if self._sign is not None:
+            self._sign.show(now)
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -205,7 +217,7 @@ class Workers:
                 if worker.alive:
                     return worker
                 self._all.discard(worker)
-            worker = Worker(self.n_bytes)
+            worker = Worker(self.n_bytes, self._sign)
             self._all.add(worker)
             return worker
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 Told = Callable[[int], object]
+LONGEST = 5.0  # seconds that work which gives way stands still at once
 LOOK = 0.2  # seconds between two looks at whether somebody still waits
 AFTER = 2.0  # seconds by which what can wait lets those go first who came later
 
@@ -135,6 +136,7 @@ class Turns:
         self._held = _Held()
         self._changed = threading.Condition()
         self._under_way = 0
+        self._listeners: list[Callable[[bool], object]] = []
 
     @contextmanager
     def run(self, told: Told = _nothing) -> Iterator[None]:
@@ -202,6 +204,12 @@ class Turns:
         if before is not None:
             self._enter(before, told)
 
+    def tell(self, listener: Callable[[bool], object]) -> None:
+        """Have it told whether pages are run, now and whenever that changes; it must be quick."""
+        with self._changed:
+            self._listeners.append(listener)
+            listener(self._under_way > 0)
+
     def wait_for_quiet(self, seconds: float) -> None:
         """Return once no page is run, or after so many seconds."""
         with self._changed:
@@ -240,8 +248,34 @@ class Turns:
 
     def _count(self, change: int) -> None:
         with self._changed:
+            before = self._under_way > 0
             self._under_way += change
+            now = self._under_way > 0
+            for listener in self._listeners if now != before else ():
+                listener(now)
             self._changed.notify_all()
 
 
 turns = Turns()
+
+
+class GivesWay:
+    """Called by some work between two of its blocks: returns once no page is run.
+
+    It stands still for no longer than it has worked since, so that it comes to its end at half its
+    speed however many pages are run.
+
+    Args:
+        wait: returns once no page is run, or after so many seconds.
+    """
+
+    def __init__(self, wait: Callable[[float], object] = turns.wait_for_quiet) -> None:
+        self._wait, self._owes, self._went_on = wait, LONGEST, time.monotonic()
+
+    def __call__(self) -> None:
+        """Stand still while a page is run."""
+        stopped = time.monotonic()
+        self._owes = min(LONGEST, self._owes + stopped - self._went_on)
+        self._wait(self._owes)
+        self._went_on = time.monotonic()
+        self._owes -= self._went_on - stopped

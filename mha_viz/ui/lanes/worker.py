@@ -1,4 +1,4 @@
-"""Runs heavy work one call after the other: `python -m mha_viz.ui.lanes.worker BYTES`.
+"""Runs heavy work one call after the other: `python -m mha_viz.ui.lanes.worker BYTES [SIGN]`.
 
 Calls come in on the standard input and answers go out on the standard output, pickled: both ends
 are of this program, and nothing that a stranger wrote is read in that way. It ends with its input,
@@ -27,9 +27,12 @@ import torch
 from mha_viz.core.asking import asking
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.lanes.calls import Call, Checkpoint
+from mha_viz.ui.lanes.sign import Sign
 from mha_viz.ui.lanes.stop import Stopped
+from mha_viz.ui.lanes.turns import GivesWay
 from mha_viz.ui.operating import give_back
 
+LOOK = 0.005  # seconds between two looks at whether pages are still run
 EVERY = 0.1  # seconds between two words of how far it is: a page draws no more often
 KEPT = 2  # models: one, and the same with random weights
 NICE = 10  # clicks, which the server's own process answers, win the processors
@@ -37,10 +40,12 @@ NICE = 10  # clicks, which the server's own process answers, win the processors
 _orders: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
 _stopped = 0  # the number of the latest call that is to end
 _models: OrderedDict[Checkpoint, Any] = OrderedDict()
+_sign: Sign | None = None  # raised while pages are run
 
 
 def main() -> None:
     """Answer every call until the input ends."""
+    global _sign
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):  # what libraries say is no answer
@@ -48,6 +53,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _give_way()
     _limit(int(sys.argv[1]))
+    _sign = Sign.given(int(sys.argv[2])) if len(sys.argv) > 2 else None
     threading.Thread(target=_listen, daemon=True).start()
     while True:
         number, order = _orders.get()
@@ -105,7 +111,15 @@ def _limit(n_bytes: int) -> None:
 def _answer(number: int, order: bytes, say: Callable[[Any], None]) -> tuple[str, Any]:
     """What came of a call: a kind and a value."""
 
+    def wait(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while _sign is not None and _sign.raised and _stopped < number and time.monotonic() < end:
+            time.sleep(LOOK)
+
+    gives_way = GivesWay(wait)
+
     def look() -> None:
+        gives_way()
         if _stopped >= number:
             raise Stopped
 

@@ -10,10 +10,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import streamlit as st
 
 from mha_viz.core.asking import asking
-from mha_viz.ui.lanes.turns import LOOK, turns
+from mha_viz.ui.lanes.turns import LOOK, GivesWay, turns
 from mha_viz.ui.session.wanted import PATIENCE, look
-
-LONGEST = 5.0  # seconds that the work stands still at once
 
 
 @contextmanager
@@ -51,25 +49,6 @@ def long_work() -> Iterator[None]:
         told.end()
         with asking(GivesWay()):
             yield
-
-
-class GivesWay:
-    """Called by some work between two of its blocks: returns once no page is run.
-
-    It stands still for no longer than it has worked since, so that it comes to its end at half its
-    speed however many pages are run.
-    """
-
-    def __init__(self) -> None:
-        self._owes, self._went_on = LONGEST, time.monotonic()
-
-    def __call__(self) -> None:
-        """Stand still while a page is run."""
-        stopped = time.monotonic()
-        self._owes = min(LONGEST, self._owes + stopped - self._went_on)
-        turns.wait_for_quiet(self._owes)
-        self._went_on = time.monotonic()
-        self._owes -= self._went_on - stopped
 
 
 def _look(before: int) -> None:

@@ -25,9 +25,9 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import visible
 from mha_viz.ui.lanes.ticket import Ticket
+from mha_viz.ui.lanes.turns import GivesWay
 from mha_viz.ui.lanes.work import Waiting, Work
 from mha_viz.ui.session import heavy
-from mha_viz.ui.session.giving_way import GivesWay
 from mha_viz.ui.session.one_thread import one_thread
 from mha_viz.ui.session.views import View
 

@@ -149,6 +149,34 @@ def test_a_process_keeps_no_memory_that_its_call_has_freed(workers):
         time.sleep(0.1)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
+def test_a_process_stands_still_while_pages_are_run_and_then_goes_on(workers):
+    pid = run(workers, ours.counts, 1, tells="on_progress")
+    workers.give_way(True)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(run(workers, ours.counts, 7, tells="on_progress"))
+    )
+    thread.start()
+    thread.join(0.5)
+    assert not found
+    workers.give_way(False)
+    thread.join(LONG)
+    assert found == [pid]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
+def test_what_stands_still_can_be_stopped(workers):
+    workers.give_way(True)
+    try:
+        stop = Stop()
+        threading.Timer(0.3, stop.give).start()
+        with pytest.raises(Stopped):
+            workers.run(call(ours.goes_on, tells="on_progress"), stop, lambda *news: None)
+    finally:
+        workers.give_way(False)
+
+
 def test_what_is_stopped_ends_at_its_next_word_and_the_process_stays(workers):
     pid = stopped(workers, ours.goes_on)
     assert run(workers, ours.counts, 1, tells="on_progress") == pid

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -200,3 +201,20 @@ def test_quiet_is_when_no_page_is_run():
     with turns.run():
         turns.wait_for_quiet(0.01)  # gives up
         assert turns.under_way == 1
+
+
+def test_it_is_told_when_pages_begin_to_run_and_when_none_does():
+    turns, heard = Turns(2), []
+    turns.tell(heard.append)
+    with turns.run(), ThreadPoolExecutor(1) as other:
+
+        def runs_too():
+            with turns.run():
+                heard.append("two")
+
+        other.submit(runs_too).result(FOREVER)
+        with turns.standing_by():
+            heard.append("waits")
+    assert heard == [False, True, "two", False, "waits", True, False]
+    turns.tell(heard.append)
+    assert heard[-1] is False
