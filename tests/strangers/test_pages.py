@@ -142,7 +142,7 @@ def pages() -> OpenPages:
 
 
 @given(data=st.data(), view=st.sampled_from(SHOWN), text=texts)
-@fuzzed(daily=8, long=10_000)
+@fuzzed(daily=4, long=10_000)
 def test_any_text_on_any_page(pages: OpenPages, data: st.DataObject, view, text: str) -> None:
     model = data.draw(st.sampled_from(("tiny-bert", "tiny-gpt2")))
     box = data.draw(st.sampled_from(BOXES[view[0]]))

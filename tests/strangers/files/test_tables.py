@@ -113,7 +113,7 @@ def tables(folder: Path) -> list[Path]:
 
 
 @given(data=st.data())
-@fuzzed(daily=20, long=3_000)
+@fuzzed(daily=12, long=3_000)
 def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(tables(folder)))
     table = parquet.read_table(folder / name)
@@ -126,7 +126,7 @@ def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObje
 
 
 @given(data=st.data())
-@fuzzed(daily=8, long=500)
+@fuzzed(daily=4, long=500)
 def test_rows_and_columns_lost_or_twice(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(tables(folder)))
     table = parquet.read_table(folder / name)
