@@ -21,8 +21,7 @@ pytestmark = pytest.mark.slow
 SHORT = "The old dog slept."
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
 # What a server knows of its pages: the length of each one's text, the model and its switches. Not
-# by gc.get_objects: who holds a tuple that another thread is making lets that thread fail (Python
-# raises SystemError), and a model that is being loaded would be taken for one of another family.
+# by gc.get_objects: a tuple that another thread is making would be held, and that thread fail.
 KNOWN = """
 from streamlit.runtime import get_instance
 sessions = [info.session for info in get_instance()._session_mgr.list_sessions()]

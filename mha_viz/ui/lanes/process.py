@@ -99,7 +99,7 @@ class Worker:
             return value
         raise self._error(kind, value, stop)
 
-    def _error(self, kind: str, value: Any, stop: Stop) -> Exception:
+    def _error(self, kind: str, value: Any, stop: Stop) -> BaseException:
         if kind == "stopped" or stop.given:
             return Stopped()
         if kind == "error":

@@ -6,8 +6,12 @@ import threading
 from collections.abc import Callable
 
 
-class Stopped(Exception):
-    """The work was ended because nobody waits for it any more."""
+class Stopped(BaseException):
+    """The work was ended because nobody waits for it any more.
+
+    No `Exception`, as little as what Streamlit ends a run by: work that tries something out and
+    takes what fails for an answer would take an order to stop for one, too.
+    """
 
 
 class Stop:

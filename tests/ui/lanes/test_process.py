@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import mha_viz as mv
+from mha_viz.core.asking import asking
 from mha_viz.errors import JobError, TextError
 from mha_viz.interventions.importance import head_importance
 from mha_viz.labs.own_reflection_learning import learn_left
@@ -193,6 +194,14 @@ def test_who_is_stopped_before_it_begins_does_nothing(workers):
     stop.give()
     with pytest.raises(Stopped):
         workers.run(call(ours.hears_nothing, tells="on_progress"), stop, lambda *news: None)
+
+
+def test_a_model_is_not_taken_for_another_kind_because_its_loading_was_stopped():
+    """It is tried out while it is loaded; a process keeps it for the calls that follow."""
+    stop = Stop()
+    stop.give()
+    with asking(stop.look), pytest.raises(Stopped):
+        mv.load("tiny-gpt2")
 
 
 def test_an_idle_process_is_let_go(monkeypatch):
