@@ -71,6 +71,10 @@ class AttentionUnavailableError(MhaVizError):
     """This model family gives no attention weights, neither through our function nor its own."""
 
 
+class OutOfMemoryError(MhaVizError, MemoryError):
+    """A forward pass took more memory than there is."""
+
+
 class StudyError(MhaVizError, ValueError):
     """A study of a corpus that cannot be begun, gone on with, or read."""
 

@@ -60,11 +60,15 @@ def _try_both(
     if _switch(network, IMPLEMENTATION):
         try:
             ours = run(network, "mha_viz", sources, targets, keep=KEEPABLE)
+        except MemoryError:  # which passes, and says nothing of the family
+            raise
         except Exception as error:  # what an unknown family raises on an argument it does not know
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
     _switch(network, "eager")
     try:
         eager = run(network, "eager", sources, targets)
+    except MemoryError:
+        raise
     except Exception as error:
         if ours is None and isinstance(error, MhaVizError):
             raise

@@ -21,7 +21,7 @@ from mha_viz.engine.attention_function import (
     Probe,
 )
 from mha_viz.engine.own_weights import check_own_weights, own_weights
-from mha_viz.errors import ArgumentError, AttentionUnavailableError, MhaVizError
+from mha_viz.errors import ArgumentError, AttentionUnavailableError, OutOfMemoryError
 from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
@@ -104,7 +104,7 @@ def run(
 
     Raises:
         AttentionUnavailableError: the family gives no attention weights this way.
-        MhaVizError: out of memory.
+        OutOfMemoryError: out of memory.
     """
     inputs = padded(network, sources, pad)
     with within_memory(network):
@@ -140,7 +140,7 @@ def run_first_stack(
         reduce: handed each layer as soon as it is computed; "eager" does not call it.
 
     Raises:
-        AttentionUnavailableError, MhaVizError: as `run`.
+        AttentionUnavailableError, OutOfMemoryError: as `run`.
     """
     inputs = padded(network, sources, pad)
     probe = Probe(tuple(keep), n_layers=n_layers, stop=True, reduce=reduce)
@@ -160,14 +160,14 @@ def within_memory(network: PreTrainedModel) -> Iterator[None]:
         network: that is run.
 
     Raises:
-        MhaVizError: out of memory.
+        OutOfMemoryError: out of memory.
     """
     try:
         yield
     except RuntimeError as error:
         # CUDA's own exception is a RuntimeError, too; the CPU's allocator has none of its own.
         if isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error):
-            raise MhaVizError(
+            raise OutOfMemoryError(
                 f"The model ran out of memory on {network.device} for this text: shorten it, or "
                 "load the model on the CPU or in bfloat16."
             ) from error

@@ -8,7 +8,7 @@ import transformers as tf
 
 import mha_viz as mv
 from mha_viz.engine.attention_function import IMPLEMENTATION
-from mha_viz.errors import AttentionUnavailableError
+from mha_viz.errors import AttentionUnavailableError, OutOfMemoryError
 from tests.making import checkpoints
 from tests.making.checkpoints import HEADS, N_CTX, OTHER, TEXT, WORDS, spread, tokenizer
 from tests.making.families import FAMILIES
@@ -101,6 +101,22 @@ def test_a_refused_network_keeps_the_attention_that_it_had(monkeypatch):
 
     monkeypatch.setattr(network, "forward", forward)
     with pytest.raises(AttentionUnavailableError, match="no text today"):
+        mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
+    assert network.config._attn_implementation == "sdpa"
+
+
+@pytest.mark.parametrize("way", [IMPLEMENTATION, "eager"])
+def test_a_lack_of_memory_says_nothing_of_the_family(monkeypatch, way):
+    network = network_in_memory("bert", "sdpa")
+    forward = network.forward
+
+    def lacks_memory(*args, **kwargs):
+        if network.config._attn_implementation == way:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")
+        return forward(*args, **kwargs)
+
+    monkeypatch.setattr(network, "forward", lacks_memory)
+    with pytest.raises(OutOfMemoryError, match="ran out of memory on cpu"):
         mv.AttentionModel(network, tokenizer(pairs=True), name="mine")
     assert network.config._attn_implementation == "sdpa"
 
