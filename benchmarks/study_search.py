@@ -16,6 +16,7 @@ import mha_viz as mv
 from benchmarks.measure import Result, interleaved, spread
 from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, KEPT
 from mha_viz.corpus.relations import TO_DEPENDENT, TO_HEAD
+from mha_viz.corpus.source import SHARD_TEXTS
 
 LAYERS, HEADS, TOKENS = 4, 8, 12  # of tiny-bert, and of a short sentence
 EDGES_OF_A_QUERY = 1.1
@@ -37,8 +38,10 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
 def measure(n_texts: int = 100_000, repeats: int = 5) -> list[Result]:
     with tempfile.TemporaryDirectory() as name:
         n_edges = write(Path(name), n_texts)
-        model = {"name": "made up", "n_layers": LAYERS, "n_heads": HEADS}
+        model = {"name": "made up", "n_layers": LAYERS, "n_heads": HEADS, "n_ctx": TOKENS}
         counts = {"n_texts": n_texts, "n_tokens": n_texts * TOKENS}
+        counts |= {"n_shards": n_texts // SHARD_TEXTS + 1}
+        counts |= dict.fromkeys(("n_truncated", "n_left_out", "n_skipped"), 0)
         study = mv.Study(Path(name), {"model": model, "counts": counts})
         ways = {what: lambda asked=asked: study.search(**asked) for what, asked in SEARCHES.items()}
         assert all(len(way()) for way in ways.values())
