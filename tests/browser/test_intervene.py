@@ -196,6 +196,7 @@ def test_measured_by_both_methods_and_pruned(open_page, wait_idle):
     page.get_by_label("Texts", exact=True).fill("The cat sat on the mat.\nTom had a red ball.")
     page.get_by_label("Texts", exact=True).press("Control+Enter")
     expect(page.get_by_text("3 texts. An interval")).to_be_visible()
+    wait_idle(page)
     button(page, "Measure").click()
     expect(page.get_by_text("importance by ablation (nats per token)").first).to_be_attached()
     expect(page.locator(".head-switches .ramp")).to_be_visible()
