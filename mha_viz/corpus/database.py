@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,25 +62,24 @@ class Database:
         with self.reading():
             return self._connection.cursor().sql(query)
 
-    def check_rows(self, tables: Iterable[str], most: int) -> None:
+    def check_rows(self, most: Mapping[str, int]) -> None:
         """These tables, where the study has them, are no larger than they can be.
 
         A billion equal rows take a few kilobytes on the disk. How many there are stands at the end
         of each file; of tables in parts it is read once.
 
         Args:
-            tables: their names.
-            most: rows of each.
+            most: rows by the table's name.
 
         Raises:
             StudyError: one has more.
         """
-        for name in {*tables}.intersection(self.tables) - self._checked:
+        for name in most.keys() & set(self.tables) - self._checked:
             n_rows = int(self.ask(f"SELECT count(*) AS n FROM {name}")["n"][0])
-            if n_rows > most:
+            if n_rows > most[name]:
                 raise StudyError(
                     f"The study {self._folder} is damaged: its table {name} has {n_rows:,} rows, "
-                    f"and can have {most:,} at the most. Restore it, or make it anew."
+                    f"and can have {most[name]:,} at the most. Restore it, or make it anew."
                 )
             self._checked.add(name)
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mha_viz.corpus.cuts import what_was_cut
-from mha_viz.corpus.database import Database
 from mha_viz.corpus.source import SHARD_TEXTS
 
 _MOST_HEADS = 100_000
@@ -68,31 +67,17 @@ class Sizes(NamedTuple):
         what_was_cut(manifest)
         return found
 
-    def check_summaries(self, database: Database) -> None:
-        """The tables that are read whole are no larger than they can be.
-
-        Args:
-            database: of the study.
-
-        Raises:
-            StudyError: one is.
-        """
+    @property
+    def of_summaries(self) -> dict[str, int]:
+        """The most rows that the tables can have which are read whole, by name."""
         n_all = self.n_layers * self.n_heads
         # a treebank may name as many relations as it has words
-        most = (_ROWS_OF_A_HEAD + 8 * self.n_tokens) * (n_all + 10)
-        database.check_rows(_SUMMED_UP, min(most, _MOST_ROWS))
-        database.check_rows(["pairs"], _MEASURES * n_all**2)
+        most = min((_ROWS_OF_A_HEAD + 8 * self.n_tokens) * (n_all + 10), _MOST_ROWS)
+        return dict.fromkeys(_SUMMED_UP, most) | {"pairs": _MEASURES * n_all**2}
 
-    def check_texts(self, database: Database) -> None:
-        """Nor are the tables of single texts.
-
-        Args:
-            database: of the study.
-
-        Raises:
-            StudyError: one is.
-        """
+    @property
+    def of_texts(self) -> dict[str, int]:
+        """The same of the tables of single texts."""
         n_all = self.n_layers * self.n_heads
-        database.check_rows(["sentences"], self.n_texts)
-        database.check_rows(["texts"], self.n_texts * n_all)
-        database.check_rows(_OF_TOKENS, self.n_tokens * self.n_ctx * n_all)
+        most = dict.fromkeys(_OF_TOKENS, self.n_tokens * self.n_ctx * n_all)
+        return most | {"sentences": self.n_texts, "texts": self.n_texts * n_all}

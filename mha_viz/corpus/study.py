@@ -52,7 +52,7 @@ class Study:
         self._sizes = Sizes.of(manifest)
         self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
         self._database = Database(folder)
-        self._sizes.check_summaries(self._database)
+        self._database.check_rows(self._sizes.of_summaries)
         self._chosen_on: Database | None = None
 
     @classmethod
@@ -229,7 +229,7 @@ class Study:
         Raises:
             StudyError: no trees at all. ArgumentError: none of that text.
         """
-        self._sizes.check_texts(self._database)
+        self._database.check_rows(self._sizes.of_texts)
         return tree_answers.sentence(self._database, text_id)
 
     # -- questions -------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class Study:
             StudyError: the study has no edges, or no trees for a relation or part of speech.
         """
         self._check(layer, head)
-        self._sizes.check_texts(self._database)
+        self._database.check_rows(self._sizes.of_texts)
         if (relation, query_upos, key_upos) != (None, None, None):
             tree_answers.check_trees(self._database)
         wanted = searching.Wanted(
@@ -335,7 +335,7 @@ class Study:
         return "texts" in self._database.tables
 
     def _check_texts(self) -> None:
-        self._sizes.check_texts(self._database)
+        self._database.check_rows(self._sizes.of_texts)
         if not self.has_texts:
             raise StudyError(
                 "This study keeps no single texts: it was made with keep_texts=False (--no-texts). "

@@ -53,6 +53,7 @@ def bound() -> list[str]:
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
+        # Linux has it (util-linux); elsewhere nothing binds root, and hardly anybody tests as root.
         pytest.skip("permissions do not bind root, and there is no setpriv to change that")
     return ["setpriv", "--bounding-set=-dac_override"]
 

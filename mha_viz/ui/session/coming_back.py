@@ -26,13 +26,13 @@ _HALF = re.compile("[\ud800-\udfff]")
 def come_back() -> None:
     """Leave long texts with the browser, or take them from it; once, at the start of every run."""
     session = st.session_state.setdefault("held_session", secrets.token_hex(8))
-    before = st.session_state.get("held_before", "")  # whose texts this session has taken
+    before = st.session_state.get("held_before", "")  # of the one whose texts were taken
     with st.container(key="coming-back"):
         data = {"session": session, "after": before, "texts": _too_long()}
         held = _component()(key="held-texts", data=data, on_held_change=_nothing).held
     told_by = held.get("session") if isinstance(held, Mapping) else None
     if not isinstance(told_by, str) or told_by in (session, before):
-        return  # this session is the page's own, or has taken them already
+        return  # the page tells what is known here, or has told it before
     st.session_state.held_before = told_by[: len(session)]
     params = _texts_in(held.get("params"))
     texts = _texts_in(held.get("texts"))

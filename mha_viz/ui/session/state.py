@@ -55,7 +55,7 @@ def restore(params: Mapping[str, str], texts: Mapping[str, str]) -> None:
     """Show what an address says, with texts that are too long for it.
 
     Args:
-        params: the address, as it was before this session wrote into it.
+        params: the address, as it was when the page was opened.
         texts: by the names of their fields.
     """
     view, st.session_state.problems = from_params(params, folders())

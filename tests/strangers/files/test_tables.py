@@ -112,12 +112,17 @@ def tables(folder: Path) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*.parquet"))
 
 
+def drawn(folder: Path, data: st.DataObject) -> tuple[Path, pa.Table, str]:
+    """A table of a study, what it holds, and a column of it."""
+    name = data.draw(st.sampled_from(tables(folder)))
+    table = parquet.read_table(folder / name)
+    return name, table, data.draw(st.sampled_from(table.column_names))
+
+
 @given(data=st.data())
 @fuzzed(daily=12, long=3_000)
 def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(tables(folder)))
-    table = parquet.read_table(folder / name)
-    column = data.draw(st.sampled_from(table.column_names))
+    name, table, column = drawn(folder, data)
     lie = data.draw(st.sampled_from(sorted(LIES)))
     at = table.column_names.index(column)
     told(
@@ -128,9 +133,7 @@ def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObje
 @given(data=st.data())
 @fuzzed(daily=4, long=500)
 def test_rows_and_columns_lost_or_twice(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(tables(folder)))
-    table = parquet.read_table(folder / name)
-    column = data.draw(st.sampled_from(table.column_names))
+    name, table, column = drawn(folder, data)
     lies = (
         table.drop_columns([column]),
         table.rename_columns({column: '"; DROP VIEW heads; --'}),
