@@ -14,8 +14,10 @@ UV := $(shell command -v uv 2>/dev/null)
 INSTALL := $(if $(UV),$(UV) pip install --python $(PY),$(PY) -m pip install --disable-pip-version-check)
 
 # A worker takes whole files, for what their tests share, and the first, which take longest, first.
-# Each worker that gets a file of browser tests starts an app of its own.
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Each worker that gets a file of browser tests starts an app of its own. A worker that dies ends the
+# run: xdist would hand its files to another one, and wait for ever at the end (pytest-xdist 3.8).
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+    --max-worker-restart 0
 
 # The project itself, as it stands here: what is edited needs no second install.
 INSTALL_PROJECT := $(INSTALL) --no-index --no-deps --no-build-isolation --editable .

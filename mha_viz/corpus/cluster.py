@@ -217,8 +217,10 @@ class _Pool:
                 ray_remote_args_fn=lambda: {"max_restarts": _RESTARTS},
                 **self._needs,
             )
-        for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
-            yield from map(json.loads, batch["told"])
+        # Not iter_batches: its threads would go on asking Ray after a study that was stopped.
+        for bundle in dataset.iter_internal_ref_bundles():
+            for block in ray.get(list(bundle.block_refs)):
+                yield from map(json.loads, block["told"].to_pylist())
 
 
 def _windows(tasks: Iterator[Task]) -> Iterator[list[Task]]:

@@ -128,6 +128,22 @@ def test_a_machine_that_dies_in_the_middle_changes_no_bit(
     assert files_of(tmp_path / "study") == files_of(whole.folder)
 
 
+def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_path: Path) -> None:
+    """A thread that did would connect anew, or end this process in the midst of the shutdown."""
+    before = set(threading.enumerate())
+
+    def stop(_: Progress) -> None:
+        time.sleep(1)  # others are ready meanwhile
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        mv.study(bert, LINES, tmp_path / "study", cluster=_head(cluster), on_progress=stop)
+    left = set(threading.enumerate()) - before
+    for thread in left:
+        thread.join(60)
+    assert not [thread.name for thread in left if thread.is_alive()]
+
+
 def test_a_folder_that_others_do_not_see(
     bert: Any, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
