@@ -1,6 +1,7 @@
 """`record.explore()` in a notebook: the widget's script in a browser, its traits in Python."""
 
 import base64
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 import mha_viz as mv
 from mha_viz.web import theme
+from tests.browser.tabs import PATIENCE
 from tests.browser.workbench_page import click_head, name_of, word
 
 pytest.importorskip("anywidget")
@@ -27,8 +29,9 @@ NOTEBOOK = """async ([script, traits]) => {
     get: (name) => traits[name],
     set: (name, value) => (traits[name] = value),
     save_changes: async () => {
+      window.asked = (window.asked ?? 0) + 1;
       take(await window.send(traits.sent));
-      window.answers = (window.answers ?? 0) + 1;
+      window.answered = (window.answered ?? 0) + 1;
     },
     on: (name, hear) => (listeners[name] ??= []).push(hear),
   };
@@ -70,20 +73,27 @@ def _text(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
+def _wait_for(page: Page, holds: Callable[[], bool]) -> None:
+    """Return when Python has heard it; the page gathers what comes close together."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not holds():
+        assert time.monotonic() < end
+        page.wait_for_timeout(20)
+
+
 def test_a_choice_stays_and_reaches_python(notebook: Callable[[Explorer], Page]) -> None:
     explorer = Explorer(mv.load("tiny-bert").trace("The cat sat on the mat."), (1, 1))
     page = notebook(explorer)
     expect(name_of(page)).to_have_text("L1 H1")
     click_head(page, 2, 5)
     expect(name_of(page)).to_have_text("L2 H5")
-    page.wait_for_function("() => window.answers === 1")
-    assert explorer.selected == (2, 5)
+    _wait_for(page, lambda: explorer.selected == (2, 5))
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     word(page, 2).click()
-    page.wait_for_function("() => window.answers === 2")
-    assert (explorer.selected, explorer.pair[0]) == ((3, 6), 2)
+    _wait_for(page, lambda: (explorer.selected, explorer.pair[0]) == ((3, 6), 2))
+    page.wait_for_function("() => window.answered === window.asked")
     # Python's answer came after the choice, and took none of it back.
     expect(name_of(page)).to_have_text("L3 H6")
     expect(word(page, 2)).to_have_attribute("aria-pressed", "true")
