@@ -10,13 +10,27 @@ from mha_viz.ui.learn import glossary, lesson
 from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.operating import figures
 from mha_viz.ui.pages import circuits, compare, corpus, explore, intervene, learn
-from mha_viz.ui.server import endpoints, gate, headers, operating, stopping, uploads
+from mha_viz.ui.server import (
+    endpoints,
+    first_page,
+    gate,
+    headers,
+    operating,
+    stopping,
+    uploads,
+)
 from mha_viz.ui.session import coming_back, giving_way, memory, places, state
 from mha_viz.ui.widgets import full, look
 
 if __name__ != "__main__":
     operating.begin()
-    before = (headers.SafeHeaders, endpoints.Endpoints, gate.Gate, uploads.Uploads)
+    before = (
+        headers.SafeHeaders,
+        endpoints.Endpoints,
+        gate.Gate,
+        uploads.Uploads,
+        first_page.FirstPage,
+    )
     app = st.App(
         __file__, lifespan=stopping.quietly, middleware=[Middleware(each) for each in before]
     )

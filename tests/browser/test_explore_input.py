@@ -1,12 +1,13 @@
 """What people type into the Explore page and put into its address, in a real Chromium."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui.session.views import SHOWS
-from tests.browser.workbench_page import grid, type_text
+from tests.browser.workbench_page import grid, name_of, type_text
 
 TEXT = "The old dog slept while the young cat watched the birds."
 
@@ -26,6 +27,13 @@ def test_a_bad_link_says_so_and_shows_something(open_page, path, message):
     page = open_page(path)
     expect(page.get_by_text(message).first).to_be_visible()
     expect(grid(page)).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/explore?layer=2&head=3", "/explore/?layer=2&head=3"])
+def test_the_first_page_is_found_by_its_name(open_page, path):
+    page = open_page(path)
+    expect(name_of(page)).to_have_text("L2 H3")
+    assert urlsplit(page.url).path == "/" and page.locator("[role=dialog]").count() == 0
 
 
 ODD_TEXTS = {
