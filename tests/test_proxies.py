@@ -139,7 +139,7 @@ def ask(
     """Status, headers and text, under the server's own name."""
     secret = base64.b64encode(f"{USER}:{password}".encode()).decode()
     headers = {"Host": f"{NAME}:{port}", "Authorization": f"Basic {secret}"}
-    connection = HTTPSConnection(NAME, port, timeout=60, context=TRUSTING)
+    connection = HTTPSConnection(NAME, port, timeout=300, context=TRUSTING)
     # The name is ours by this line alone: nobody else is asked for it.
     connection.sock = TRUSTING.wrap_socket(
         socket.create_connection(("127.0.0.1", port), 60), server_hostname=NAME
@@ -175,7 +175,7 @@ def test_a_websocket_opens_for_the_own_page_only_and_runs_it(proxy: int) -> None
             origin=origin,
             subprotocols=["streamlit"],
             additional_headers={"Authorization": f"Basic {secret}"},
-            open_timeout=60,
+            open_timeout=300,
         )
 
     own = f"https://{NAME}:{proxy}"

@@ -156,7 +156,7 @@ def test_it_works_without_standard_streams_and_from_a_script_without_a_guard(fol
         [sys.executable, "-P", "-c", SCRIPT, str(folder)],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": package},
-        timeout=110,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 40 + LAYERS

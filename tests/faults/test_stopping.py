@@ -12,7 +12,7 @@ import pytest
 from mha_viz.ui.server import stopping
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit, asleep, is_bar
-from tests.ui.serving import served
+from tests.ui.serving import PATIENCE, served
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
         prunes.wait_for(is_bar)
         server = int(ask("import os; answer = os.getpid()"))
         loads.go("", "model=a/model")
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while not (begun := children(server)) and time.monotonic() < end:
             time.sleep(0.02)
         assert begun and list(temporary.glob("mha*"))

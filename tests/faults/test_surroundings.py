@@ -12,7 +12,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.faults.visiting import Visit, is_bar
-from tests.ui.serving import ROOT, OpenPage, served
+from tests.ui.serving import PATIENCE, ROOT, OpenPage, served
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +89,7 @@ def test_a_home_that_is_read_only(tmp_path, bound, read_only_home):
     picture = tmp_path / "head.png"
     command = [sys.executable, "-m", "mha_viz", "show", TEXT, "-l0", "-H0", "--out", str(picture)]
     shown = subprocess.run(
-        [*bound, *command], cwd=ROOT, env=os.environ | env, capture_output=True, timeout=300
+        [*bound, *command], cwd=ROOT, env=os.environ | env, capture_output=True, timeout=PATIENCE
     )
     assert (shown.returncode, shown.stderr.decode()) == (0, f"wrote {picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -107,7 +107,7 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
         server = int(ask("import os; answer = os.getpid()"))
         before = resource.prlimit(server, resource.RLIMIT_FSIZE)
         resource.prlimit(server, resource.RLIMIT_FSIZE, (ROOM, before[1]))
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while not (faults := page.show("corpus")) and time.monotonic() < end:
             time.sleep(0.3)
         assert len(faults) == 1 and "could not keep this on its disk" in faults[0]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit
-from tests.ui.serving import served
+from tests.ui.serving import PATIENCE, served
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
 
 def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
     """Wait until the server answers that."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + PATIENCE
     while (answer := ask(code)) != str(expected) and time.monotonic() < end:
         time.sleep(0.2)
     assert answer == str(expected)

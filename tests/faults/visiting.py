@@ -9,7 +9,7 @@ from typing import Any
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.ui.serving import OpenPage
+from tests.ui.serving import PATIENCE, OpenPage
 
 
 def is_bar(element: Any) -> bool:
@@ -53,7 +53,9 @@ class Visit(OpenPage):
         answer = self._hear(lambda told: told.backend_operation_response.request_id == label)
         made = answer.backend_operation_response
         assert not made.error_msg, made.error_msg
-        with urllib.request.urlopen(self._server + made.deferred_file.url, timeout=60) as file:
+        with urllib.request.urlopen(
+            self._server + made.deferred_file.url, timeout=PATIENCE
+        ) as file:
             content: bytes = file.read()
         return content
 
@@ -65,7 +67,7 @@ class Visit(OpenPage):
         """The next message of the server that is what is looked for."""
         while True:
             told = ForwardMsg()
-            told.ParseFromString(self.connection.recv(timeout=90))
+            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
             self._session = told.new_session.initialize.session_id or self._session
             if looked_for(told):
                 return told
@@ -89,7 +91,7 @@ def asleep(port: int) -> Iterator[None]:
         "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: streamlit\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall(asked.encode())
         assert connection.recv(4096).startswith(b"HTTP/1.1 101")
         yield

@@ -16,6 +16,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 300.0  # seconds, of every wait for what comes: no test is one of the machine's speed
 # Python imports a module of this name at its start. It notes whom the process asks for a name, or
 # for a connection, and answers questions about the inside of the process.
 WATCH = """
@@ -70,14 +71,14 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
         (folder / "question").write_text(code)
         (folder / "answer").unlink(missing_ok=True)
         app.send_signal(signal.SIGUSR1)
-        waited = time.monotonic() + 30
+        waited = time.monotonic() + PATIENCE
         while not (folder / "answer").exists():
             assert time.monotonic() < waited, (folder / "app.log").read_text()
             time.sleep(0.05)
         return (folder / "answer").read_text().strip()
 
     try:
-        end = time.monotonic() + 90
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end and app.poll() is None:
             with contextlib.suppress(OSError):
                 if status(port, f"127.0.0.1:{port}", path="/_stcore/health") == 200:
@@ -112,7 +113,7 @@ def answer(
         ]
     else:
         lines += ["Connection: close"]
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         found = b""
         while b"\r\n\r\n" not in found or not websocket:
@@ -152,7 +153,7 @@ class OpenPage(contextlib.ExitStack):
         faults: list[str] = []
         while True:
             told = ForwardMsg()
-            told.ParseFromString(self.connection.recv(timeout=90))
+            told.ParseFromString(self.connection.recv(timeout=PATIENCE))
             element = told.delta.new_element
             if element.HasField("exception"):
                 faults.append(element.exception.message)

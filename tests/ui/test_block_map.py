@@ -65,7 +65,7 @@ def test_a_lab_lights_its_part_and_names_it(key, monkeypatch):
     monkeypatch.setattr(
         block_map, "_component", lambda: lambda **given: lit.append(given["data"]["lit"]) or {}
     )
-    page = AppTest.from_function(_page, args=(key,), default_timeout=60).run()
+    page = AppTest.from_function(_page, args=(key,), default_timeout=300).run()
     assert not page.exception and lit == [list(BY_KEY[key].parts)]
     assert page.sidebar.caption[0].value.startswith("This lab: ")
     assert page.main.caption[0].value.startswith("Afterwards you can ")

@@ -75,7 +75,7 @@ def _question() -> None:
 
 
 def pupil(code: str = "") -> AppTest:
-    page = AppTest.from_function(_question, default_timeout=60)
+    page = AppTest.from_function(_question, default_timeout=300)
     if code:
         page.query_params[classroom.PARAM] = code
     return page.run()
@@ -163,7 +163,7 @@ def _lesson() -> None:
 
 
 def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
-    page = AppTest.from_function(_lesson, default_timeout=60).run()
+    page = AppTest.from_function(_lesson, default_timeout=300).run()
     text = check(page)
     for stop in STOPS:
         assert f"{stop.minutes} minutes" in text
@@ -181,12 +181,12 @@ def test_a_teacher_opens_a_class_hands_out_its_link_and_ends_it():
 
 
 def test_a_teacher_who_loads_the_page_again_still_leads_the_class(cookies):
-    page = AppTest.from_function(_lesson, default_timeout=60).run()
+    page = AppTest.from_function(_lesson, default_timeout=300).run()
     page.button(key="class-open").click().run()
     link, cookie = page.code[0].value, kept(page)
     assert "you lead it" in page.sidebar.caption[0].value
     cookies |= cookie
-    again = AppTest.from_function(_lesson, default_timeout=60).run()
+    again = AppTest.from_function(_lesson, default_timeout=300).run()
     assert again.code[0].value == link
     cookies.clear()  # another browser, at the address that is handed out
     other = pupil(link.rpartition("class=")[2])

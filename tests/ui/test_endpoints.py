@@ -50,7 +50,7 @@ def aside(work):
 def get(port: int, path: str, **headers: str) -> tuple[int, str]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -68,7 +68,7 @@ def figures(port: int) -> dict[str, float]:
 
 def wait_for(port: int, wanted: int) -> None:
     """Until the server is ready, or no longer so; it says either in one line."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while (found := get(port, "/readyz"))[0] != wanted:
         assert found[0] in (200, 503) and time.monotonic() < end, found
         time.sleep(0.3)

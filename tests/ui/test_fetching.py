@@ -31,7 +31,7 @@ def _page() -> None:
 
 
 def page(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=100)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()

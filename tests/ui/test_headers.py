@@ -49,7 +49,7 @@ def test_pages_files_refusals_and_the_server_s_own_words_have_them_all(tmp_path)
 
 def answer(port: int, path: str, host: str = "") -> tuple[int, dict[str, str], str]:
     """Status, headers by their names in small letters, and the text of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
     try:
         connection.request("GET", path, headers={"Host": host} if host else {})
         found = connection.getresponse()

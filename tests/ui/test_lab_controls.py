@@ -47,7 +47,7 @@ WRITTEN = {
 
 
 def page(**params: str) -> AppTest:
-    app = AppTest.from_function(_page, default_timeout=60)
+    app = AppTest.from_function(_page, default_timeout=300)
     for name, value in params.items():
         app.query_params[name] = value
     return app.run()

@@ -259,7 +259,7 @@ import threading
 assert kept < 50e6 or held() - before < kept / 4, (kept, held() - before)
 assert kept > 100e6, kept
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="glibc has arenas")
@@ -287,5 +287,5 @@ libc.fclose(ctypes.c_void_p(file))
 """
     environment = {"MALLOC_ARENA_MAX": chosen} if chosen else {}
     kept = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env=kept | environment)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, env=kept | environment)
     assert (tmp_path / "told").read_text().count("<heap nr") == (int(chosen) if chosen else 2)

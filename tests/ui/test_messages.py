@@ -22,7 +22,7 @@ def _page() -> None:
 
 
 def test_a_panic_ends_the_run_with_a_sentence_and_streamlits_own_signals_pass():
-    app = AppTest.from_function(_page, default_timeout=60).run()
+    app = AppTest.from_function(_page, default_timeout=300).run()
     (error,) = app.error
     assert "Something went wrong" in error.value and "PanicException" in error.value
     assert not app.exception and not app.markdown

@@ -50,7 +50,7 @@ def test_without_memory_nobody_new_comes_in():
 def test_a_full_server_says_so_in_place_of_the_page(monkeypatch):
     monkeypatch.setattr(places, "_places", lambda: Places(0, lambda session: True))
     before = refusals.counted().get("session", 0)
-    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    app = AppTest.from_file(str(APP), default_timeout=300).run()
     assert not app.exception and not app.selectbox
     assert "This server is full" in app.info[0].value
     assert refusals.counted()["session"] > before

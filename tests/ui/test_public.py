@@ -163,7 +163,7 @@ def _lesson() -> None:
 
 def test_strangers_open_no_class(operated):
     operated(public=1)
-    app = AppTest.from_function(_lesson, default_timeout=60).run()
+    app = AppTest.from_function(_lesson, default_timeout=300).run()
     assert not app.exception
     assert "class-open" not in [button.key for button in app.button]
     assert "keeps no classes" in " ".join(part.value for part in app.markdown)
