@@ -65,8 +65,8 @@ def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
         f"""() => new Promise((done, fail) => {{
           const end = performance.now() + {timeout}, holds = {condition};
           const look = () => holds() ? done()
-            : performance.now() > end ? fail(new Error("it never held: " + holds)) : later(3);
-          const later = (frames) => requestAnimationFrame(frames ? () => later(frames - 1) : look);
+            : performance.now() > end ? fail(new Error("it never held: " + holds))
+            : setTimeout(look, 40);
           look();
         }})"""
     )

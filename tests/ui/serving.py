@@ -136,7 +136,13 @@ class OpenPage(contextlib.ExitStack):
         super().__init__()
         stream = f"ws://127.0.0.1:{port}/_stcore/stream"
         self.connection = self.enter_context(
-            connect(stream, subprotocols=["streamlit"], max_size=None)  # type: ignore[list-item]
+            # Without pings: a page that a test does not read does not answer them either.
+            connect(
+                stream,
+                subprotocols=["streamlit"],  # type: ignore[list-item]
+                max_size=None,
+                ping_interval=None,
+            )
         )
 
     def show(self, page: str = "", **params: str) -> list[str]:

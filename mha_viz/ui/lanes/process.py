@@ -83,14 +83,14 @@ class Worker:
         self._number, self._runs = self._number + 1, True
         self.models = frozenset(call.models)
         stop.then(partial(self._end, self._number))
+        order = pickle.dumps(call)
         try:
-            self._say(self._number, pickle.dumps(call))
+            with suppress(OSError, ValueError):  # it has ended, as will be heard
+                self._say(self._number, order)
             kind, value = self._heard()
             while kind == "told":
                 told(*value)
                 kind, value = self._heard()
-        except (OSError, EOFError, pickle.UnpicklingError):
-            kind, value = "ended", None
         finally:
             self._runs = False
         if kind in ("memory", "fault", "ended"):
@@ -123,7 +123,11 @@ class Worker:
 
     def _heard(self) -> tuple[str, Any]:
         assert self._process.stdout is not None
-        kind, value = pickle.load(self._process.stdout)
+        try:
+            kind, value = pickle.load(self._process.stdout)
+        # ValueError: another thread has put it away, and closed what is read here.
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            return "ended", None
         return kind, value
 
     def _end(self, number: int) -> None:

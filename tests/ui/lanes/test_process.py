@@ -211,6 +211,22 @@ def test_an_idle_process_is_let_go(monkeypatch):
     own.put_away()
 
 
+@pytest.mark.parametrize("closed", ["stdin", "stdout"])
+def test_who_waits_for_a_process_that_is_put_away_hears_that_it_has_ended(closed):
+    """Its streams may be closed by another thread, while they are used."""
+    own = Workers(1, GIB)
+    worker = own._taken(call(ours.goes_on))
+
+    def close(*_):
+        getattr(worker._process, closed).close()
+        worker.put_away()
+
+    with pytest.raises(JobError, match="has ended"):
+        worker.run(call(ours.goes_on, tells="on_progress"), Stop(), close)
+    with pytest.raises(JobError, match="has ended"):
+        worker.run(call(ours.goes_on, tells="on_progress"), Stop(), lambda *news: None)
+
+
 _SERVER = """
 import os, signal, threading
 from functools import partial
