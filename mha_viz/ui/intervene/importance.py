@@ -101,6 +101,8 @@ def _measure(scene: Scene) -> None:
         asked,
         seconds,
     )
+    # Above what comes and goes: a press on a button that then moves away is no click.
+    pressed = st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary")
     if known(scene, view.method) is None:
         heavy.expect(work)
         interval = (
@@ -109,7 +111,7 @@ def _measure(scene: Scene) -> None:
             else "One text: there will be no interval. Add some above."
         )
         st.caption(f"{interval} {measuring.estimate(seconds)}")
-    if not st.button("Measure", icon=":material/play_arrow:", key="measure", type="primary"):
+    if not pressed:
         return
     found = progress.done(work, "stop_measuring", "Measuring …", progress.of_total)
     measuring.keep("importance", asked, found)
