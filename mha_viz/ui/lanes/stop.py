@@ -9,8 +9,8 @@ from collections.abc import Callable
 class Stopped(BaseException):
     """The work was ended because nobody waits for it any more.
 
-    No `Exception`, as little as what Streamlit ends a run by: work that tries something out and
-    takes what fails for an answer would take an order to stop for one, too.
+    It is not an `Exception`: code that tries something out and takes any failure for an answer must
+    not take an order to stop for one. Streamlit ends a run in the same way.
     """
 
 
