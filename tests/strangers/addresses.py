@@ -13,6 +13,7 @@ from mha_viz.ui.learn.contents import LABS
 from mha_viz.ui.session.studies import studies
 from mha_viz.ui.session.views import CIRCUITS, NAMES, SECTIONS
 from tests.strangers.hostile_texts import PIECES, texts
+from tests.ui import one_search  # noqa: F401
 
 Address = Mapping[str, str | list[str]]
 

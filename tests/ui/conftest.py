@@ -1,11 +1,9 @@
 """Models for tests of pages: the shipped ones, and tiny ones of many kinds on disk."""
 
-import functools
 from collections.abc import Callable, Iterator
 
 import pytest
 import transformers as tf
-from streamlit.components.v2 import manifest_scanner
 
 import mha_viz as mv
 from mha_viz.ui.lanes import calls
@@ -13,12 +11,8 @@ from mha_viz.ui.operating.settings import settings
 from mha_viz.ui.session import heavy, state
 from tests.making.checkpoints import WORDS, gpt2, save, spread
 from tests.making.families import FAMILIES
+from tests.ui import one_search  # noqa: F401
 from tests.ui.compare_app import MODELS, TEXT
-
-# Every run of a page looks through all packages for components, longer than most pages take.
-manifest_scanner.scan_component_manifests = functools.cache(
-    manifest_scanner.scan_component_manifests
-)
 
 SIZES = dict(vocab_size=len(WORDS), intermediate_size=9, max_position_embeddings=31)
 
