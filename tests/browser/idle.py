@@ -5,19 +5,37 @@ from playwright.sync_api import Page
 RUN = 400_000  # ms, of the wait for a run: an app's first one loads torch and transformers
 IDLE = """() => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]")
   && !document.querySelector("[data-testid=stSkeleton]")"""  # where a chart will be
-# Counts what a page says to the server and hears from it. The first byte tells what asks for a run
-# (BackMsg.rerun_script) from what need not be answered. And keeps the timers that are soon due:
-# Streamlit sends some of what was chosen after a short delay (of 200 ms, the slider's).
+# Notes when a page asks the server for a run, and when a run has begun there and ended. The first
+# byte tells what asks for a run (BackMsg.rerun_script) from what need not be answered; of what is
+# heard (ForwardMsg) the first field that is neither a hash nor metadata tells the kind. And keeps
+# the timers that are soon due: Streamlit sends some of what was chosen after a short delay (of
+# 200 ms, the slider's).
 WATCH = """(() => {
-  const talk = (window.talk = { count: 0, asked: 0, heard: 0, soon: new Set() });
+  const RERUN_SCRIPT = 0x5a;
+  const HASH = 0x0a, METADATA = 0x12, NEW_SESSION = 0x22, SCRIPT_FINISHED = 0x30;
+  const talk = (window.talk = { count: 0, asked: 0, begun: 0, ended: 0, soon: new Set() });
+  const kind = (bytes) => {
+    for (let at = 0; ; ) {
+      const field = bytes[at++];
+      if (field !== HASH && field !== METADATA) return field;
+      let length = 0, byte = 128;
+      for (let shift = 0; byte > 127; shift += 7) length |= ((byte = bytes[at++]) & 127) << shift;
+      at += length;
+    }
+  };
   window.WebSocket = class extends WebSocket {
     constructor(...given) {
       super(...given);
-      this.addEventListener("message", () => (talk.heard = talk.count += 1));
+      this.addEventListener("message", ({ data }) => {
+        talk.count += 1;
+        const heard = data instanceof ArrayBuffer && kind(new Uint8Array(data));
+        if (heard === NEW_SESSION) talk.begun = talk.count;
+        if (heard === SCRIPT_FINISHED) talk.ended = talk.count;
+      });
     }
     send(data) {
       const bytes = ArrayBuffer.isView(data) ? data : new Uint8Array(data);
-      if (bytes[0] === 0x5a) talk.asked = talk.count += 1;
+      if (bytes[0] === RERUN_SCRIPT) talk.asked = talk.count += 1;
       super.send(data);
     }
   };
@@ -33,7 +51,9 @@ WATCH = """(() => {
   };
   window.clearTimeout = (timer) => (talk.soon.delete(timer), clearTimeout(timer));
 })()"""
-ANSWERED = f"() => (!window.talk || talk.heard >= talk.asked) && ({IDLE})()"
+# What is heard after a question may still be of the run before it.
+ANSWERED = f"""() => (!window.talk || (talk.begun >= talk.asked && talk.ended >= talk.begun))
+  && ({IDLE})()"""
 # By the page's own frames and in its own queue: what a click has put there, at once or after a
 # short delay, comes before. What came last is drawn once there is nothing else to do. A page that
 # sets one short timer after another is waited for no longer than such a delay takes. What unfolds
