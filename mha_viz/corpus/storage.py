@@ -190,7 +190,8 @@ def write_part(
     with writing(folder):
         try:
             shutil.rmtree(draft, ignore_errors=True)  # of a process that was killed
-            draft.mkdir(parents=True)
+            final.parent.mkdir(exist_ok=True)  # in a study that is still there
+            draft.mkdir()
             for name, table in tables.items():
                 write_table(draft / f"{name}.parquet", table)
             sizes = {path.name: path.stat().st_size for path in sorted(draft.iterdir())}

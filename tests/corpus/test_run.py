@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,15 @@ def test_a_full_disk_at_the_summaries(
             mv.study(bert, LINES, tmp_path / "study")
     mv.study(bert, LINES, tmp_path / "study")
     assert files_of(tmp_path / "study") == files_of(whole.folder)
+
+
+def test_a_folder_that_is_deleted_meanwhile_does_not_come_back(bert: Any, tmp_path: Path) -> None:
+    """As that of a server's studies is when the server ends."""
+    with pytest.raises(WriteError, match=r"study cannot be written: No such file or directory\."):
+        mv.study(
+            bert, LINES, tmp_path / "study", on_progress=lambda _: shutil.rmtree(tmp_path / "study")
+        )
+    assert not (tmp_path / "study").exists()
 
 
 # -- what is refused, and left as it is ------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What visitors may give the Corpus page, and whose studies they meet there."""
 
+import os
 import threading
 from dataclasses import replace
 
@@ -177,3 +178,20 @@ def test_only_who_sits_at_the_machine_is_offered_the_texts_of_earlier_visits(mon
     assert "earlier.txt" in corpus(corpus=key).selectbox(key="ask_corpus").options  # has the link
     monkeypatch.setattr(own_address, "only_here", lambda: True)
     assert "earlier.txt" in corpus().selectbox(key="ask_corpus").options
+
+
+def test_their_folder_goes_though_a_study_is_being_written_into_it(monkeypatch):
+    every = studies.Studies()
+    study = every._folder / "study"
+    study.mkdir()
+    rmdir, written = os.rmdir, iter(range(5))
+
+    def meets_a_new_file(path, **where):
+        for number in written:
+            (study / str(number)).touch()
+            break
+        rmdir(path, **where)
+
+    monkeypatch.setattr(os, "rmdir", meets_a_new_file)
+    every.close()
+    assert next(written, None) is None and not study.parent.exists()

@@ -151,8 +151,12 @@ class Worker:
         return self._process.poll() is None
 
     def put_away(self) -> None:
-        """End it."""
+        """End it, and wait until nothing of it is left."""
         child_process.put_away(self._process)
+
+    def kill(self) -> None:
+        """End it, and do not wait for that."""
+        child_process.kill(self._process)
 
 
 class Workers:
@@ -169,7 +173,7 @@ class Workers:
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []
         self._sign = Sign.made()
-        atexit.register(self.put_away)
+        atexit.register(self._kill)
 
     def run(self, call: Call, stop: Stop, told: Callable[..., object]) -> Any:
         """As `Worker.run`, in the process that knows the call's models, or any, or a new one."""
@@ -207,6 +211,14 @@ class Workers:
             every, self._all, self._idle = self._all, set(), []
         for worker in every:
             worker.put_away()
+
+    def _kill(self) -> None:
+        """End all of them and wait for none, for this process ends, too.
+
+        One that is being started just now ends by itself, as nobody speaks to it.
+        """
+        for worker in tuple(self._all):
+            worker.kill()
 
     def _taken(self, call: Call) -> Worker:
         with self._changed:

@@ -10,8 +10,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-LONGEST = 1.5  # seconds for the pages' connections to close: a browser that sleeps closes none
-GRACE = 0.4  # seconds in which temporary folders go, and processes that were started for a page
+LONGEST = 1.0  # seconds for the pages' connections to close: a browser that sleeps closes none
+GRACE = 0.9  # seconds in which temporary folders go, and processes that were started for a page
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no terminal that hangs up
 
 

@@ -7,6 +7,8 @@ import re
 import shutil
 import tempfile
 import threading
+import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cache, partial
@@ -36,6 +38,7 @@ MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
 SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
+DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.
 BATCH_TOKENS = 1024
@@ -144,11 +147,15 @@ class Studies:
     """The studies of a process, by model and texts, in a folder that goes when the process ends."""
 
     def __init__(self) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="mha-viz-studies-")
-        self._folder = Path(self._temporary.name)
+        self._folder = Path(tempfile.mkdtemp(prefix="mha-viz-studies-"))
+        self._deletion = weakref.finalize(self, _delete_while_written, self._folder)
         self._lock = threading.Lock()
         self._made: OrderedDict[str, Making] = OrderedDict()
         self._own: OrderedDict[str, OwnTexts] = OrderedDict()
+
+    def close(self) -> None:
+        """Delete them all, as the end of the process does."""
+        self._deletion()
 
     def give(self, content: bytes, name: str, column: str | None = None) -> str:
         """Keep a visitor's texts, to be studied; returns the key that stands for them.
@@ -273,6 +280,13 @@ def _title(name: str, content: bytes) -> str:
 def _delete(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
+
+
+def _delete_while_written(folder: Path) -> None:
+    """Delete a folder into which a study may still be writing, again and again until it is gone."""
+    end = time.monotonic() + DELETING
+    while folder.exists() and time.monotonic() < end:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def described(study: Study, view: View) -> str:

@@ -61,7 +61,7 @@ def given_to(server: Path, model: mv.AttentionModel, content: bytes, name: str) 
     for one in told:
         assert 0 < len(one) < 700 and one.endswith(".") and "\n" not in one, one
         assert not _FOREIGN.search(one) and str(server) not in one, one
-    studies._temporary.cleanup()
+    studies.close()
     assert not any(server.iterdir())
     return said
 
@@ -99,7 +99,7 @@ def kept(server: Path, name: str) -> None:
     [path] = server.glob(f"*/{key}/*")
     assert path.read_bytes() == b"text\nA cat.\n" and len(path.name) < 100
     assert 0 < len(studies.own()[key]) <= 60
-    studies._temporary.cleanup()
+    studies.close()
     assert not any(server.iterdir())
 
 

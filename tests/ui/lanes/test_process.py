@@ -211,6 +211,21 @@ def test_an_idle_process_is_let_go(monkeypatch):
     own.put_away()
 
 
+def test_at_the_end_of_the_server_processes_are_ended_and_not_waited_for(monkeypatch):
+    ends = []
+    monkeypatch.setattr(process.atexit, "register", ends.append)
+    own = Workers(2, GIB)
+    workers = [own._taken(call(ours.goes_on)) for _ in range(2)]
+    waits = []
+    for worker in workers:
+        monkeypatch.setattr(worker._process, "wait", lambda *_: waits.append(1))
+    [end] = ends
+    end()
+    assert all(gone(worker.pid) for worker in workers) and not waits
+    monkeypatch.undo()
+    own.put_away()
+
+
 @pytest.mark.parametrize("closed", ["stdin", "stdout"])
 def test_who_waits_for_a_process_that_is_put_away_hears_that_it_has_ended(closed):
     """Its streams may be closed by another thread, while they are used."""
