@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from mha_viz.core.names import LIKENESS
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.corpus.database import Database
 from mha_viz.errors import ArgumentError
 
@@ -46,4 +46,7 @@ def _matrix(
 
 
 def _measures(database: Database) -> list[str]:
-    return list(database.ask("SELECT DISTINCT measure FROM pairs ORDER BY 1")["measure"])
+    """Those of ours that the table has; what else a file may hold is no measure."""
+    ours = ", ".join(f"'{measure}'" for measure in PAIR_MEASURES)
+    found = database.ask(f"SELECT DISTINCT measure FROM pairs WHERE measure IN ({ours}) ORDER BY 1")
+    return list(found["measure"])

@@ -94,6 +94,13 @@ def test_every_field_survives_the_url():
     assert from_params(to_params(VIEW)) == (VIEW, [])
 
 
+@pytest.mark.parametrize("factor", [1.0, -0.25, 2**-9, 0.1 + 0.2, -1e-300])
+def test_a_number_survives_the_url_to_its_last_digit(factor):
+    written = to_params(View(factor=factor))
+    assert from_params(written) == (View(factor=factor), [])
+    assert factor != 1.0 or written["factor"] == "1"
+
+
 def test_a_default_view_is_a_short_link():
     assert set(to_params(DEFAULT)) == {"model", "text"}
 

@@ -316,4 +316,4 @@ def written(value: object) -> str:
         return "1" if value else "0"
     if isinstance(value, tuple):
         return ",".join(f"{layer}.{head}" for layer, head in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -130,6 +130,15 @@ def test_columns_of_another_kind(folder: Path, tmp_path: Path, data: st.DataObje
     )
 
 
+@pytest.mark.parametrize("lie", LIES)
+def test_measures_that_are_none(folder: Path, tmp_path: Path, lie: str) -> None:
+    table = parquet.read_table(folder / "pairs.parquet")
+    at = table.column_names.index("measure")
+    lying = table.set_column(at, "measure", LIES[lie](table.num_rows))
+    sentences = told(with_table(folder, tmp_path, Path("pairs.parquet"), lying))
+    assert len(sentences) == 2  # of the two questions for pairs
+
+
 @given(data=st.data())
 @fuzzed(daily=4, long=500)
 def test_rows_and_columns_lost_or_twice(folder: Path, tmp_path: Path, data: st.DataObject) -> None:
