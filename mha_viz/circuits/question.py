@@ -20,6 +20,7 @@ from mha_viz.prediction.logits import check_predicts, logits
 from mha_viz.prediction.masking import masked_at, own_mask
 from mha_viz.prediction.prediction import Prediction, predict
 from mha_viz.prediction.targets import PredictionTargets
+from mha_viz.text.cleaning import in_a_row
 from mha_viz.text.encoding import encode_texts, text_notes
 from mha_viz.text.tokens import Encoded
 from mha_viz.text.vocabulary import id_of, label_of
@@ -125,7 +126,7 @@ def _other_run(
     plain = corrupt if check_predicts(model.network) == "causal" else own_mask(model, corrupt)
     other = encode_texts(model.reader, plain)[0]
     if len(other.tokens) != len(text.tokens):
-        labels = [" · ".join(token.text for token in one.tokens) for one in (text, other)]
+        labels = [in_a_row(token.text for token in one.tokens) for one in (text, other)]
         raise TextError(
             f"Path patching needs texts of as many tokens: the clean one has {len(text.tokens)} "
             f"({labels[0]}), the corrupted one {len(other.tokens)} ({labels[1]}). Change a word in "

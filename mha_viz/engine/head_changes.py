@@ -13,6 +13,7 @@ from mha_viz.core.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
+from mha_viz.text.cleaning import in_a_row, visible
 from mha_viz.text.encoding import attending
 from mha_viz.text.tokens import Encoded
 
@@ -238,9 +239,9 @@ def _patch(
         raise ArgumentError(
             f"Patching needs texts of as many tokens: this one has {queries}"
             f"{'' if queries == keys else f' and {keys} keys'}, the source "
-            f"“{record.text}” has {len(record.tokens)}"
+            f"“{visible(record.text, 100)}” has {len(record.tokens)}"
             f"{'' if queries == keys else f' and {len(record.key_tokens)}'} "
-            f"({' · '.join(record.labels)}). Change a word in one of them."
+            f"({in_a_row(record.labels)}). Change a word in one of them."
         )
     own = (part, *part_size(model, part))
     theirs = (record.part, record.n_layers, record.n_heads)

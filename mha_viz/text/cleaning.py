@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import groupby
 
 from mha_viz.errors import TextError
@@ -111,6 +112,15 @@ def visible(text: str, limit: int = MAX_LABEL) -> str:
             break
         kept += sign
     return kept + "…"
+
+
+def in_a_row(labels: Iterable[str], limit: int = 300) -> str:
+    """Labels of tokens as a sentence names them one after another; a long row ends with "…".
+
+    >>> in_a_row(["the", "cat"]), in_a_row(["the", "cat"], limit=6)
+    ('the · cat', 'the ·…')
+    """
+    return visible(" · ".join(labels), limit)
 
 
 def word_numbers(text: str) -> list[int]:

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from mha_viz.errors import ArgumentError
-from mha_viz.text.cleaning import clean_text, visible
+from mha_viz.text.cleaning import clean_text, in_a_row, visible
 from mha_viz.text.reading import reading
 from mha_viz.text.tokens import spelled
 
@@ -102,6 +102,6 @@ def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = 
             f"“{visible(target)}” is not in this model's vocabulary: choose another target."
         )
     raise ArgumentError(
-        f"“{visible(target)}” is {len(pieces)} tokens for this model: {' · '.join(pieces)}. A "
+        f"“{visible(target)}” is {len(pieces)} tokens for this model: {in_a_row(pieces)}. A "
         f"target is one token: choose a word that is, or the first piece, “{pieces[0]}”."
     )

@@ -316,6 +316,13 @@ def test_what_cannot_be_patched_is_said_in_a_sentence(models, change, error, mes
         path_effect(models["gpt2"], **(asked | change))
 
 
+def test_of_long_texts_a_sentence_names_the_beginning(models):
+    long = " ".join(["\u00ad"] * 20 + ["sat"] * 3)
+    with pytest.raises(TextError, match=r"one has \d+ \(.*…\)\. Change a word") as caught:
+        path_effect(models["gpt2"], long, long + " sat", (0, 3), (1, 2, "key"))
+    assert len(str(caught.value)) < 800
+
+
 @pytest.mark.parametrize("name", ["t5", "distilbert"])
 def test_models_that_predict_no_tokens(name):
     with pytest.raises(AttentionUnavailableError):

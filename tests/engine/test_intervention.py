@@ -115,6 +115,14 @@ def test_patching_every_head_of_the_last_layer_by_hand():
     assert not torch.allclose(record.head_output[1], source.head_output[1])
 
 
+def test_of_a_long_source_a_sentence_names_the_beginning():
+    model = mv.load("tiny-gpt2")
+    source = model.trace(" ".join(["\u00ad"] * 30 + ["sat"] * 9))
+    with pytest.raises(ArgumentError, match=r"has 98 \(.*…\)\. Change a word") as caught:
+        model.trace(TEXT, intervention=Intervention([(0, 3)], "patch_z", source=source))
+    assert len(str(caught.value)) < 700
+
+
 def test_gates_scale_what_an_intervention_leaves():
     model = build("gpt2")
     gates = torch.full((3, 5), 0.5)
