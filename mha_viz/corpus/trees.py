@@ -28,6 +28,7 @@ CHOOSE, REPORT = "choose", "report"
 _NEWDOC = re.compile(r"#\s*newdoc\b")
 
 _HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
+_HALF = re.compile("[\ud800-\udfff]")  # of a character, or a byte that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +235,12 @@ def _word(row: dict[str, Any], start: int, end: int) -> Word:
     if head is None:
         form = visible(row["form"])
         raise TextError(f"The word “{form}” has no head; a tree needs one of each word.")
+    for column in ("form", "lemma", "upos", "deprel"):
+        if _HALF.search(row[column] or ""):
+            raise TextError(
+                f"“{visible(row[column])}” ({column}) is not valid Unicode: the file is damaged "
+                "there, or not written as UTF-8."
+            )
     return Word(row["form"], row["lemma"], upos, head - 1, row["deprel"].lower(), start, end)
 
 

@@ -103,6 +103,10 @@ CASES: dict[str, tuple[str, bytes]] = {
         "a.conllu",
         tree(row("1-900", "_"), *(row(i, i - 1) for i in range(1, 901))),
     ),
+    "relations of broken bytes": (
+        "a.conllu",
+        tree(row(1, 0), row(2, 1)).replace(b"dep", b"\xff"),
+    ),
     "empty nodes": ("a.conllu", tree(row("0.1", "_"), row(1, 0), row("1.1", "_"), row(2, 1))),
     "nothing but an empty node": ("a.conllu", tree(row("0.1", "_"))),
     "a sentence of 50,000 words": ("a.conllu", chain(50_000)),
