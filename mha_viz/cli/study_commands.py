@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
+from mha_viz.core.showing import count
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _open(folder: Path) -> Study:
 
 
 def _title(found: Study) -> str:
-    return f"{found.manifest['model']['name']} over {found.n_texts:,} texts"
+    return f"{found.manifest['model']['name']} over {count(found.n_texts, 'text')}"
 
 
 def _best_finders(found: Study) -> DataFrame:
@@ -227,7 +228,7 @@ def _with_heads(table: DataFrame) -> DataFrame:
 
 def _tell_about(found: Study, out: str) -> None:
     """What there is now, and what was not read of it."""
-    typer.echo(f"{out}: {_title(found)}, {found.n_tokens:,} tokens")
+    typer.echo(f"{out}: {_title(found)}, {count(found.n_tokens, 'token')}")
     _tell_what_is_missing(found)
 
 

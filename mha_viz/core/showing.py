@@ -53,7 +53,7 @@ def count(number: int, thing: str, things: str = "") -> str:
     >>> count(1, "head"), count(0, "head"), count(8, "query", "queries")
     ('1 head', '0 heads', '8 queries')
     """
-    return f"{number} {thing if number == 1 else things or thing + 's'}"
+    return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def table_html(line: str, table: pd.DataFrame, note: str = "") -> str:

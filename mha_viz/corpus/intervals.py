@@ -73,14 +73,23 @@ class Resamples:
         self.counts[:, ~partly] += drawn.sum(1)[:, None]
         self.counts[:, partly] += drawn @ known[:, partly].astype(float)
 
-    def interval(self) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
-        """The lower and the upper end of each column's mean; NaN where it is nowhere defined.
+    def interval(
+        self, n_texts: Float[np.ndarray, "column"]
+    ) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
+        """The lower and the upper end of each column's mean.
 
-        Resamples that drew no text with that column are left out.
+        NaN where fewer than two different texts define it: one text, or copies of it, say nothing
+        of how far another one would differ. Resamples that drew no text with that column are left
+        out.
+
+        Args:
+            n_texts: how many texts define each column.
         """
         means = np.full_like(self.sums, np.nan)
         np.divide(self.sums, self.counts, out=means, where=self.counts > 0)
-        low, high = sorted_quantiles(means, (LOW, HIGH))
+        # Copies come and go together: a resample of one text alone has all of them k times.
+        alone = (self.counts % np.maximum(n_texts, 1) == 0).all(0)
+        low, high = np.where(alone, np.nan, sorted_quantiles(means, (LOW, HIGH)))
         return low, high
 
 

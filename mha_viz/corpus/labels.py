@@ -108,22 +108,25 @@ def _hurdle(label: Label, tables: Mapping[str, pd.DataFrame], n_layers: int) -> 
 def _of_layers(
     table: pd.DataFrame | None, metric: str, column: str, n_layers: int
 ) -> Float[np.ndarray, "layer"]:
-    found = None if table is None else table.loc[table.metric == metric, column]
+    found = None if table is None else _ends(table[table.metric == metric], column)
     if found is None or len(found) != n_layers:
         return np.full(n_layers, np.nan)
-    return found.to_numpy(float)
+    return found
 
 
 def _best_random(
     table: pd.DataFrame | None, label: Label, end: str, uniform: Float[np.ndarray, "layer"]
 ) -> Float[np.ndarray, "layer"]:
     """The interval's end of the random head that comes nearest to the label."""
-    found = None if table is None else table.loc[table.metric == label.metric, end]
-    if found is None or found.empty:
+    found = None if table is None else _ends(table[table.metric == label.metric], end)
+    if found is None or not len(found):
         return np.full(len(uniform), np.nan)
-    return nearest_random(label, found.to_numpy(float).reshape(1, len(uniform), -1), uniform[None])[
-        0
-    ]
+    return nearest_random(label, found.reshape(1, len(uniform), -1), uniform[None])[0]
+
+
+def _ends(rows: pd.DataFrame, column: str) -> Float[np.ndarray, "row"]:
+    """The ends of intervals; of a baseline that a single text defines, which has none, its mean."""
+    return rows[column].fillna(rows["mean"]).to_numpy(float)
 
 
 def nearest_random(

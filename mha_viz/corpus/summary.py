@@ -62,8 +62,8 @@ def _write(folder: Path, name: str, table: pa.Table) -> None:
 def _means(folder: Path, table: str, totals: Totals) -> pd.DataFrame:
     """Each column over all texts, for each head (or layer): count, mean, spread and interval."""
     means = totals.means[table]
-    low, high = means.resamples.interval()
     n, std = means.moments.n, means.moments.std
+    low, high = means.resamples.interval(n)
     mean = np.where(n > 0, means.moments.mean, np.nan)
     numbers = {"n_texts": n.astype(int), "mean": mean, "std": std, "low": low, "high": high}
     places = np.arange(means.n_places, dtype=np.int16)

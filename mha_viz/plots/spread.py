@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Int, Num
 from numpy.typing import NDArray
 
+from mha_viz.core.showing import count
 from mha_viz.errors import ShapeError
 from mha_viz.plots.frame import (
     as_numbers,
@@ -36,10 +37,9 @@ def histogram_bars(
     title: str,
     unit: str,
     *,
-    what: str = "texts",
     dark: bool = False,
 ) -> go.Figure:
-    """How many things lie in each bin: bars of one width, whatever their limits.
+    """How many texts lie in each bin: bars of one width, whatever their limits.
 
     Empty bins before the first filled one and behind the last are left out.
 
@@ -48,7 +48,6 @@ def histogram_bars(
         counts: one for each bin.
         title: what the bins are of.
         unit: what that is counted in.
-        what: what is counted.
         dark: colours for a dark page.
 
     Raises:
@@ -68,7 +67,7 @@ def histogram_bars(
         width=1,
         marker=dict(color=theme.qualitative(dark)[0], line=dict(width=1, color=theme.paper(dark))),
         hovertext=[
-            f"{quantity(low, '')} to {quantity(high, unit)}<br><b>{n:,}</b> {what}"
+            f"{quantity(low, '')} to {quantity(high, unit)}<br><b>{count(n, 'text')}</b>"
             for low, high, n in zip(ends[:-1], ends[1:], numbers.tolist(), strict=True)
         ],
         hoverinfo="text",
@@ -83,8 +82,8 @@ def histogram_bars(
         title=axis_title(with_unit(title, unit)),
         range=[-0.2, len(numbers) + 0.2],
     )
-    layout = dict(xaxis=across, yaxis=value_axis(what) | dict(rangemode="tozero"), bargap=0)
-    notes = [f"{int(numbers.sum()):,} {what}."]
+    layout = dict(xaxis=across, yaxis=value_axis("texts") | dict(rangemode="tozero"), bargap=0)
+    notes = [f"{count(int(numbers.sum()), 'text')}."]
     return headed_figure([bars], dark, title, notes, _HEIGHT, layout, below=46)
 
 

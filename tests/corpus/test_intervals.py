@@ -16,7 +16,7 @@ def _interval(values: np.ndarray, cuts: tuple[int, ...] = ()) -> tuple[np.ndarra
     resamples = Resamples(values.shape[1])
     for rows in np.split(np.arange(len(values)), cuts):
         resamples.add(weights[:, rows], values[rows])
-    return resamples.interval()
+    return resamples.interval((~np.isnan(values)).sum(0).astype(float))
 
 
 def test_a_text_comes_as_often_as_poisson_says() -> None:
@@ -56,9 +56,22 @@ def test_where_no_text_defines_a_column_nothing_does() -> None:
     assert np.isnan(low).all() and np.isnan(high).all()
 
 
-def test_one_text_has_no_spread() -> None:
-    low, high = _interval(np.array([[0.25]]))
-    assert low[0] == high[0] == 0.25
+def test_one_text_has_no_interval() -> None:
+    low, high = _interval(np.array([[0.25, np.nan], [np.nan, np.nan]]))
+    assert np.isnan(low).all() and np.isnan(high).all()
+    low, high = _interval(np.array([[0.25, np.nan], [0.75, np.nan], [0.5, 0.5]]))
+    assert 0.25 <= low[0] < 0.5 < high[0] <= 0.75
+    assert np.isnan((low[1], high[1])).all()
+
+
+def test_copies_of_one_text_have_no_interval_either() -> None:
+    values = np.array([[0.25], [0.75], [0.75], [0.75]])
+    for texts, known in (("aaaa", False), ("abbb", True)):
+        resamples = Resamples(1)
+        resamples.add(text_weights(texts[:3]), values[:3])
+        resamples.add(text_weights(texts[3:]), values[3:])
+        low, high = resamples.interval(np.array([4.0]))
+        assert np.isfinite(low[0]) == np.isfinite(high[0]) == known
 
 
 def test_quantiles_are_those_of_numpy_without_nan() -> None:

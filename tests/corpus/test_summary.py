@@ -45,6 +45,21 @@ def test_every_mean_is_that_of_the_single_reports(made: Study, reports) -> None:
         assert ((ours["low"] <= ours["mean"]) & (ours["mean"] <= ours["high"])).all()
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+def test_one_text_however_often_has_no_interval_and_no_label(
+    bert: mv.AttentionModel, tmp_path: Path, copies: int
+) -> None:
+    """A single text gives `head_report`'s labels; over texts nothing is known."""
+    found = mv.study(bert, TEXTS[:1] * copies, tmp_path / "study")
+    assert found.n_texts == copies and found.labels.empty
+    assert found.heads[["low", "high"]].isna().all(axis=None)
+    assert found.heads[found.heads.metric == "entropy"]["mean"].notna().all()
+    every = found.sql("SELECT DISTINCT label, share_of_texts FROM labels")
+    assert every["share_of_texts"].max() == 1  # on the text itself heads have earned some
+    two = mv.study(bert, TEXTS[:2], tmp_path / "of two")
+    assert two.heads[two.heads.metric == "entropy"][["low", "high"]].notna().all(axis=None)
+
+
 def test_a_metric_counts_the_texts_that_have_it(made: Study) -> None:
     n = made.heads.set_index("metric")["n_texts"]
     assert set(n["entropy"]) == {len(TEXTS)}

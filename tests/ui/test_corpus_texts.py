@@ -75,8 +75,10 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
 def test_of_one_text_nothing_is_said_that_takes_two():
     app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.", ""))
     check(app)
-    assert "neither a spread nor an interval" in said(app)
+    assert "no spread, no interval and no label" in said(app)
     assert "it takes two texts or more" in said(app)
+    assert "No head of this model earns a label" in said(app)
+    assert "nan" not in said(app).lower().split()
 
 
 def test_sentences_of_a_treebank_s_documents_are_joined():

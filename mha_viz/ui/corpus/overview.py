@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from mha_viz.core.metrics import LABELS, METRICS
+from mha_viz.core.showing import count
 from mha_viz.corpus.halves import wilson
 from mha_viz.corpus.study import Study
 from mha_viz.plots.importance import importance_map
@@ -52,7 +53,7 @@ def draw(study: Study) -> None:
 
 def settings(study: Study, *more: str) -> str:
     """The source of a figure: model, texts and settings, in one line."""
-    texts = f"{study.n_texts:,} texts of {study.manifest['source_name']}"
+    texts = f"{count(study.n_texts, 'text')} of {study.manifest['source_name']}"
     return " · ".join((study.manifest["model"]["name"], texts, *more))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from mha_viz.core.showing import count
 from mha_viz.corpus.study import Study
 from mha_viz.ui.session import allowed, own_address, state
 from mha_viz.ui.session.faults import guarded
@@ -54,12 +55,13 @@ def about(study: Study) -> None:
     counts = study.manifest["counts"]
     how = "Every number is a mean over texts with its 95 % interval, by drawing texts again."
     if study.n_texts == 1:
-        how = "Of one text there is neither a spread nor an interval: it is an anecdote."
+        how = "Of one text there is no spread, no interval and no label: it is an anecdote."
     st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
     missing = [study.cut] if study.cut else []
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
-        missing.insert(0, f"Skipped: {counts['n_skipped']:,} texts; the first is {place}: {reason}")
+        skipped = count(counts["n_skipped"], "text")
+        missing.insert(0, f"Skipped: {skipped}; the first is {place}: {reason}")
     if missing:
         st.warning(plain(" ".join(missing)), icon=":material/warning:")
 
