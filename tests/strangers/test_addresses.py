@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from mha_viz.ui.session.views import NAMES, TEXTS, View, from_params, to_params
+from mha_viz.ui.session.link_values import MAX_URL_TEXT
+from mha_viz.ui.session.views import DEFAULT, NAMES, TEXTS, View, from_params, to_params
 from tests.strangers.addresses import PAGES, TOOLS, Address, addresses, last, opened, values, worst
 from tests.strangers.fuzzing import LONG, fuzzed
 
@@ -49,17 +51,19 @@ def holds(page: str, address: Address) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(NAMES)), values))
+@example({"text_b": "é" * 1_501})
 @fuzzed(daily=40, long=10_000)
 def test_a_view_of_any_address_can_be_written_and_read_again(said: dict[str, str]) -> None:
     view, problems = from_params(said)
     assert isinstance(view, View)
     assert all(len(problem) < 600 for problem in problems)
-    short = {name for name in NAMES - set(TEXTS) if getattr(view, name) is not None}
     again, problems = from_params(to_params(view))
     assert not problems
-    assert {name: getattr(again, name) for name in short} == {
-        name: getattr(view, name) for name in short
-    }
+    if view.layer_b < 0 and len(view.text_b) > MAX_URL_TEXT:
+        # With a text that no address can hold goes the head of it that nobody has chosen yet.
+        view = replace(view, layer_b=DEFAULT.layer_b, head_b=DEFAULT.head_b)
+    for name in NAMES - set(TEXTS):
+        assert getattr(again, name) == getattr(view, name), name
 
 
 @pytest.mark.parametrize("page", PAGES)
