@@ -50,8 +50,8 @@ def count(number: int, thing: str, things: str = "") -> str:
         thing: what one is called.
         things: what many are called, where that is not `thing` with an s.
 
-    >>> count(1, "head"), count(0, "head"), count(8, "query", "queries")
-    ('1 head', '0 heads', '8 queries')
+    >>> count(1, "head"), count(0, "head"), count(1_024, "query", "queries")
+    ('1 head', '0 heads', '1,024 queries')
     """
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 

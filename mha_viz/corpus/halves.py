@@ -30,7 +30,7 @@ def wilson(
     ([0.237, 0.722], [0.763, 1.0])
     """
     found, total = np.asarray(hits, dtype=float), np.asarray(n, dtype=float)
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # counts may be lies
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # a damaged file holds any
         share = found / total
         middle = share + _Z**2 / (2 * total)
         half = _Z * np.sqrt(share * (1 - share) / total + _Z**2 / (4 * total**2))

@@ -38,7 +38,8 @@ def corpus_labels(
     and lies above the upper ends of its baselines: uniform attention, a fixed offset of -1, and the
     best head with random weights, over the same texts. "Local" asks the reverse of the upper end.
     Relative labels take their threshold from that baseline, as `head_labels` does. Induction has a
-    text of its own and is not measured on a corpus.
+    text of its own and is not measured on a corpus. Without an interval, of fewer than two
+    different texts, nothing is earned.
 
     Args:
         n_layers: of the model.

@@ -106,8 +106,8 @@ class Study:
     def heads(self) -> pd.DataFrame:
         """A row per head and metric: layer, head, metric, n_texts, mean, std, low, high, quantiles.
 
-        low and high hold the mean with 95 % confidence, by drawing texts again; q05 to q95 are
-        quantiles of the single texts.
+        low and high hold the mean with 95 % confidence, by drawing texts again; NaN where fewer
+        than two different texts define it. q05 to q95 are quantiles of the single texts.
         """
         return self._database.ask("SELECT * FROM heads")
 

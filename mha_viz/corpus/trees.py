@@ -18,7 +18,7 @@ from conllu.parser import parse_token_and_metadata
 
 from mha_viz.corpus.mentions import Mention, read_mentions
 from mha_viz.errors import TextError
-from mha_viz.text.cleaning import clean_text, visible
+from mha_viz.text.cleaning import SURROGATE, clean_text, visible
 
 MAX_ROWS = 1_000  # of one sentence: weights between its words are the square of it
 MAX_LINE = 100_000  # characters
@@ -28,7 +28,6 @@ CHOOSE, REPORT = "choose", "report"
 _NEWDOC = re.compile(r"#\s*newdoc\b")
 
 _HEAD = re.compile(r"0|[1-9][0-9]{0,8}")
-_HALF = re.compile("[\ud800-\udfff]")  # of a character, or a byte that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ def _word(row: dict[str, Any], start: int, end: int) -> Word:
         form = visible(row["form"])
         raise TextError(f"The word “{form}” has no head; a tree needs one of each word.")
     for column in ("form", "lemma", "upos", "deprel"):
-        if _HALF.search(row[column] or ""):
+        if SURROGATE.search(row[column] or ""):
             raise TextError(
                 f"“{visible(row[column])}” ({column}) is not valid Unicode: the file is damaged "
                 "there, or not written as UTF-8."

@@ -11,6 +11,7 @@ from mha_viz.errors import TextError
 
 MAX_CHARACTERS = 1_200_000  # 100,000 long words
 MAX_LABEL = 40  # characters of a label
+SURROGATE = re.compile("[\ud800-\udfff]")  # half a character, or a byte read as one
 
 _SIGNS = {" ": "␠", "\n": "⏎", "\t": "⇥", "\x7f": "␡"} | {
     chr(i): chr(0x2400 + i) for i in range(32) if i not in (9, 10)
@@ -66,7 +67,7 @@ def clean_text(text: str, what: str = "text") -> str:
         )
     pairs = re.compile("(?:[\ud800-\udbff][\udc00-\udfff])+")
     text = pairs.sub(lambda m: m[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
-    if broken := re.search("[\ud800-\udfff]", text):
+    if broken := SURROGATE.search(text):
         raise TextError(
             f"The {what} is not valid Unicode: half a character (U+{ord(broken[0]):04X}) at "
             f"position {broken.start() + 1}. Delete it or type it again."

@@ -72,10 +72,11 @@ def test_a_file_keeps_its_name_in_what_is_said_of_it(given, called):
     assert f"of {called}" in str(found.error)
 
 
-def test_of_one_text_nothing_is_said_that_takes_two():
-    app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.", ""))
+@pytest.mark.parametrize("copies", [1, 2])
+def test_of_one_text_nothing_is_said_that_takes_two(copies):
+    app = corpus(corpus=studies.studies().give(b"The cat sat on the mat.\n" * copies, ""))
     check(app)
-    assert "no spread, no interval and no label" in said(app)
+    assert "there is no interval and no label" in said(app)
     assert "it takes two texts or more" in said(app)
     assert "No head of this model earns a label" in said(app)
     assert "nan" not in said(app).lower().split()

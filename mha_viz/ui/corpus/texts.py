@@ -54,8 +54,8 @@ def about(study: Study) -> None:
     """What was studied, and what was skipped or cut."""
     counts = study.manifest["counts"]
     how = "Every number is a mean over texts with its 95 % interval, by drawing texts again."
-    if study.n_texts == 1:
-        how = "Of one text there is no spread, no interval and no label: it is an anecdote."
+    if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
+        how = "Of one text, or copies of it, there is no interval and no label: it is an anecdote."
     st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
     missing = [study.cut] if study.cut else []
     if counts["n_skipped"]:

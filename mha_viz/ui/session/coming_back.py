@@ -7,7 +7,6 @@ browser, which tells them to the next session. When it does so is decided in com
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -15,12 +14,10 @@ from typing import Any
 
 import streamlit as st
 
-from mha_viz.text.cleaning import MAX_CHARACTERS
+from mha_viz.text.cleaning import MAX_CHARACTERS, SURROGATE
 from mha_viz.ui.session import state
 from mha_viz.ui.session.views import MAX_URL_TEXT, TEXTS, View
 from mha_viz.web.browser import script
-
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def come_back() -> None:
@@ -62,7 +59,7 @@ def _is_text(value: object) -> bool:
     """Whether it is a text that can be shown; JSON can spell half a character."""
     if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         return False
-    return _HALF.search(value) is None
+    return SURROGATE.search(value) is None
 
 
 def _nothing() -> None:
