@@ -7,7 +7,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPSConnection
 from pathlib import Path
@@ -17,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.ui.serving import serving
+from tests.waiting import wait_for
 
 FOLDER = Path(__file__).parents[1] / "hosting" / "proxy"
 NAME = "heads.example.org"
@@ -29,6 +29,14 @@ pytestmark = pytest.mark.slow
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as one:
         return int(one.getsockname()[1])
+
+
+def listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
@@ -120,13 +128,8 @@ def proxy(
             command, env=os.environ | home, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        for _ in range(600):
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            except OSError:
-                assert running.poll() is None, log.read_text()
-                time.sleep(0.1)
+        wait_for(lambda: running.poll() is not None or listens(port), log.read_text)
+        assert running.poll() is None, log.read_text()
         yield port
     finally:
         running.terminate()

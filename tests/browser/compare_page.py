@@ -4,6 +4,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page
 
+from tests.browser.idle import wait_until
+
 
 def query(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
@@ -25,6 +27,15 @@ def bottom(part: Locator) -> float:
     return box["y"] + box["height"]
 
 
+def no_double_click(page: Page) -> None:
+    """Return when plotly no longer takes another click for the second half of a double click."""
+    wait_until(
+        page,
+        """() => [...document.querySelectorAll(".js-plotly-plot")].every((plot) =>
+          !(Date.now() - plot._mouseDownTime <= plot._context.doubleClickDelay))""",
+    )
+
+
 def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) -> None:
     """The middle of each of these cells, (row, column), of a square of so many."""
     area = plot(page, number).locator(".nsewdrag").first
@@ -33,7 +44,7 @@ def click_cell(page: Page, *cells: tuple[int, int], of: int, number: int = 0) ->
     for row, column in cells:
         x, y = (box["width"] * (column + 0.5) / of, box["height"] * (row + 0.5) / of)
         page.mouse.click(box["x"] + x, box["y"] + y)
-        page.wait_for_timeout(600)  # what comes within 500 ms is a double click to plotly
+        no_double_click(page)
 
 
 def tick(page: Page, row: int, table: int = 0) -> None:

@@ -1,5 +1,8 @@
 """When a page of the app is at rest: it has asked, heard and drawn what there was."""
 
+import contextlib
+from collections.abc import Iterator
+
 from playwright.sync_api import Page
 
 RUN = 400_000  # ms, of the wait for a run: an app's first one loads torch and transformers
@@ -90,6 +93,14 @@ def wait_until(page: Page, condition: str, timeout: int = RUN) -> None:
           look();
         }})"""
     )
+
+
+@contextlib.contextmanager
+def run_asked_for(page: Page) -> Iterator[None]:
+    """Leave the block once the page has asked the server for another run than before it."""
+    before = page.evaluate("talk.asked")
+    yield
+    wait_until(page, f"() => talk.asked > {before}")
 
 
 def wait_idle(page: Page) -> None:

@@ -9,12 +9,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.compare_page import query
+from tests.browser.idle import wait_until
 from tests.browser.workbench_page import click_head, menu_of, name_of, type_text
 
 # An address that is written long after the server asked for it, as on a slow machine.
 LATE_ADDRESS = """() => {
   const push = history.pushState.bind(history);
-  history.pushState = (...entry) => setTimeout(() => push(...entry), 2500);
+  window.unwritten = 0;
+  history.pushState = (...entry) => {
+    unwritten += 1;
+    setTimeout(() => { push(...entry); unwritten -= 1; }, 2500);
+  };
 }"""
 
 SCROLLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -208,6 +213,7 @@ def test_a_late_address_takes_no_choice_back(open_page, wait_idle, path, first, 
         says(page, label, option)
     if first is not None:
         expect(segment(page, first)).to_be_checked()
-    page.wait_for_timeout(3000)  # until the last address is written
+    wait_until(page, "() => !unwritten")
+    wait_idle(page)
     for label, option in (second, third):
         says(page, label, option)

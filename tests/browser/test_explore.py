@@ -15,6 +15,7 @@ import mha_viz as mv
 from mha_viz.ui.session.views import SHOWS
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import point_at
+from tests.browser.idle import run_asked_for
 from tests.browser.workbench_page import chosen_head, grid, name_of, type_text
 
 TEXT = "The old dog slept while the young cat watched the birds."
@@ -227,8 +228,8 @@ def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_mod
     page.get_by_label("Folder or Hub id").press("Enter")
     expect(page.get_by_text("150 layers × 2 heads")).to_be_visible(timeout=400_000)
     for number in range(3):
-        type_text(page, f"number {number} " + "and so on " * 40)
-        page.wait_for_timeout(200)
+        with run_asked_for(page):
+            type_text(page, f"number {number} " + "and so on " * 40)
     type_text(page, "a red fox")
     n = len(mv.load("tiny-bert").trace("a red fox").tokens)
     expect(page.get_by_text(f"150 layers × 2 heads · {n} tokens")).to_be_visible(timeout=400_000)

@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from mha_viz.web import theme
+from tests.browser.compare_page import no_double_click
 from tests.browser.demo_figures import HOSTILE
 
 Show = Callable[..., Page]
@@ -37,7 +38,7 @@ def click_dot(page: Page, number: int, wait_idle: Wait, **options) -> None:
     box = points(page).nth(dots(page)[number]).bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, **options)
-    page.wait_for_timeout(600)  # what comes within 500 ms is a double click to plotly
+    no_double_click(page)
     wait_idle(page)
 
 
@@ -97,7 +98,7 @@ def test_a_point_without_data_does_not_answer(show_figures: Show, wait_idle: Wai
     page = show_figures()
     bar = next(i for i in range(points(page).count()) if i not in dots(page))
     points(page).nth(bar).click(position={"x": 40, "y": 30}, force=True)
-    page.wait_for_timeout(600)
+    no_double_click(page)
     wait_idle(page)
     assert said(page) == "clicked []"
 

@@ -52,10 +52,12 @@ def test_who_wants_less_motion_goes_on_step_by_step(open_page, wait_idle):
     page = open_page("/lab-soft-lookup?temperature=0.2")  # as all tests do
     expect(page.get_by_role("button", name="Play")).to_have_count(0)
     following = page.get_by_role("button", name="Next: the temperature")
+    page.clock.install()
     following.click()
     expect(page).to_have_url(re.compile("temperature=0.15"))
     wait_idle(page)
-    page.wait_for_timeout(1_500)  # several times what would lead it on
+    page.clock.run_for(10_000)  # many times what would lead it on
+    wait_idle(page)
     expect(page.get_by_role("slider", name="Temperature T")).to_have_value("0.15")
     following.click()
     expect(page).to_have_url(re.compile("temperature=0.1$"))

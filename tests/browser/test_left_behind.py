@@ -1,6 +1,5 @@
 """Work that nobody waits for any more gives its processor back."""
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.idle import WATCH, wait_idle
 from tests.browser.tabs import PATIENCE
 from tests.ui.serving import served
+from tests.waiting import wait_for
 
 # In the server's process: work that never ends, and tells how far it is as the true one does.
 ENDLESS = """
@@ -72,13 +72,8 @@ def test_work_ends_with_who_waits_for_it(
         expect(page.get_by_role("progressbar")).to_be_visible(timeout=PATIENCE)
     assert ask(AT_WORK) == "2"
     leave(left)
-    end = time.monotonic() + PATIENCE / 1000
-    while ask(AT_WORK) != "1" and time.monotonic() < end:
-        time.sleep(0.1)
-    assert ask(AT_WORK) == "1"
+    wait_for(lambda: ask(AT_WORK) == "1", "the end of the work that nobody waits for")
     expect(kept.get_by_role("progressbar")).to_be_visible()  # nobody else's work ended
     for page in (left, kept):
         page.context.close()
-    while ask(AT_WORK) != "0" and time.monotonic() < end:
-        time.sleep(0.1)
-    assert ask(AT_WORK) == "0"
+    wait_for(lambda: ask(AT_WORK) == "0", "the end of all work")

@@ -4,17 +4,17 @@ import contextlib
 import os
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.idle import WATCH, wait_idle
+from tests.browser.idle import WATCH, run_asked_for, wait_idle
 from tests.browser.tabs import PATIENCE
 from tests.faults.wire import wire
 from tests.ui.serving import served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +43,8 @@ def tab(browser: Browser, address: str) -> Page:
 def type_text(page: Page, text: str) -> None:
     sentence = page.get_by_label("Sentence", exact=True)
     sentence.fill(text)
-    sentence.press("Enter")
-    page.wait_for_timeout(300)
+    with run_asked_for(page):
+        sentence.press("Enter")
     wait_idle(page)
 
 
@@ -53,17 +53,14 @@ def more_texts(page: Page) -> None:
     page.get_by_text("Measured over this sentence").click()
     box = page.get_by_label("Texts", exact=True)
     box.fill("\n".join(f"The {number} old dogs slept while it rained." for number in range(31)))
-    box.press("Control+Enter")
-    page.wait_for_timeout(300)
+    with run_asked_for(page):
+        box.press("Control+Enter")
     wait_idle(page)
 
 
 def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
     """Wait until the server answers that."""
-    end = time.monotonic() + PATIENCE / 1000
-    while (answer := ask(code)) != str(expected) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert answer == str(expected)
+    wait_for(lambda: ask(code) == str(expected), lambda: f"{expected}; now {ask(code)}")
 
 
 def test_a_page_comes_back_to_its_view(browser: Browser, tmp_path: Path) -> None:

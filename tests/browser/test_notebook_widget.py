@@ -1,7 +1,6 @@
 """`record.explore()` in a notebook: the widget's script in a browser, its traits in Python."""
 
 import base64
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +9,11 @@ from playwright.sync_api import Page, expect
 
 import mha_viz as mv
 from mha_viz.web import theme
-from tests.browser.tabs import PATIENCE
 from tests.browser.workbench_page import click_head, name_of, word
 
 pytest.importorskip("anywidget")
 from mha_viz.explorer import Explorer
+from tests.waiting import wait_for
 
 # The part of a notebook that a widget sees: traits that travel both ways, and an element.
 NOTEBOOK = """async ([script, traits]) => {
@@ -75,10 +74,12 @@ def _text(value: Any) -> Any:
 
 def _wait_for(page: Page, holds: Callable[[], bool]) -> None:
     """Return when Python has heard it; the page gathers what comes close together."""
-    end = time.monotonic() + PATIENCE / 1000
-    while not holds():
-        assert time.monotonic() < end
-        page.wait_for_timeout(20)
+
+    def heard() -> bool:
+        page.evaluate("new Promise(requestAnimationFrame)")  # Python hears a page while it asks it
+        return holds()
+
+    wait_for(heard, "a choice to reach Python")
 
 
 def test_a_choice_stays_and_reaches_python(notebook: Callable[[Explorer], Page]) -> None:

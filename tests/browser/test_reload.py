@@ -5,6 +5,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from mha_viz.ui.session.views import DEFAULT
+from tests.browser.idle import run_asked_for
 from tests.browser.tabs import OpenPage
 
 LONG = " ".join(f"The {number} old dogs slept." for number in range(80))  # for no address
@@ -16,8 +17,8 @@ FULL = """Object.defineProperty(window, "sessionStorage", {
 def type_text(page: Page, text: str) -> None:
     sentence = page.get_by_label("Sentence", exact=True)
     sentence.fill(text)
-    sentence.press("Enter")
-    page.wait_for_timeout(300)
+    with run_asked_for(page):
+        sentence.press("Enter")
 
 
 def shows(page: Page, text: str) -> None:

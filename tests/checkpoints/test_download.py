@@ -1,7 +1,6 @@
 """Downloads: shared, stopped, gone on with where they were, and only where there is room."""
 
 import shutil
-import time
 from collections import namedtuple
 
 import pytest
@@ -16,6 +15,7 @@ from mha_viz.errors import ModelNotFoundError
 from tests.making import fake_hub
 from tests.making.checkpoints import TEXT
 from tests.making.fake_hub import NAME
+from tests.waiting import wait_for
 
 WEIGHTS = "model.safetensors"
 
@@ -25,8 +25,7 @@ def until_half(served) -> tuple[Download, int]:
     served.faults[WEIGHTS] = fake_hub.slow
     half = (served.folder / WEIGHTS).stat().st_size // 2
     found = download(NAME)
-    while found.running and found.done < half:
-        time.sleep(0.01)
+    wait_for(lambda: not found.running or found.done >= half, "half of the weights")
     assert found.done == half and found.total == sum(f.stat().st_size for f in served.files())
     return found, half
 

@@ -6,10 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -197,8 +198,10 @@ def test_the_app_serves_where_nobody_reads_what_it_says(port):
     line = ["sh", "-c", 'exec "$0" -m mha_viz app --port "$1" >&-', sys.executable, str(port)]
     app = subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE)
     try:
-        while app.poll() is None and not has_given_up_talking(app.pid):
-            time.sleep(0.1)
+        wait_for(
+            lambda: app.poll() is not None or has_given_up_talking(app.pid),
+            "the app to go on without its output",
+        )
         assert answers(port)
     finally:
         said = ended(app)

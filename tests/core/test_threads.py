@@ -8,6 +8,7 @@ import torch
 
 from mha_viz.core.asking import asking
 from mha_viz.core.threads import in_threads
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -19,8 +20,12 @@ def three_threads():
 
 
 def test_results_are_in_order_and_each_part_has_one_thread(three_threads) -> None:
+    ended = [threading.Event() for _ in range(5)]
+
     def work(part: int) -> tuple[int, int]:
-        time.sleep(0.01 * (5 - part))
+        if part < 2:  # the first three begin together and end the other way round
+            assert ended[part + 1].wait(PATIENCE)
+        ended[part].set()
         return part, torch.get_num_threads()
 
     assert list(in_threads(work, range(5))) == [(part, 1) for part in range(5)]

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from mha_viz.errors import StudyError
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.test_run import Stopped, files_of
 from tests.making.trees import document
+from tests.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.slow  # Ray starts a dozen processes
 
@@ -132,8 +132,10 @@ def test_a_study_that_is_stopped_asks_ray_no_more(bert: Any, cluster: Any, tmp_p
     """A thread that did would connect anew, or end this process in the midst of the shutdown."""
     before = set(threading.enumerate())
 
+    shards = tmp_path / "study/shards"
+
     def stop(_: Progress) -> None:
-        time.sleep(1)  # others are ready meanwhile
+        wait_for(lambda: len(list(shards.iterdir())) > 2, "parts that nobody has taken yet")
         raise Stopped
 
     with pytest.raises(Stopped):
@@ -169,13 +171,24 @@ def test_threads_that_still_call_ray_are_waited_for() -> None:
 
     done: list[str] = []
 
-    def work() -> None:
-        time.sleep(0.3)
-        done.append(threading.current_thread().name)
+    class Working(threading.Thread):
+        """Ends once somebody waits for it."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__(name=name, daemon=True)
+            self.waited_for = threading.Event()
+
+        def run(self) -> None:
+            if self.waited_for.wait(PATIENCE):
+                done.append(self.name)
+
+        def join(self, timeout: float | None = None) -> None:
+            self.waited_for.set()
+            super().join(timeout)
 
     names = ["StreamingExecutor-dataset_0", "ray-data-metadata-prefetch"]
     for name in names:
-        threading.Thread(target=work, name=name, daemon=True).start()
+        Working(name).start()
     cluster._await_threads()
     assert sorted(done) == names
 

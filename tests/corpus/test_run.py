@@ -100,14 +100,14 @@ def _stop(_: Progress) -> None:
 
 
 SCRIPT = """
-import sys, time
+import sys
 import mha_viz as mv
 from mha_viz.corpus import source
 source.SHARD_TEXTS = 4
 lines = open(sys.argv[1]).read().splitlines()
 def tell(now):
     print(now.n_texts, flush=True)
-    time.sleep(0.2)
+    sys.stdin.readline()
 mv.study(mv.load("tiny-bert"), lines, sys.argv[2], on_progress=tell)
 """
 
@@ -121,15 +121,17 @@ def test_killed_and_gone_on_with(
     arguments = [str(tmp_path / "lines.txt"), str(tmp_path / "study")]
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "PYTHONPATH": os.getcwd()},
     ) as child:
-        assert child.stdout is not None
+        assert child.stdin is not None and child.stdout is not None
         while int(child.stdout.readline() or "99") < 8:
-            pass
+            print(file=child.stdin, flush=True)  # go on
         child.send_signal(number)
+        child.wait()
     assert child.returncode != 0
     assert 1 <= len(list((tmp_path / "study/shards").glob("*[0-9]"))) < 6
     mv.study(bert, LINES, tmp_path / "study")

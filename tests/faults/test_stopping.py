@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ import pytest
 from mha_viz.ui.server import stopping
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit, asleep, is_bar
-from tests.ui.serving import PATIENCE, served
+from tests.ui.serving import served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -21,6 +23,12 @@ ORDERS = {
     "told twice": [signal.SIGTERM, signal.SIGTERM],
     "its terminal is gone": [signal.SIGHUP],
 }
+
+
+def waiting_signals(process: int) -> int:
+    """Signals that were sent to a process and not taken yet, as a mask."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"^ShdPnd:\s*(\w+)", status, re.MULTILINE)[1], 16)
 
 
 def children(process: int) -> set[int]:
@@ -68,21 +76,17 @@ def test_an_order_to_stop_in_the_midst_of_everything(tmp_path, orders):
         prunes.wait_for(is_bar)
         server = int(ask("import os; answer = os.getpid()"))
         loads.go("", "model=a/model")
-        end = time.monotonic() + PATIENCE
-        while not (begun := children(server)) and time.monotonic() < end:
-            time.sleep(0.02)
-        assert begun and list(temporary.glob("mha*"))
+        begun = wait_for(lambda: children(server), "processes that the server starts")
+        assert list(temporary.glob("mha*"))
         open_pages.enter_context(asleep(port))
 
         ordered = time.monotonic()
         for order in orders:
             os.kill(server, order)
-            time.sleep(0.2)
+            wait_for(lambda: not waiting_signals(server), "the server to take the signal")
         assert os.waitstatus_to_exitcode(os.waitpid(server, 0)[1]) == 0
         assert time.monotonic() - ordered < 2 + BUSY
-    while time.monotonic() < ordered + BUSY and any(map(runs, begun)):
-        time.sleep(0.05)
-    assert not [number for number in begun if runs(number)]
+    wait_for(lambda: not any(map(runs, begun)), "the end of what the server started")
     assert not list(temporary.glob("mha*"))
     log = (tmp_path / "app.log").read_text()
     assert "Traceback" not in log and "Error" not in log, log

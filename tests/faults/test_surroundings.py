@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from safetensors import safe_open
 
 from tests.faults.visiting import Visit, is_bar
 from tests.ui.serving import PATIENCE, ROOT, OpenPage, served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -107,9 +107,7 @@ def test_a_study_that_the_disk_does_not_take_goes_on_once_there_is_room(tmp_path
         server = int(ask("import os; answer = os.getpid()"))
         before = resource.prlimit(server, resource.RLIMIT_FSIZE)
         resource.prlimit(server, resource.RLIMIT_FSIZE, (ROOM, before[1]))
-        end = time.monotonic() + PATIENCE
-        while not (faults := page.show("corpus")) and time.monotonic() < end:
-            time.sleep(0.3)
+        faults = wait_for(lambda: page.show("corpus"), "the page to tell that the disk is full")
         assert len(faults) == 1 and "could not keep this on its disk" in faults[0]
         assert str(tmp_path) not in faults[0] and "mha-viz-studies" not in faults[0]
 

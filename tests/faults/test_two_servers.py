@@ -1,7 +1,6 @@
 """Two servers with one cache of models and one temporary folder: neither disturbs the other."""
 
 import contextlib
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,8 @@ import pytest
 
 from tests.faults.models import in_cache
 from tests.faults.visiting import Visit
-from tests.ui.serving import PATIENCE, served
+from tests.ui.serving import served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -32,10 +32,7 @@ def files_of(folder: Path) -> dict[Path, bytes]:
 
 def comes(ask: Callable[[str], str], code: str, expected: object) -> None:
     """Wait until the server answers that."""
-    end = time.monotonic() + PATIENCE
-    while (answer := ask(code)) != str(expected) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert answer == str(expected)
+    wait_for(lambda: ask(code) == str(expected), lambda: f"{expected}; now {ask(code)}")
 
 
 def shows_the_study(page: Visit, query: str) -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -15,8 +14,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import connect
 
+from tests.waiting import PATIENCE, wait_for
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 300.0  # seconds, of every wait for what comes: no test is one of the machine's speed
 # Python imports a module of this name at its start. It notes whom the process asks for a name, or
 # for a connection, and answers questions about the inside of the process.
 WATCH = """
@@ -62,7 +62,8 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
     watched = {"PYTHONPATH": str(folder), "WATCHED": str(folder)}
     run = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     command = [*before, *run]
-    with (folder / "app.log").open("w") as log:
+    log_file = folder / "app.log"
+    with log_file.open("w") as log:
         app = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | watched | env, stdout=log, stderr=log
         )
@@ -71,21 +72,17 @@ def served(folder: Path, *before: str, **env: str) -> Iterator[tuple[int, Callab
         (folder / "question").write_text(code)
         (folder / "answer").unlink(missing_ok=True)
         app.send_signal(signal.SIGUSR1)
-        waited = time.monotonic() + PATIENCE
-        while not (folder / "answer").exists():
-            assert time.monotonic() < waited, (folder / "app.log").read_text()
-            time.sleep(0.05)
+        wait_for((folder / "answer").exists, log_file.read_text)
         return (folder / "answer").read_text().strip()
 
+    def listens() -> bool:
+        assert app.poll() is None, f"the app did not start: {log_file.read_text()}"
+        with contextlib.suppress(OSError):
+            return status(port, f"127.0.0.1:{port}", path="/_stcore/health") == 200
+        return False
+
     try:
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and app.poll() is None:
-            with contextlib.suppress(OSError):
-                if status(port, f"127.0.0.1:{port}", path="/_stcore/health") == 200:
-                    break
-            time.sleep(0.1)
-        else:
-            raise AssertionError(f"the app did not start: {(folder / 'app.log').read_text()}")
+        wait_for(listens, log_file.read_text)
         yield port, ask
     finally:
         app.terminate()

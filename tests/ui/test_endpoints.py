@@ -1,7 +1,6 @@
 """A public server as whoever runs it sees it: its endpoints and its log, with real requests."""
 
 import asyncio
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mha_viz.ui.operating.figures import Times
 from mha_viz.ui.server import endpoints
 from mha_viz.ui.server.uploads import Uploads
+from tests import waiting
 from tests.ui.serving import OpenPage, served
 
 TOKEN = "a-token-of-22-letters-"
@@ -68,11 +68,14 @@ def figures(port: int) -> dict[str, float]:
 
 def wait_for(port: int, wanted: int) -> None:
     """Until the server is ready, or no longer so; it says either in one line."""
-    end = time.monotonic() + 300
-    while (found := get(port, "/readyz"))[0] != wanted:
-        assert found[0] in (200, 503) and time.monotonic() < end, found
-        time.sleep(0.3)
-    assert found[1].count("\n") == 1
+
+    def answer() -> str | None:
+        code, line = get(port, "/readyz")
+        assert code in (200, 503), line
+        return line if code == wanted else None
+
+    line = waiting.wait_for(answer, lambda: f"{wanted}; now {get(port, '/readyz')}")
+    assert line.count("\n") == 1
 
 
 def check_full_memory(port: int, ask: Callable[[str], str], page: OpenPage) -> None:

@@ -1,7 +1,5 @@
 """The menu of models offers some that are not here, and fetches one when it is asked to."""
 
-import time
-
 import pytest
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
@@ -12,6 +10,7 @@ from mha_viz.checkpoints.suggested import SuggestedModel
 from mha_viz.ui.widgets.controls import OTHER
 from tests.making import fake_hub
 from tests.making.fake_hub import NAME
+from tests.waiting import wait_for
 
 WEIGHTS = "model.safetensors"
 
@@ -63,8 +62,8 @@ def half_of_it(app: AppTest, hub) -> None:
     app.selectbox(key="ask_model").select(NAME).run()
     app.button(key="download").click().run()
     half = (hub.folder / WEIGHTS).stat().st_size // 2
-    while (attempt := app.session_state.attempt).running and attempt.done < half:
-        time.sleep(0.01)
+    attempt = app.session_state.attempt
+    wait_for(lambda: not attempt.running or attempt.done >= half, "half of the weights")
     assert attempt.done == half
     app.run()
 
@@ -121,8 +120,7 @@ def test_without_network_it_says_so_in_a_sentence_and_can_be_tried_again(hub, mo
     app = page()
     app.selectbox(key="ask_model").select(NAME).run()
     app.button(key="download").click().run()
-    while app.session_state.attempt.running:
-        time.sleep(0.01)
+    wait_for(lambda: not app.session_state.attempt.running, "the end of the attempt")
     app.run()
     assert len(app.error) == 1 and "HF\\_HUB\\_OFFLINE is set" in app.error[0].value
     assert chosen(app) == "tiny-bert" and hub.asked == []

@@ -1,12 +1,11 @@
 """What a visitor's page holds on the server, and that it goes when he does."""
 
 import contextlib
-import time
-from collections.abc import Callable
 
 import pytest
 
 from tests.ui.serving import OpenPage, served
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -40,15 +39,6 @@ answer = sum(session._state.name != "SHUTDOWN_REQUESTED" for session in sessions
 """
 
 
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.3)
-    return False
-
-
 def test_open_pages_hold_no_records_of_their_own(tmp_path):
     pages = {
         "": dict(text=TEXT, words="1", no_special="1", sort="entropy"),
@@ -66,7 +56,7 @@ def test_open_pages_hold_no_records_of_their_own(tmp_path):
         assert sides.show("compare", text=TEXT, section="sides", text_b="a dog ran") == []
         assert int(ask(HELD)) > 0
         assert ask(LET_GO) == "0"
-        assert within(20, lambda: ask(HELD) == "0")
+        wait_for(lambda: ask(HELD) == "0", "records to be let go")
         for address, params in pages.items():  # it is made again for whoever still looks
             assert visits[address].show(address, **params) == [], address
         assert int(ask(HELD)) > 0
@@ -79,7 +69,7 @@ def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
         ask(
             "from mha_viz.ui.session import memory; memory.cache().spare = 0; answer = memory.STAYS"
         )
-        assert within(300, lambda: ask(ALL_IMPORTED) == "True")
+        wait_for(lambda: ask(ALL_IMPORTED) == "True", "torch and transformers")
         held = int(ask(HELD))
         second = OpenPage(port)
         assert second.show(text=TEXT) == []
@@ -87,7 +77,7 @@ def test_what_a_visitor_looked_at_goes_when_he_leaves(tmp_path):
         assert second.show(text=TEXT + " and the dog") == []
         assert int(ask(HELD)) > held
         second.close()
-        assert within(20, lambda: int(ask(HELD)) == held)
+        wait_for(lambda: int(ask(HELD)) == held, f"{held} records")
         first.close()
-        assert within(20, lambda: ask(HELD) == "0")
-        assert within(40, lambda: ask(SESSIONS) == "0")
+        wait_for(lambda: ask(HELD) == "0", "records to be let go")
+        wait_for(lambda: ask(SESSIONS) == "0", "the end of all sessions")

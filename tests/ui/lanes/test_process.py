@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 
 import pytest
@@ -22,6 +21,7 @@ from mha_viz.ui.lanes.calls import Call, Checkpoint
 from mha_viz.ui.lanes.process import RemoteFault, Workers
 from mha_viz.ui.lanes.stop import Stop, Stopped
 from tests.ui.lanes import calls_for_tests as ours
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 LONG = 120  # seconds until a test counts as hanging
@@ -52,16 +52,15 @@ def run(workers, *given, **options):
 
 def gone(pid):
     """Once a process is no more, not even as one that nobody has waited for."""
-    end = time.monotonic() + LONG
-    while time.monotonic() < end:
+
+    def ended():
         try:
             with open(f"/proc/{pid}/stat") as file:
-                if file.read().split()[2] == "Z":
-                    return True
+                return file.read().split()[2] == "Z"
         except OSError:
             return True
-        time.sleep(0.05)
-    return False
+
+    return wait_for(ended, f"the end of process {pid}", LONG)
 
 
 def test_results_are_those_of_a_direct_call_value_by_value(workers):
@@ -144,10 +143,9 @@ def test_a_process_keeps_no_memory_that_its_call_has_freed(workers):
     before = run(workers, ours.resident)
     taken = run(workers, ours.leaves_holes)
     assert taken > 100e6
-    end = time.monotonic() + LONG
-    while run(workers, ours.resident) - before > taken / 4:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    wait_for(
+        lambda: run(workers, ours.resident) - before < taken / 4, "memory to be given back", LONG
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes see no common memory")
