@@ -8,6 +8,7 @@ MINUTES ?= 60
 
 VENV := .venv
 LOWEST := .lowest
+EMPTY := build/empty
 PY := $(VENV)/bin/python
 # uv installs in seconds what takes pip minutes; UV= does without it.
 UV := $(shell command -v uv 2>/dev/null)
@@ -40,20 +41,32 @@ TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | 
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast check format bench soak docs lowest wheel clean distclean image-try space fuzz
+.PHONY: help run test test-all test-extended test-fast check format bench soak docs lowest wheel wheel-try clean distclean image-try space fuzz
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501; PUBLIC=1 opens it to strangers)
 	@exec $(PY) -m mha_viz app --host "$(HOST)" --port "$(PORT)" $(if $(filter 1,$(PUBLIC)),--public)
 
-test: check ## check, then run all tests (ARGS="-k name" runs some)
+# The checks run beside the tests, which wait at times; what they print stands together.
+AGAIN = $(MAKE) --no-print-directory
+test: $(TEST_STAMP) ## check, and the tests of every change (ARGS="-k name" runs some)
+	@{ said=$$($(AGAIN) check 2>&1) && failed=0 || failed=1; \
+	    printf '%s\n' "$$said"; exit $$failed; } & check=$$!; \
+	status=0; $(PYTEST) -m "not extended" $(ARGS) || status=$$?; \
+	wait $$check || { echo "make check failed: what it said stands above." >&2; exit 1; }; \
+	exit $$status
+
+test-all: check ## check, then all tests
 	$(PYTEST) $(ARGS)
 
+test-extended: $(TEST_STAMP) ## the tests that `make test` leaves out
+	$(PYTEST) -m extended $(ARGS)
+
 test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
-	$(PYTEST) -m "not browser and not slow" $(ARGS)
+	$(PYTEST) -m "not browser and not slow and not extended" $(ARGS)
 
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 fuzz: SEED := $(SEED)
@@ -93,11 +106,18 @@ lowest: ## run the tests with the oldest versions that pyproject.toml allows (ne
 docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and pictures
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 	$(PY) -m docs.make_pictures --check
-	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_gallery.py tests/test_notebooks.py tests/test_pictures.py \
-	    tests/test_site.py
+	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_site.py
 
 wheel: $(TEST_STAMP) ## build the wheel into dist/
+	rm -rf dist
 	$(PY) -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .
+
+wheel-try: wheel ## install the wheel into an empty environment, and run the command there
+	rm -rf $(EMPTY) && $(PY) -m venv $(EMPTY)
+	$(if $(UV),$(UV) pip install --python $(EMPTY)/bin/python,$(EMPTY)/bin/python -m pip install -q) \
+	    --constraint requirements.txt dist/*.whl
+	cd $(EMPTY) && bin/mha-viz models && bin/mha-viz trace "The cat sat on the mat." --model tiny-gpt2 \
+	    && bin/mha-viz show "The cat sat on the mat." --layer 2 --head 5 --out head.svg
 
 image-try: $(TEST_STAMP) ## build and try the Dockerfile without Docker (as root on Linux)
 	$(PY) -m hosting.try_image $(ARGS)

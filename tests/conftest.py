@@ -72,10 +72,32 @@ socket.getaddrinfo = _resolve
 _SLOW = [Path(__file__).parent / name for name in ("ui", "labs")]
 
 
+# What takes long and seldom breaks; so do browser tests that are no journeys (browser/conftest.py).
+_EXTENDED = [
+    Path(__file__).parent / name
+    for name in (
+        "corpus/test_cluster.py",
+        "faults",
+        "hosting",
+        "models/test_recipe.py",
+        "test_benchmarks.py",
+        "test_docs.py",
+        "test_gallery.py",
+        "test_lab_notebooks.py",
+        "test_notebooks.py",
+        "test_package.py",
+        "test_proxies.py",
+        "test_site.py",
+    )
+]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent == Path(__file__).parent or item.path.parent in _SLOW:
             item.add_marker("slow")
+        if item.path in _EXTENDED or item.path.parent in _EXTENDED:
+            item.add_marker("extended")
 
 
 @pytest.fixture(autouse=True)

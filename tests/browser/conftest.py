@@ -38,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("browser")
+            if not item.get_closest_marker("journey"):
+                item.add_marker("extended")
 
 
 @pytest.hookimpl(wrapper=True)

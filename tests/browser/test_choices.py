@@ -52,6 +52,7 @@ def framed(page: Page, name: str) -> None:
     expect(page.locator(".heat")).to_have_attribute("data-painted", name)
 
 
+@pytest.mark.journey
 def test_the_menus_of_tokens_follow_one_text_after_the_other(open_page, wait_idle):
     page = open_page("/?text=a+b&show=pair")
     choose(page, "Looks (query)", "2 · b")
@@ -113,6 +114,7 @@ def test_controls_of_compare_after_the_sentence_was_emptied(open_page, wait_idle
     says(page, "Measure", "Hellinger distance")
 
 
+@pytest.mark.journey
 def test_back_and_forward_frame_the_head_that_the_address_says(open_page, wait_idle):
     """Right after the clicks, and back to the head that the page opened with."""
     page = open_page("/?text=Hello+there+friends")

@@ -33,6 +33,7 @@ def test_every_section_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
             assert inside["x"] + inside["width"] <= page.viewport_size["width"], section
 
 
+@pytest.mark.journey
 def test_from_a_pair_in_explore_to_why_the_head_looks_there_and_back(open_page, wait_idle):
     link = f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=4&show=pair&query=8&key=3"
     page = open_page(link)
@@ -56,6 +57,7 @@ def test_a_click_on_a_head_shows_what_its_share_comes_from(open_page, wait_idle)
     expect(heading(page, chosen)).to_be_visible()
 
 
+@pytest.mark.journey
 def test_a_click_in_the_map_shows_the_pair_and_the_address_opens_it(open_page, wait_idle):
     page = open_page(LINK + "&circuit=weights")
     click_cell(page, (8 + 5, 2 * 8 + 6), of=32)

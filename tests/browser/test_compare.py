@@ -109,6 +109,7 @@ def test_a_click_on_a_dot_opens_its_head(open_page, wait_idle, go_back, model):
     expect(heading(page, "L2 H5")).to_be_visible()
 
 
+@pytest.mark.journey
 def test_a_click_in_the_matrix_opens_the_pair(open_page, wait_idle):
     page = open_page(LINK + "twins")
     click_cell(page, (3 * 8 + 1, 8 + 6), of=32)
@@ -171,6 +172,7 @@ def test_ticks_of_two_tables_mark_the_chosen_pair_only(open_page, wait_idle):
             assert " and ".join(rows[row][:2]) == chosen
 
 
+@pytest.mark.journey
 def test_a_click_on_a_pair_opens_it(open_page):
     page = open_page(LINK + "alike")
     i, j = plot(page).evaluate("p => Array.from(p._fullData[0].customdata[100])")
@@ -190,6 +192,7 @@ def test_a_click_on_what_changed_most_chooses_it_on_both_sides(open_page):
     expect(page).to_have_url(re.compile("layer=2&head=6.*layer_b=2&head_b=6"))
 
 
+@pytest.mark.journey
 def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
     page = open_page(f"/?model=tiny-gpt2&text={TEXT}&layer=2&head=5")
     page.get_by_role("link", name="Compare").click()
@@ -203,6 +206,7 @@ def test_navigation_keeps_text_model_and_head(open_page, wait_idle):
     expect(page).to_have_url(re.compile(r"/\?model=tiny-gpt2.*layer=2&head=5"))
 
 
+@pytest.mark.journey
 def test_back_and_forward_go_through_what_was_chosen(open_page, wait_idle, go_back):
     page = open_page(f"/?text={TEXT}&layer=0&head=0")
     first, box = page.url, page.get_by_label("Sentence", exact=True)
@@ -249,6 +253,7 @@ def test_choices_made_while_the_page_works_are_not_lost(open_page, wait_idle):
     expect(page.get_by_role("radio", name="Twins")).to_be_checked()
 
 
+@pytest.mark.journey
 def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     page = open_page(LINK + "layers")
     chosen = page.get_by_role("radio", name="Across layers")
@@ -269,6 +274,7 @@ def test_sections_and_heads_from_the_keyboard(open_page, wait_idle):
     expect(page.get_by_role("tab", name="Clusters")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.journey
 def test_exports_open(open_page, wait_idle, tmp_path: Path):
     page = open_page(LINK + "twins&order=cluster")
     plot(page)

@@ -9,6 +9,7 @@ from mha_viz.ui.session.views import SECTIONS
 from tests.browser.compare_page import plot
 
 
+@pytest.mark.journey
 def test_hostile_text_stays_text(open_page):
     hostile = (
         "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'> $x^2$ **b** "

@@ -1,5 +1,6 @@
 """The Corpus page as a person uses it, in a real Chromium."""
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_accessibility import nothing_in_light_and_dark
@@ -14,6 +15,7 @@ def opened(open_page, wait_idle, link, **options):
     return page
 
 
+@pytest.mark.journey
 def test_from_the_menu_to_a_head_and_an_example_of_it_in_explore(open_page, wait_idle):
     page = open_page("/")
     page.get_by_role("link", name="Corpus", exact=True).click()

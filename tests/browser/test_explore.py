@@ -21,6 +21,7 @@ from tests.browser.workbench_page import chosen_head, grid, name_of, type_text
 TEXT = "The old dog slept while the young cat watched the birds."
 
 
+@pytest.mark.journey
 def test_a_sentence_is_drawn_for_every_head(open_page, wait_idle):
     page = open_page()
     type_text(page, TEXT)
@@ -34,6 +35,7 @@ def test_a_sentence_is_drawn_for_every_head(open_page, wait_idle):
     assert parse_qs(urlsplit(page.url).query)["text"] == [TEXT]
 
 
+@pytest.mark.journey
 def test_a_link_opens_on_the_same_view_in_a_fresh_browser(open_page):
     query = "/?model=tiny-gpt2&text=one+two+one+two&layer=2&head=5&show=table&scale=log&words=1"
     page = open_page(query)
@@ -47,6 +49,7 @@ def test_a_link_opens_on_the_same_view_in_a_fresh_browser(open_page):
     expect(again.get_by_role("checkbox", name="Whole words")).to_be_checked()
 
 
+@pytest.mark.journey
 def test_clicking_and_keys_choose_a_head(open_page, wait_idle):
     page = open_page()
     canvas = grid(page)
@@ -59,6 +62,7 @@ def test_clicking_and_keys_choose_a_head(open_page, wait_idle):
     expect(page).to_have_url(re.compile("layer=3&head=6"))
 
 
+@pytest.mark.journey
 def test_hovering_the_grid_shows_the_exact_weight(open_page):
     page = open_page(f"/?text={TEXT}")
     page.locator(".head-grid[data-painted]").wait_for()
@@ -75,6 +79,7 @@ def test_hovering_the_grid_shows_the_exact_weight(open_page):
         assert shown == [record.labels[query], record.labels[key]]
 
 
+@pytest.mark.journey
 def test_the_exact_chart_holds_the_exact_weights(open_page):
     page = open_page(f"/?text={TEXT}&layer=1&head=2&show=plotly")
     plot = page.locator(".js-plotly-plot").first
@@ -117,6 +122,7 @@ def test_every_picture_in_light_dark_and_on_a_phone(open_page, wait_idle, look):
         assert overflow <= 0, show
 
 
+@pytest.mark.journey
 def test_exports_open(open_page, wait_idle, tmp_path):
     page = open_page(f"/?text={TEXT}&layer=1&head=2")
     expect(chosen_head(page)).to_have_attribute("data-exact", "true")  # nothing moves after this
@@ -220,6 +226,7 @@ def deep_model(tmp_path_factory):
     return folder
 
 
+@pytest.mark.journey
 def test_a_newer_text_overtakes_the_one_that_runs(open_page, wait_idle, deep_model):
     page = open_page()
     page.get_by_label("Model", exact=True).click()
@@ -248,6 +255,7 @@ def test_the_share_of_the_lines_goes_into_the_link(open_page):
     expect(slider).to_have_value("51")
 
 
+@pytest.mark.journey
 def test_all_of_it_works_from_the_keyboard(open_page, wait_idle):
     page = open_page()
     box = page.get_by_label("Sentence", exact=True)

@@ -48,6 +48,7 @@ ODD_TEXTS = {
 }
 
 
+@pytest.mark.journey
 def test_odd_text_is_text(open_page, wait_idle):
     page = open_page()
     for name, text in ODD_TEXTS.items():
@@ -72,6 +73,7 @@ def test_no_text_asks_for_one(open_page, wait_idle, text):
     expect(page.get_by_text("Type a sentence above")).to_be_visible()
 
 
+@pytest.mark.journey
 def test_an_unknown_model_is_refused_and_the_text_stays(open_page, wait_idle):
     page = open_page(f"/?text={TEXT}")
     for name, message in (("/etc", "config.json"), ("nobody/nothing", "could not be fetched")):

@@ -113,6 +113,7 @@ def test_arrow_keys_walk_and_say_where_they_are(show_flow: Show) -> None:
     expect(page.locator(".flow-graph .tip")).to_be_hidden()
 
 
+@pytest.mark.journey
 def test_a_click_on_a_head_comes_to_python_and_the_slider_stays(show_flow: Show) -> None:
     page = show_flow("")
     page.locator(".flow-graph input").press("Home")

@@ -63,6 +63,7 @@ def test_without_exact_weights_no_more_digits_than_known(show: Callable[..., Pag
     assert float(shown[2:]) == pytest.approx(made_up(4, 8, 12, 12)[0, 1, 3, 0], abs=0.006)
 
 
+@pytest.mark.journey
 def test_click_selects_at_once_and_reruns_only_the_fragment(
     show: Callable[..., Page], wait_idle: Callable[[Page], None]
 ) -> None:

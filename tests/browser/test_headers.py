@@ -4,6 +4,7 @@ That no page of the app needs what is refused is seen in all other tests of brow
 where a page reports an error, as a browser does of what its policy forbids.
 """
 
+import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.idle import wait_idle
@@ -26,6 +27,7 @@ REFUSED = """async () => {
 }"""
 
 
+@pytest.mark.journey
 def test_scripts_in_the_page_and_other_hosts_are_refused(browser: Browser, app_url: str) -> None:
     page = browser.new_context(base_url=app_url).new_page()  # what it reports is no fault
     page.goto("/glossary")

@@ -56,6 +56,7 @@ def type_in(page: Page, label: str, text: str) -> None:
     box.press("Enter")
 
 
+@pytest.mark.journey
 def test_switches_change_the_prediction_and_the_link(open_page, wait_idle):
     page = open_page(LINK)
     expect(kl(page)).to_have_text("0")
@@ -77,6 +78,7 @@ def test_switches_change_the_prediction_and_the_link(open_page, wait_idle):
     whole(page)
 
 
+@pytest.mark.journey
 def test_the_keyboard_switches_and_chooses(open_page, wait_idle):
     page = open_page(LINK)
     tile(page, 0, 0).focus()
@@ -106,6 +108,7 @@ def test_groups_and_the_framed_head(open_page, wait_idle):
     assert query(page)["layer"] == "2"
 
 
+@pytest.mark.journey
 def test_a_link_opens_on_one_exact_view_in_a_fresh_browser(open_page, wait_idle):
     source = TEXT.replace("dog", "cat")
     options = "&off=0.3,1.2&how=patch_z&place=7&target=dog&against=time&method=gradient"
@@ -144,6 +147,7 @@ def test_every_way_by_hand(open_page, wait_idle):
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.journey
 def test_a_gap_by_a_click_and_by_hand(open_page, wait_idle):
     page = open_page("/intervene?model=tiny-bert&off=2.1&text=The dog saw the dog run.")
     page.get_by_role("radio", name="dog").nth(1).click()
@@ -190,6 +194,7 @@ def test_a_bad_target_hides_nothing(open_page, wait_idle):
     expect(page.get_by_text("ln p of “play”")).to_be_visible()
 
 
+@pytest.mark.journey
 def test_measured_by_both_methods_and_pruned(open_page, wait_idle):
     page = open_page(LINK + "&off=0.3")
     page.get_by_text("Measured over this sentence").click()
@@ -241,6 +246,7 @@ def test_what_takes_long_can_be_stopped(open_page, wait_idle, start, key):
     expect(button(page, start)).to_be_enabled()
 
 
+@pytest.mark.journey
 def test_going_on(open_page, wait_idle):
     page = open_page(LINK + "&off=0.0,0.1,0.2,0.3,0.4")
     page.get_by_text("Let it go on for 20 tokens").click()

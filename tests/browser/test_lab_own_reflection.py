@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -22,6 +23,7 @@ def test_the_lab_from_end_to_end(open_page, wait_idle):
     expect(page).to_have_url(re.compile("masked=1.*steps=100"))
 
 
+@pytest.mark.journey
 def test_stop_ends_training_and_leaves_the_lab_usable(open_page, wait_idle):
     page = open_page("/lab-own-reflection?steps=5000")
     page.get_by_role("button", name="Train").click()

@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 MOVING = {"reduced_motion": "no-preference"}  # other tests ask for less motion
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+@pytest.mark.journey
 def test_the_lab_from_end_to_end(open_page, wait_idle, go_back):
     page = open_page("/lab-soft-lookup")
     page.get_by_text("Weight 1 for the key with the largest score").click()

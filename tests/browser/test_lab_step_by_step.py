@@ -2,12 +2,14 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 PROJECTOR = {"viewport": {"width": 1280, "height": 720}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
+@pytest.mark.journey
 def test_the_steps_by_button_and_by_arrow_key(open_page, wait_idle, go_back):
     page = open_page("/lab-step-by-step?model=tiny-gpt2&text=The+cat+sat.")
     page.get_by_role("button", name="Next").click()

@@ -3,11 +3,13 @@
 import re
 from urllib.parse import urljoin, urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 from mha_viz.ui.learn.contents import LABS
 
 
+@pytest.mark.journey
 def test_the_menu_and_the_list_lead_to_a_lab(open_page, wait_idle):
     page = open_page()
     page.get_by_role("button", name="Learn").click()
@@ -120,6 +122,7 @@ def test_two_tabs_do_not_disturb_each_other(open_page, wait_idle):
         assert page.get_by_role("alert").filter(has_text="wrong").count() == 0
 
 
+@pytest.mark.journey
 def test_the_glossary_is_searched_and_linked(open_page, wait_idle):
     page = open_page("/learn")
     page.get_by_role("link", name="Glossary").last.click()

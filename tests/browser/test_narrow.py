@@ -44,6 +44,7 @@ def test_cells_of_a_head_are_squares_with_nothing_blank_below(
     assert whole["y"] + whole["height"] - area["y"] - area["height"] < 40
 
 
+@pytest.mark.journey
 def test_a_phone_shows_all_that_stands_around_the_heads(open_page: OpenPage) -> None:
     phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
     page = open_page("/?model=tiny-gpt2&text=The old dog slept.&show=lines", **phone)

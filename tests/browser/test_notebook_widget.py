@@ -82,6 +82,7 @@ def _wait_for(page: Page, holds: Callable[[], bool]) -> None:
     wait_for(heard, "a choice to reach Python")
 
 
+@pytest.mark.journey
 def test_a_choice_stays_and_reaches_python(notebook: Callable[[Explorer], Page]) -> None:
     explorer = Explorer(mv.load("tiny-bert").trace("The cat sat on the mat."), (1, 1))
     page = notebook(explorer)

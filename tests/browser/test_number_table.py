@@ -32,6 +32,7 @@ def test_a_cell_has_the_colour_of_its_number(open_page, scheme: str) -> None:
     assert abs(int(ink[1]) - int(painted[1])) > 80  # and can be read on it
 
 
+@pytest.mark.journey
 def test_a_change_is_made_in_place(open_page, wait_idle) -> None:
     page = open_page(LOOKUP)
     shown = cell(page, "softmax", 0, 0)

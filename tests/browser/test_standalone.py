@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.core.from_weights import record
@@ -34,6 +35,7 @@ def test_standalone_grid_works_without_a_server(show: Callable[..., Page], tmp_p
     assert not [url for url in asked if not url.startswith(("file:", "about:", "blob:"))]
 
 
+@pytest.mark.journey
 def test_heatmap_shows_hostile_tokens_literally(show: Callable[..., Page], tmp_path: Path) -> None:
     pattern = made_up(1, 1, 5, 5)[0, 0]
     (tmp_path / "head.html").write_text(head_html(pattern, HOSTILE, HOSTILE))

@@ -3,6 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from mha_viz.core.from_weights import record
@@ -45,6 +46,7 @@ def test_nothing_runs_in_an_exported_page(show, tmp_path: Path) -> None:
     assert not found
 
 
+@pytest.mark.journey
 def test_nothing_of_a_link_or_a_text_runs_in_the_app(open_page, wait_idle) -> None:
     text = f"the cat {TYPED}"
     for path in ("/compare?section=sides", "/intervene?off=0.1"):

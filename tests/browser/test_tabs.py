@@ -48,6 +48,7 @@ def test_what_is_open_together_is_apart_and_what_was_closed_does_not_come_back(l
         assert open_page(GRID) == one and open_page(GRID) != two
 
 
+@pytest.mark.journey
 def test_a_fault_is_told_of_the_test_that_it_came_in(lent) -> None:
     with pytest.raises(AssertionError, match="out of order"), lent() as open_page:
         open_page(GRID).evaluate("console.error('out of order')")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.canvas import pixels
@@ -33,6 +34,7 @@ def test_lines_show_exact_weights_of_a_query(show: Callable[..., Page]) -> None:
     expect(row.locator(".number").nth(1)).to_have_text(f"{pattern[0, 1, 5, 0]:#.4g}")
 
 
+@pytest.mark.journey
 def test_lines_pin_pair_and_escape(show: Callable[..., Page]) -> None:
     page = show(LINES)
     lines(page)

@@ -38,6 +38,7 @@ def cut_off():
     return cut_off
 
 
+@pytest.mark.journey
 def test_a_head_is_painted_without_the_server(open_page, cut_off):
     page = open_page(LINK)
     before = pixels(page, ".heat-cells")
@@ -104,6 +105,7 @@ def test_what_was_chosen_meanwhile_reaches_the_address_once(open_page, wait_idle
     assert page.evaluate("talk.asked") > asked
 
 
+@pytest.mark.journey
 def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):
     """Of messages that wait, the server reads the last one only."""
     page = open_page(LINK)
@@ -120,6 +122,7 @@ def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):
     assert chosen.items() <= query(page).items()
 
 
+@pytest.mark.journey
 def test_a_pair_of_words_is_marked_everywhere_and_survives_a_change_of_head(open_page, wait_idle):
     page = open_page(LINK)
     labels = record().labels
@@ -153,6 +156,7 @@ def test_a_pair_of_words_is_marked_everywhere_and_survives_a_change_of_head(open
     assert not {"query", "key"} & query(page).keys()
 
 
+@pytest.mark.journey
 def test_heads_are_sorted_by_the_weight_of_the_pair(open_page):
     page = open_page(f"{LINK}&query=8&key=3")
     expect(chosen_head(page)).to_have_attribute("data-exact", "true")
@@ -212,6 +216,7 @@ def test_the_heatmap_is_zoomed_by_dragging_and_comes_back(open_page):
     assert (pixels(page, ".heat-cells") == whole).all()
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("wish", ["words", "no_special", "no_first"])
 def test_weights_on_other_axes_are_those_of_the_server(open_page, wish):
     text = "Walking homewards, unhappily."
@@ -278,6 +283,7 @@ def test_labels_stand_on_the_tiles_and_beside_the_name(open_page):
     assert names == [f"L{i} H{j}" for (i, j), had in labelled.items() if kind in had.split("; ")]
 
 
+@pytest.mark.journey
 def test_back_leads_to_the_head_before_and_to_the_pair_before(open_page, wait_idle, go_back):
     page = open_page(LINK)
     click_head(page, 3, 3)

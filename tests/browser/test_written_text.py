@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from playwright.sync_api import Page, expect
 
 LINK = "/?model=tiny-gpt2&text=Once+upon+a+time&written=3"
@@ -13,6 +14,7 @@ def address(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
 
 
+@pytest.mark.journey
 def test_a_text_is_written_played_and_branched(
     open_page: Callable[..., Page], wait_idle: Callable[[Page], None]
 ) -> None:
