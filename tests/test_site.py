@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import mha_viz
+from docs import reference_page
 
 ROOT = Path(__file__).parents[1]
 LOADS = {
@@ -131,6 +132,15 @@ def test_formulas_are_drawn_and_none_is_left_as_source(site: Path, pages: dict[P
         assert "\\(" not in re.sub(r"(?s)<(pre|code|script).*?</\1>", "", text), path
         left = re.findall(r"<m[ionstex]+[^>]*>[^<]*\\[^<]*</m", text)
         assert not left, path
+
+
+def test_examples_of_the_reference_are_code_and_no_quotations(site: Path) -> None:
+    text = (site / "reference.html").read_text("utf-8")
+    assert "<blockquote" not in text
+    prompts = text.count('<span class="gp">&gt;&gt;&gt; </span>')
+    names = reference_page.public_names()
+    written = [(getattr(mha_viz, name).__doc__ or "").count(">>> ") for name in names]
+    assert prompts >= sum(written) > 50
 
 
 def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
