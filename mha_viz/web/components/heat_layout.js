@@ -3,7 +3,7 @@
 
 const TITLE = 17; // pixels of the axes' names
 const LETTER = 6.9; // mean width of a letter of the labels
-const LINE = 12; // pixels that a label needs
+export const LINE = 12; // pixels that a label needs
 
 /** Part of the rows and columns that is shown. @typedef {{ top: number, left: number, rows: number, cols: number }} Window */
 

@@ -2,6 +2,7 @@
 // One head's heatmap on two canvases: cells and labels, and what is pointed at over them.
 
 import { paintCells } from "./grid_paint.js";
+import { LINE } from "./heat_layout.js";
 import { clearCanvas, inkOn, rgbOf } from "./shared.js";
 
 const FONT = "11.5px";
@@ -80,29 +81,38 @@ function paintLabels(context, layout, header, colours) {
   context.fillText("looks (query)", 0, 0);
   context.restore();
   for (let y = 0; y < view.rows; y += step) {
-    label(context, layout, "query", view.top + y, header, colours, cell);
+    label(context, layout, "query", view.top + y, header, colours);
   }
   for (let x = 0; x < view.cols; x += step) {
-    label(context, layout, "key", view.left + x, header, colours, cell);
+    label(context, layout, "key", view.left + x, header, colours);
   }
 }
 
-/** One token's label beside its row or, slanted, above its column. */
-function label(context, { left, top, view }, side, place, header, colours, cell) {
+/**
+ * One token's label beside its row or, slanted, above its column.
+ * @param {string} [paper] the colour of the ground, on which a strong label replaces what stood there
+ */
+function label(context, { left, top, view, cell }, side, place, header, colours, paper) {
   const isQuery = side === "query";
   const room = (isQuery ? left : top * 1.15) - 24;
   const text = cut(context, header[`${side}_labels`][place], room);
-  context.fillStyle = header[`${side}_special`][place] ? colours.muted : colours.ink;
   context.save();
   if (isQuery) {
     context.textAlign = "right";
-    context.fillText(text, left - 6, top + (place - view.top + 0.5) * cell);
+    context.translate(left - 6, top + (place - view.top + 0.5) * cell);
   } else {
     context.textAlign = "left";
     context.translate(left + (place - view.left + 0.5) * cell, top - 5);
     context.rotate(-Math.PI / 3);
-    context.fillText(text, 0, 0);
   }
+  if (paper) {
+    // Where labels are dense, parts of the neighbours go, too, so that the strong one can be read.
+    const high = isQuery && cell < LINE ? 16 : LINE;
+    context.fillStyle = paper;
+    context.fillRect(isQuery ? -room - 2 : -2, -high / 2, room + 4, high);
+  }
+  context.fillStyle = header[`${side}_special`][place] ? colours.muted : colours.ink;
+  context.fillText(text, 0, 0);
   context.restore();
 }
 
@@ -131,8 +141,7 @@ export function paintOver(canvas, picture, hover, pair, drag) {
     frame(context, layout, row, column, colour, dash);
     for (const [side, place] of [["query", row], ["key", column]]) {
       if (place < 0 || !isShown(layout.view, side, place)) continue;
-      erase(context, layout, side, place, colours.paper);
-      label(context, layout, side, place, header, strong, layout.cell);
+      label(context, layout, side, place, header, strong, colours.paper);
     }
   };
   if (hover) band(hover.row, hover.column, colours.muted, [3, 3]);
@@ -164,11 +173,4 @@ function frame(context, { left, top, wide, high, cell, view }, row, column, colo
   const grown = Math.max(cell, 5);
   context.lineWidth = 2;
   context.strokeRect(x + (cell - grown) / 2, y + (cell - grown) / 2, grown, grown);
-}
-
-/** Neighbouring labels go where labels are dense, so that the strong one can be read. */
-function erase(context, { left, top, cell, view }, side, place, paper) {
-  if (cell >= 12 || side === "key") return;
-  context.fillStyle = paper;
-  context.fillRect(18, top + (place - view.top + 0.5) * cell - 8, left - 22, 16);
 }
