@@ -41,7 +41,7 @@ TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | 
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-fast check format bench soak docs lowest wheel wheel-try clean distclean image-try space fuzz
+.PHONY: help run test test-all test-extended test-fast check format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -103,10 +103,12 @@ lowest: ## run the tests with the oldest versions that pyproject.toml allows (ne
 	    --editable ".[app,dev]"
 	$(LOWEST)/bin/python -m pytest -n auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
-docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and pictures
+docs: $(DOCS_STAMP) ## build the documentation into site/, test its links and its code
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
-	$(PY) -m docs.make_pictures --check
 	$(PY) -m pytest -n 0 tests/test_docs.py tests/test_site.py
+
+pictures: $(TEST_STAMP) ## do the pictures of the documentation still show the app?
+	$(PY) -m docs.make_pictures --check
 
 wheel: $(TEST_STAMP) ## build the wheel into dist/
 	rm -rf dist

@@ -94,8 +94,7 @@ def main() -> None:
     """Write docs/images/NAME.png and NAME-dark.png for each of PICTURES, and the moving one."""
     checking = sys.argv[1:] == ["--check"]
     if CHROMIUM is None:
-        print("Taking pictures needs a Chromium on PATH (apt install chromium); none is there.")
-        sys.exit(0 if checking else 1)
+        sys.exit("Taking pictures needs a Chromium on PATH (apt install chromium); none is there.")
     with app_and_browser() as (address, browser):
         if checking:
             check(taken(address, browser))

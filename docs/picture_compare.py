@@ -16,7 +16,7 @@ SEEN = "seen"  # the name under which a PNG carries its page's text
 SQUARE = 40  # pixels
 CHANGED = 0.1  # of the way from black to white: a square that differs by more has changed
 MANY = 0.15  # so large a share of changed squares is another picture
-NUMBER = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?")
+NUMBER = re.compile(r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 FLEETING = re.compile(  # of this run, this machine, this port
     r"computed in [\d.]+ m?s|Takes (a few|about \d+) (seconds|minutes)|^ *- /url: .*\n", re.M
 )

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Page, sync_playwright
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, _BROWSERS)), None)
 IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 PATIENCE = 120_000  # ms, of every wait for what comes
 
