@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int, Num
 from numpy.typing import NDArray
+from scipy.stats import binned_statistic_2d
 from torch import Tensor
 
 from mha_viz.errors import ArgumentError, ShapeError
@@ -38,7 +39,11 @@ _PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the 
 _LEVEL = 1e-5  # numbers that differ by less are the same: the rest is rounding
 _BETWEEN = (0.1, 0.9)  # heights of the dots: what corners mean stands above and below all lines
 _SPAN = 0.01  # the least of an axis, so that rounding does not look like structure
-_DRAWN_AS_SVG = 2_000  # pairs; more are drawn with WebGL
+_MOST_DOTS = 2_000  # a browser without WebGL draws so many at once
+_CELLS = (
+    48,
+    36,
+)  # in which the crowd of more is counted: fewer than dots, so the sparsest are dots
 
 
 def pair_scatter(
@@ -62,6 +67,7 @@ def pair_scatter(
     Above the picture stand Spearman's rank correlation, unless a measure is level (see `is_level`),
     and the number of pairs. There is no p-value: pairs that share a head are not independent. Pairs
     that lack a number (NaN) are left out and counted. customdata of each dot is its pair [i, j].
+    Of more than 2,000 pairs those in the densest parts are no dots but counts in cells.
 
     Args:
         x: (pair,), a measure of each pair.
@@ -96,11 +102,9 @@ def pair_scatter(
     known = np.isfinite(across) & np.isfinite(down)
     same = heads[:, 0] // n_heads == heads[:, 1] // n_heads
     shade = None if colour is None else as_numbers(colour, 1, "colour")
-    every = dict(
-        type="scattergl" if len(heads) > _DRAWN_AS_SVG else "scatter",
-        mode="markers",
-        hovertemplate=_template(x_title, y_title),
-    )
+    every = dict(type="scatter", mode="markers", hovertemplate=_template(x_title, y_title))
+    crowd = _crowd(across, down, known)
+    lone = known & ~crowd
     traces = [
         dict(
             **every,
@@ -108,7 +112,7 @@ def pair_scatter(
             **_look(kind, shade, where, dark),
             **stays(_OPACITY),
         )
-        for kind, where in enumerate((known & ~same, known & same))
+        for kind, where in enumerate((lone & ~same, lone & same))
     ]
     if selected is not None:
         chosen = known & (np.sort(heads, axis=1) == np.sort(selected)).all(axis=1)
@@ -124,6 +128,9 @@ def pair_scatter(
         )
     notes = [_correlation(across[known], down[known], x_title, y_title)]
     notes.append(missing_note(int((~known).sum()), len(known), "pairs"))
+    if crowd.any():
+        traces.insert(0, _counts(across[crowd], down[crowd], dark))
+        notes.append(f"Where pairs are densest, {crowd.sum():,} of them are counted in cells.")
     if shade is not None and colour_title:
         notes.append(f"Colour: {colour_title}.")
     layout = dict(
@@ -151,6 +158,36 @@ def is_level(values: NDArray[np.floating]) -> bool:
     """
     known = values[np.isfinite(values)]
     return len(known) > 1 and float(np.ptp(known)) <= _LEVEL
+
+
+def _crowd(
+    x: NDArray[np.float64], y: NDArray[np.float64], known: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Mark the pairs in the densest cells, so that at most `_MOST_DOTS` are left as dots."""
+    crowd = np.zeros(len(known), dtype=bool)
+    if known.sum() > _MOST_DOTS:
+        *_, place = binned_statistic_2d(x[known], y[known], None, "count", bins=_CELLS)
+        density = np.bincount(place)[place]
+        held = np.cumsum(np.bincount(density))  # pairs in cells of at most so many
+        crowd[known] = density > np.searchsorted(held, _MOST_DOTS, side="right") - 1
+    return crowd
+
+
+def _counts(x: NDArray[np.float64], y: NDArray[np.float64], dark: bool) -> dict[str, Any]:
+    """How many pairs lie in each cell, the darker the more; a cell without any is empty."""
+    counts, *edges = np.histogram2d(x, y, bins=_CELLS)
+    middle_x, middle_y = ((edge[1:] + edge[:-1]) / 2 for edge in edges)
+    red, green, blue = theme.rgb(theme.muted(dark))
+    return dict(
+        type="heatmap",
+        x=middle_x.astype(np.float32),
+        y=middle_y.astype(np.float32),
+        z=np.where(counts > 0, np.sqrt(counts), np.nan).T.astype(np.float32),
+        text=counts.T.astype(np.int32),
+        colorscale=[[end, f"rgba({red},{green},{blue},{0.15 + 0.75 * end})"] for end in (0, 1)],
+        showscale=False,
+        hovertemplate="%{text} pairs<extra></extra>",
+    )
 
 
 def _dots(

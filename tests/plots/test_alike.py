@@ -86,12 +86,35 @@ def test_grid_lines_do_not_strike_the_corners_through() -> None:
     assert draw(corners=None).layout.yaxis.domain == (0, 1)
 
 
-def test_many_pairs_stay_small() -> None:
+def test_of_many_pairs_the_crowd_is_counted_and_the_others_are_dots() -> None:
     pairs = np.stack(np.triu_indices(144, 1), axis=1)
-    x = np.linspace(0, 1, len(pairs))
-    figure = pair_scatter(x, x, pairs, head_names(12, 12), "look", "do", n_heads=12)
-    assert figure.data[0].type == "scattergl" and draw().data[0].type == "scatter"
+    x, y = RNG.normal(size=(2, len(pairs)))
+    x[3], y[5] = np.nan, 11.0
+    figure = pair_scatter(
+        x, y, pairs, head_names(12, 12), "look", "do", n_heads=12, selected=(0, 1)
+    )
+    counts, *dots, chosen = figure.data
+    assert {trace.type for trace in (*dots, chosen)} == {"scatter"}  # and none of WebGL
+    shown = [tuple(pair) for trace in dots for pair in trace.customdata.tolist()]
+    counted = int(counts.text.sum())
+    assert len(shown) == len(set(shown)) <= 2_000 < counted
+    assert len(shown) + counted == len(pairs) - 1
+    assert tuple(pairs[5]) in shown and [list(p) for p in chosen.customdata] == [[0, 1]]
+    assert f"{counted:,} of them are counted in" in figure.layout.title.text
+    column, row = np.unravel_index(np.nanargmax(counts.z.T), counts.z.T.shape)
+    near = abs(x - counts.x[column]) <= np.diff(counts.x)[0] / 2
+    near &= abs(y - counts.y[row]) <= np.diff(counts.y)[0] / 2
+    assert near.sum() == pytest.approx(counts.text[row, column], abs=2)
     assert len(figure.to_json()) < 45 * len(pairs)
+    assert [trace.type for trace in draw().data] == ["scatter", "scatter"]
+
+
+def test_many_pairs_that_are_all_the_same_are_one_cell() -> None:
+    pairs = np.stack(np.triu_indices(71, 1), axis=1)
+    same = np.full(len(pairs), 0.25)
+    figure = pair_scatter(same, same, pairs, head_names(1, 71), "look", "do", n_heads=71)
+    assert figure.data[0].text.sum() == len(pairs) == 2485
+    assert sum(len(trace.x) for trace in figure.data[1:]) == 0
 
 
 def test_corners_colour_and_the_chosen_pair() -> None:
