@@ -71,9 +71,20 @@ export class Bench {
     const { header, body } = payload;
     const size = header.layers * header.heads * header.rows * header.cols;
     if (header.kind !== "grid" || body.length !== size) throw new Error("its data is cut short.");
-    if (this.payload?.header === header) return;
+    const before = this.payload?.header;
+    if (before === header) return;
+    if (before && !goesOn(before, header)) this.forgetPair();
     this.payload = payload;
     this.weights = new BenchWeights(payload, () => this.wish, () => this.tell());
+  }
+
+  /** Tokens chosen in another text, of which Python has not heard yet, are none of this one's. */
+  forgetPair() {
+    for (const side of ["query", "key"]) {
+      delete this.changed[side];
+      delete this.told[side];
+      this.view[side] = this.said.view?.[side] ?? -1;
+    }
   }
 
   // -- choices --------------------------------------------------------------------------------------
@@ -216,6 +227,10 @@ export class Bench {
     this.choose(values);
   }
 }
+
+/** Whether a text begins with all tokens of the one before it, as one that is being written does. */
+const goesOn = (before, now) =>
+  ["query_labels", "key_labels"].every((side) => before[side].every((label, i) => label === now[side][i]));
 
 /** A value as an address says it: Python reads both with the same functions. */
 function inWords(value) {

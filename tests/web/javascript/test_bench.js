@@ -207,3 +207,20 @@ test("weights that are cut short are refused", () => {
   assert.throws(() => bench.adopt({ header, body: body.subarray(1) }), /cut short/);
   assert.throws(() => bench.adopt({ header: { ...header, kind: "notes" }, body }), /cut short/);
 });
+
+test("a pair chosen in one text is not one of the next, but stays while a text is written on", () => {
+  const other = (labels) => {
+    const { header, body } = unpack(bytesOf("grid"));
+    return { header: { ...header, ...labels }, body };
+  };
+  const { bench, asked } = made();
+  bench.choosePair({ query: 2, key: 3 });
+  bench.hear({ heard: "another", part: "grid", view: { layer: 0, head: 0, query: -1, key: -1 } });
+  bench.adopt(other({})); // written on: the same tokens, and more
+  assert.deepEqual([bench.view.query, bench.view.key], [2, 3]);
+  const { header } = bench.payload;
+  bench.adopt(other({ query_labels: header.query_labels.map((label) => `${label}!`) }));
+  assert.deepEqual([bench.view.query, bench.view.key], [-1, -1]);
+  pause();
+  assert.ok(asked.every(({ view }) => !("query" in view) && !("key" in view)));
+});
