@@ -111,10 +111,10 @@ export class GridView {
     return `Weight “${header.query_labels[query]}” → “${header.key_labels[key]}”`;
   }
 
-  /** What heads are sorted by, beside what attention that knows nothing would have. */
+  /** How a head is chosen; of heads sorted by a pair, what attention that knows nothing would have. */
   drawNote(fact) {
     const { view } = this.bench;
-    let text = "";
+    let text = matchMedia("(hover: hover)").matches ? "Click a head, or go to it with the arrow keys and press Enter." : "";
     if (fact && view.sort === "pair") {
       const even = this.uniform();
       text = `Weight of the chosen pair in each head; with even weights it would be ${even}.`;
