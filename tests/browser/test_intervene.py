@@ -134,15 +134,15 @@ def test_every_way_by_hand(open_page, wait_idle):
         ("Uniform attention", {"how": "uniform"}),
         ("Off (zero)", {}),
     ):
-        choose(page, "What is done to them", name)
+        choose(page, "Intervention", name)
         expect_kl(page, [(1, 4)], **options)
-    choose(page, "What is done to them", "Weights of another text")
+    choose(page, "Intervention", "Weights of another text")
     expect(page.get_by_text("Type the text that the heads")).to_be_visible()
-    type_in(page, "Taken from", "too short")
+    type_in(page, "Other text", "too short")
     expect(page.get_by_role("alert").filter(has_text="tokens")).to_be_visible()
     whole(page)
     source = TEXT.replace("dog", "cat")
-    type_in(page, "Taken from", source)
+    type_in(page, "Other text", source)
     expect_kl(page, [(1, 4)], how="patch_pattern", source=source)
     expect(page.get_by_role("alert")).to_have_count(0)
 
@@ -275,7 +275,7 @@ def test_switches_and_texts_survive_other_pages(open_page, wait_idle):
     expect(page.get_by_role("heading", name="Every attention head")).to_have_count(0)
     wait_idle(page)
     page.get_by_role("link", name="Intervene").click()
-    expect(page.get_by_label("Taken from")).to_have_value("a text")
+    expect(page.get_by_label("Other text")).to_have_value("a text")
     expect(page.locator(".head-switches .tile.off")).to_have_count(2)
     wait_idle(page)
     assert query(page)["off"] == "0.3,1.2" and query(page)["text"] == TEXT

@@ -74,8 +74,16 @@ def test_all_heads_on_is_no_change():
     expected = prediction.predict(mv.load("tiny-gpt2"), TEXT)
     assert shown["before"].tolist() == pytest.approx(list(expected.probabilities))
     assert shown["token"].iloc[0] == expected.candidates[0]
-    assert app.metric[0].value == "0" and (shown["change"] == 0).all()
+    assert not app.metric and (shown["change"] == 0).all()
+    assert list(app.table[0].value.columns) == ["All heads"]
     assert "All heads are on" in said(app)
+
+
+def test_another_text_is_asked_for_with_its_number_of_tokens():
+    app = intervene(off="0.3", how="patch_z")
+    n_tokens = len(mv.load("tiny-gpt2").trace(TEXT).tokens)
+    assert app.text_input(key="ask_source").placeholder == f"a text of {n_tokens} tokens"
+    assert f"another text of {n_tokens} tokens" in said(app)
 
 
 def test_words_of_the_switches_and_of_files_name_the_change():

@@ -52,7 +52,7 @@ def test_heads_that_the_model_does_not_have_are_left_out_in_words():
 def test_what_makes_no_sense_in_a_link_is_said(name, value):
     app = intervene(**{"how": "scale", name: value})
     assert f"link's {name}=" in app.warning[0].value.replace("\\", "")
-    assert not app.error and len(app.metric) == 1
+    assert not app.error and len(app.table) == 1
     intact(app)
 
 
@@ -96,7 +96,7 @@ def test_a_second_token_needs_the_first():
 @pytest.mark.parametrize("how", ["patch_z", "patch_pattern"])
 def test_a_patch_needs_a_text_of_as_many_tokens(how):
     app = intervene(off="0.3", how=how)
-    assert "Type the text" in app.info[0].value
+    assert "Type another text of 14 tokens" in app.info[0].value
     intact(app)
     app.text_input(key="ask_source").input("too short").run()
     assert not app.info and "tokens" in app.error[0].value
@@ -114,7 +114,7 @@ def test_a_patch_needs_a_text_of_as_many_tokens(how):
 def test_a_patch_without_a_head_needs_no_text():
     app = intervene(how="patch_z")
     check(app)
-    assert len(app.metric) == 1 and not app.info
+    assert len(app.table) == 1 and not app.info
 
 
 @pytest.mark.parametrize("how", ["zero", "scale", "mean", "uniform"])

@@ -46,7 +46,8 @@ def draw(scene: Scene) -> None:
         return
     _place(scene, found)
     if view.off and view.how.startswith("patch") and not view.source.strip():
-        st.info("Type the text that the heads’ outputs or weights are to be taken from.")
+        n_tokens = words.count(len(scene.record.labels), "token")
+        st.info(f"Type another text of {n_tokens}, from which the outputs or weights are taken.")
         return
     _show(scene, model, _ablation(scene, model))
 
@@ -179,12 +180,16 @@ def _numbers(found: Ablation) -> None:
             if a is not None and b is not None
         ],
         columns=["Quantity", "All heads", "Changed", "Change"],
-    )
+    ).set_index("Quantity")
+    if not state.current().off:
+        st.table(table[["All heads"]], width="stretch")
+        st.caption("Switch a head off to see how the prediction changes.")
+        return
     st.metric("KL divergence (nats)", format_number(found.kl), border=True)
-    st.table(table.set_index("Quantity"), width="stretch")
+    st.table(table, width="stretch")
     mean = f" Mean over {found.averaged}." if found.averaged else ""
     st.caption(
-        "KL: how much the changed prediction differs from the one with all heads; 0 is the same."
+        "KL divergence of the changed prediction from that with all heads (0 = identical)."
         + plain(mean)
     )
 

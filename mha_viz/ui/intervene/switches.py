@@ -30,12 +30,12 @@ HOW_NAMES = {
     "patch_pattern": "Weights of another text",
 }
 HOW_HELP = {
-    "zero": "What the head writes is replaced by nothing.",
-    "scale": "What the head writes is multiplied by the factor.",
-    "mean": "What the head writes is replaced, at each position, by its mean over this text.",
-    "uniform": "The head looks at all keys that it may see alike.",
-    "patch_z": "What the head writes is taken from another text with as many tokens.",
-    "patch_pattern": "The head’s weights are taken from another text with as many tokens.",
+    "zero": "The head’s output is set to zero.",
+    "scale": "The head’s output is multiplied by the factor.",
+    "mean": "At each position the head’s output is replaced by its mean over this text.",
+    "uniform": "The head attends equally to all tokens that it may see.",
+    "patch_z": "The head’s output is replaced by its output on another text.",
+    "patch_pattern": "The head’s attention weights are replaced by those of another text.",
 }
 GROUPS = {
     "previous_token": "previous-token heads",
@@ -55,7 +55,7 @@ def draw(scene: Scene) -> None:
     _fit(scene)
     above = st.container(horizontal=True, vertical_alignment="bottom")
     with above:
-        _how()
+        _how(len(scene.record.labels))
     view = state.current()
     st.caption(HOW_HELP[view.how])
     values = importance.known(scene, view.method)
@@ -118,14 +118,14 @@ def _fit(scene: Scene) -> None:
         st.info(plain(told))
 
 
-def _how() -> None:
-    choosing.menu("how", "What is done to them", HOW_NAMES, width=200)
+def _how(n_tokens: int) -> None:
+    choosing.menu("how", "Intervention", HOW_NAMES, width=200)
     how = state.current().how
     if how == "scale":
         state.bound("factor", st.number_input, "Factor", -10.0, 10.0, step=0.1, width=120)
     if how.startswith("patch"):
-        hint = "a text with as many tokens"
-        state.bound("source", st.text_input, "Taken from", placeholder=hint, width=380)
+        hint = f"a text of {words.count(n_tokens, 'token')}"
+        state.bound("source", st.text_input, "Other text", placeholder=hint, width=380)
 
 
 def _presets(scene: Scene) -> None:
