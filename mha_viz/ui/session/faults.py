@@ -10,11 +10,15 @@ from typing import ParamSpec
 
 import streamlit as st
 
-from mha_viz.errors import MhaVizError, WriteError, is_panic
+from mha_viz.errors import MhaVizError, TextError, WriteError, is_panic
 
 log = logging.getLogger("mha_viz")
 P = ParamSpec("P")
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+
+class NothingTyped(TextError):
+    """An empty sentence, which is no fault of anybody's: pages show it as a hint."""
 
 
 def sentence(error: BaseException) -> str:

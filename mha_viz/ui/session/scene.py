@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from mha_viz.core.measure import measure
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.views import between
-from mha_viz.errors import TextError
 from mha_viz.reports.telling import telling_head
 from mha_viz.ui.session import allowed, memory, state
 from mha_viz.ui.session.examples import example_head
-from mha_viz.ui.session.faults import guarded
+from mha_viz.ui.session.faults import NothingTyped, guarded
 from mha_viz.ui.session.one_thread import turn_for
 from mha_viz.ui.session.views import View
 from mha_viz.ui.session.wanted import PATIENCE, while_wanted
@@ -122,7 +121,7 @@ class Scene:
 def compute(view: View) -> Scene:
     """Run the view's text, or find it among the recent ones."""
     if not view.text.strip():
-        raise TextError("Type a sentence above and press Enter, or take one of the examples.")
+        raise NothingTyped("Type a sentence above and press Enter, or choose one of the examples.")
     scene = _of(view)
     memory.cache().turn_to(scene)
     return _run_once("scene", scene)

@@ -27,8 +27,12 @@ def stop_on_error() -> Iterator[None]:
     except BaseException as error:
         if not faults.is_fault(error):
             raise
-        message = faults.sentence(error)
-    st.error(plain(message), icon=":material/error:")
+        message = plain(faults.sentence(error))
+        is_hint = isinstance(error, faults.NothingTyped)
+    if is_hint:
+        st.info(message, icon=":material/edit:")
+    else:
+        st.error(message, icon=":material/error:")
     problems(st.session_state.get("shown_problems", ()))
     st.stop()
 
