@@ -83,7 +83,7 @@ def model_picker() -> None:
     if view.model not in known:
         view = _not_here(view.model, known[0], absent)
     wanted = fetching.wanted()
-    offered = dict.fromkeys((*known, *absent, *([wanted] if wanted else []), *_other()))
+    offered = dict.fromkeys((*_other(), *known, *absent, *([wanted] if wanted else [])))
     titles = {name: _describe(name, models.get(name), absent.get(name)) for name in offered}
 
     @guarded
