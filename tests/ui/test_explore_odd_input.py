@@ -83,7 +83,15 @@ def test_everything_left_out_is_an_error_in_words():
     assert app.text_input(key="ask_text").value == "a"
 
 
-@pytest.mark.parametrize("text", ["\x00\x07", " \n\t ", "x" * 1_300_000])
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_an_empty_sentence_is_a_hint_and_no_error(text):
+    app = run()
+    app.text_input(key="ask_text").input(text).run()
+    assert not app.exception and not app.error
+    assert app.info[0].value.startswith("Type a sentence above")
+
+
+@pytest.mark.parametrize("text", ["\x00\x07", "x" * 1_300_000])
 def test_text_that_cannot_be_used_keeps_the_page_alive(text):
     app = run()
     app.text_input(key="ask_text").input(text).run()
@@ -97,6 +105,9 @@ def test_a_text_that_is_largely_unknown_is_said_to_be():
     assert not app.exception and not app.error
     (warning,) = app.warning
     assert warning.value.startswith("The text is largely unknown to")
+    parts = list(app.main)
+    grid = next(part for part in parts if part.type == "bidi_component" and "grid" in part.proto.id)
+    assert parts.index(warning) < parts.index(grid)  # above the pictures
     assert "4 layers × 8 heads" in captions(app)
     assert not run(text="The old cat sat").warning
 
@@ -110,7 +121,9 @@ def test_a_device_that_is_not_there_is_refused_in_words():
 def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):
     (tmp_path / "config.json").write_text("{")
     app = run(text="my own words")
-    app.selectbox(key="ask_model").select("Another model …").run()
+    menu = app.selectbox(key="ask_model")
+    assert menu.options[0] == "Another model …"
+    menu.select("Another model …").run()
     app.text_input(key="ask_other").input(str(tmp_path)).run()
     assert not app.exception and "not JSON" in app.error[0].value.replace("\\", "")
     assert app.text_input(key="ask_text").value == "my own words"

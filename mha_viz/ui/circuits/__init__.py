@@ -11,7 +11,6 @@ from mha_viz.ui.circuits import effect, graph, looks, tested, weights, writes
 from mha_viz.ui.circuits.asked import known_parts
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import stop_on_error
 
 _SECTIONS = {
@@ -34,7 +33,6 @@ def fit(scene: Scene) -> None:
 def draw(scene: Scene) -> None:
     """The chosen section."""
     with st.container():
-        words.cut_off(scene.record)
         if scene.pair is not None:
             st.info("This page is about one text: the second one plays no part in it.")
     if state.current().circuit in _MEASURING:

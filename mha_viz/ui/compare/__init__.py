@@ -11,7 +11,7 @@ from mha_viz.core.metrics import METRICS
 from mha_viz.ui.compare import alike, diversity, flow, layers, sides, twins
 from mha_viz.ui.session import state
 from mha_viz.ui.session.scene import Scene, is_head, no_such_head
-from mha_viz.ui.widgets import controls, words
+from mha_viz.ui.widgets import controls
 from mha_viz.ui.widgets.messages import stop_on_error
 
 _SECTIONS = {
@@ -42,8 +42,6 @@ def fit(scene: Scene) -> None:
 
 def draw(scene: Scene) -> None:
     """The chosen section."""
-    with st.container():
-        words.cut_off(scene.record)
     _section(scene)
 
 

@@ -68,6 +68,11 @@ def model_notes(model: ModelFacts | AttentionModel) -> None:
         st.warning(plain(note), icon=":material/info:")
 
 
+def text_notes(record: AttentionRecord) -> None:
+    """Warn of a text that was cut or is largely unknown."""
+    words.cut_off(record)
+
+
 def fit_grid(scene: Scene) -> None:
     """Replace an order, a kind of heads or a pair of tokens that this scene does not have."""
     view = state.current()
@@ -214,7 +219,6 @@ def _status(scene: Scene, record: AttentionRecord) -> None:
     st.caption(
         f"{words.count(layers, 'layer')} × {words.count(n_heads, 'head')} · {size} · {scene.origin}"
     )
-    words.cut_off(record)
     if "induction" in (state.current().sort, state.current().only):
         st.caption(words.INDUCTION)
     if record.removed_mass is not None:

@@ -14,7 +14,6 @@ from mha_viz.ui.intervene.notices import continue_on_error
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.giving_way import heads_are_there
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import words
 from mha_viz.ui.widgets.messages import plain, stop_on_error
 
 NO_HEAD = (
@@ -47,7 +46,6 @@ def draw(scene: Scene) -> None:
     if refusal:
         st.info(plain(refusal), icon=":material/block:")
         return
-    words.cut_off(scene.record)
     _now(scene, (view.text, view.chosen))
     heads_are_there()
     importance.draw(scene)

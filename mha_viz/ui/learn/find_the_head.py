@@ -40,7 +40,6 @@ class Game:
 def draw(choices: Choices) -> None:
     """The exercise, then the game as a fragment of its own."""
     scene = picking.picked()
-    words.cut_off(scene.record)
     if scene.head_count == 1:
         st.info("This model has one head: there is nothing to find. Take a larger one.")
         choices.publish()

@@ -60,7 +60,6 @@ def draw(choices: Choices) -> None:
     No fragment: the layer is everybody's, and a button in one could not end its own run.
     """
     scene = picking.picked()
-    words.cut_off(scene.record)
     st.markdown(
         "Textbooks explain many heads by statements like these. They are about ideal heads: "
         "independent, of fitting size, well trained. Here each is measured on **this** model "

@@ -19,7 +19,7 @@ from mha_viz.ui.learn.step_windows import one_step
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.session.scene import Scene
-from mha_viz.ui.widgets import picking, words
+from mha_viz.ui.widgets import picking
 from mha_viz.ui.widgets.messages import plain
 
 SENTENCES = (
@@ -33,7 +33,6 @@ _HIDES = {"own": None, "causal": True, "none": False}
 def draw(choices: Choices) -> None:
     """The text run, then the walk through one head, and attention between two sentences."""
     scene = picking.picked()
-    words.cut_off(scene.record)
     _statement(choices, scene)
     _real(choices, scene)
     _cross(choices)

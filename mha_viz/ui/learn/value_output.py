@@ -38,7 +38,6 @@ _CELLS = 4_000  # of the matrix of norms
 def draw(choices: Choices) -> None:
     """The text run, then one head's two matrices, then all heads of its layer."""
     scene = picking.picked()
-    words.cut_off(scene.record)
     _lab(choices, scene)
 
 

@@ -45,6 +45,7 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
             fit(scene)
     with warnings:
         drawing.model_notes(model)
+        drawing.text_notes(scene.record)
         st.session_state.shown_problems = messages.problems()
     return scene
 
