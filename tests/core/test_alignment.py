@@ -32,6 +32,8 @@ def edit_distance(a: str, b: str) -> int:
         ("a", "bc", [(0, 0), (None, 1)]),
         ("ab", "ba", [(0, None), (1, 0), (None, 1)]),  # one equal token, at no more edits
         ("aa", "a", [(0, 0), (1, None)]),
+        # four edits either way: two equal tokens, not one
+        ("aab", "bbbaa", [(None, 0), (None, 1), (None, 2), (0, 3), (1, 4), (2, None)]),
     ],
 )
 def test_by_hand(a: str, b: str, pairs: list[tuple[int | None, int | None]]) -> None:

@@ -99,3 +99,12 @@ def test_the_edge_is_where_likeness_begins() -> None:
     assert Band(-0.6, 0.25).edge("cka") == 0.75
     assert Band(-0.6, 0.25).edge("correlation") == pytest.approx(0.4)
     assert Band(0.4, 0.9).edge("jensen_shannon") == 0.4
+
+
+def test_as_distances_of_opposite_heads_is_0_for_correlation_alone() -> None:
+    likeness = torch.tensor([[1.0, -1.0, 0.25], [-1.0, 1.0, -0.5], [0.25, -0.5, 1.0]])
+    correlated = torch.tensor([[0.0, 0.0, 0.75], [0.0, 0.0, 0.5], [0.75, 0.5, 0.0]])
+    aligned = torch.tensor([[0.0, 1.0, 0.75], [1.0, 0.0, 1.0], [0.75, 1.0, 0.0]])
+    torch.testing.assert_close(as_distances(likeness, "correlation"), correlated)
+    torch.testing.assert_close(as_distances(likeness, "cka"), aligned)
+    assert as_distances(likeness, "hellinger") is likeness

@@ -331,6 +331,13 @@ def test_entropies_are_of_what_is_left_of_a_row() -> None:
         spread.normalized_entropy(pattern, causal=True)
 
 
+@pytest.mark.parametrize("left", [0.998, 0.97])
+def test_entropies_of_rows_that_lack_little_are_of_what_is_left(left: float) -> None:
+    pattern = random_pattern()
+    for measured in (spread.row_entropy, spread.mutual_information):
+        close(measured(left * pattern), measured(pattern), 1e-5)
+
+
 def test_rows_of_zeros_tell_nothing() -> None:
     alike = torch.full((1, 1, 5, 5), 0.2)
     alike[..., :2, :] = 0.0

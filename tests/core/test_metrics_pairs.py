@@ -184,7 +184,7 @@ def test_blocks_do_not_change_the_result(
 ) -> None:
     given = inputs(function)
     whole = function(given)
-    for size in (1, 22, 33, 10**6):
+    for size in (1, 3, 22, 33, 10**6):
         monkeypatch.setattr(pairs, "BLOCK", size)
         monkeypatch.setattr(pairs, "STRIP", size % 10 + 1)
         monkeypatch.setattr(output_pairs, "BLOCK_ROWS", size)

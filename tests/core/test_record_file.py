@@ -161,6 +161,7 @@ def forged(path: Path, tensors: dict | None = None, drop: str = "", **changes) -
         dict(tokens=[["a", "7", None, None, None, False, 0]] * 5),
         dict(tokens=[["a", 7, "0", None, None, False, 0]] * 5),
         dict(tokens=[["a", 7, None, None, None, 1, 0]] * 5),
+        dict(tokens=[["a", True, 0, 1, 0, False, 0, 1]] * 5),
         dict(tokens=[["\ud800", 7, None, None, None, False, 0]] * 5),
         dict(text=7),
         dict(text=None),

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from mha_viz.corpus.halves import on_both_halves, wilson
 
@@ -20,6 +21,15 @@ def test_wilson_interval_covers_as_often_as_it_says():
         odds = odds * share ** np.arange(n + 1) * (1 - share) ** (n - np.arange(n + 1))
         covered.append(odds[(low <= share) & (share <= high)].sum())
     assert np.mean(covered) == pytest.approx(0.95, abs=0.01)
+
+
+def test_wilson_ends_are_as_far_from_the_share_as_their_own_spread_allows():
+    n = 23
+    hits = np.arange(n + 1)
+    z = scipy.stats.norm.ppf(0.975)
+    for end in wilson(hits, np.full(n + 1, n)):
+        allowed = z * np.sqrt(end * (1 - end) / n)
+        assert np.abs(hits / n - end) == pytest.approx(allowed, abs=1e-6)
 
 
 def test_nothing_counted_has_no_interval():
