@@ -86,9 +86,10 @@ def test_a_record_tells_of_windows_and_of_nothing_else(name: str) -> None:
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_in_a_padded_batch_they_see_what_they_see_alone(name: str) -> None:
-    both = model(name).trace_batch([TEXT, LONG])
-    for together, text in zip(both, (TEXT, LONG), strict=True):
-        assert torch.equal(together.allowed, model(name).trace(text).allowed)
+    for texts in ((TEXT, LONG), (LONG, TEXT)):
+        both = model(name).trace_batch(texts)
+        for together, text in zip(both, texts, strict=True):
+            assert torch.equal(together.allowed, model(name).trace(text).allowed)
 
 
 def test_untrained_heads_behind_a_window_are_neither_local_nor_broken() -> None:
@@ -103,6 +104,9 @@ def test_a_window_is_told_from_weights_that_round_to_zero() -> None:
     weights = torch.rand(2, 5, 5).tril() * torch.ones(5, 5).triu(-2)
     weights[:, 3, 2] = 0.0  # not a whole diagonal
     assert torch.equal(inside_window(weights, ordinary), ordinary.triu(-2))
+    every = torch.ones(7, 7, dtype=torch.bool)
+    weights = torch.rand(2, 7, 7) * every.triu(-2).tril(1)
+    assert torch.equal(inside_window(weights, every), every.triu(-2).tril(1))
 
 
 def test_what_a_learned_sink_took_is_told_for_each_head(tmp_path) -> None:
