@@ -11,13 +11,35 @@ from mha_viz.errors import StudyError
 from tests.corpus.test_standing import TEXTS
 
 
-def test_random_weights_are_those_of_a_study_of_an_untrained_copy(tmp_path):
-    model = mv.load("tiny-bert")
-    trained = mv.study(model, TEXTS, tmp_path / "trained")
-    untrained = mv.study(untrained_copy(model), TEXTS, tmp_path / "untrained")
-    keys = ["layer", "head", "metric"]
+KEYS = ["layer", "head", "metric"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return mv.study(mv.load("tiny-bert"), TEXTS, tmp_path_factory.mktemp("trained") / "study")
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("untrained") / "study"
+    return mv.study(untrained_copy(mv.load("tiny-bert")), TEXTS, out)
+
+
+def test_compare_of_the_same_texts_averages_their_differences(trained, untrained):
+    places = ["text_id", "layer", "head"]
+    before, after = (one.texts.df().set_index(places) for one in (untrained, trained))
+    found = compare(untrained, trained).set_index(KEYS).sort_index()
+    for metric in ("entropy", "previous_token", "output_norm"):
+        apart = (after[metric] - before[metric]).astype(float).groupby(["layer", "head"])
+        own = found.xs(metric, level="metric")
+        assert own["difference"].to_numpy() == pytest.approx(apart.mean().to_numpy(), rel=1e-5)
+        error = apart.std() / apart.count() ** 0.5
+        assert own["standard_error"].to_numpy() == pytest.approx(error.to_numpy(), rel=1e-5)
+
+
+def test_random_weights_are_those_of_a_study_of_an_untrained_copy(trained, untrained):
     found, expected = (
-        table.sort_values(keys, ignore_index=True)
+        table.sort_values(KEYS, ignore_index=True)
         for table in (compare_with_random(trained), compare(untrained, trained))
     )
     pd.testing.assert_frame_equal(found, expected, rtol=1e-5)

@@ -214,6 +214,8 @@ def test_the_heaviest_keys_hold_the_edges(
     """What a graphics card hands on, against what the processor finds."""
     texts = PaddedTexts.of(batch().encoded, causal=True)
     one = layers("cpu")[1]
+    one.pattern[:, :, 1] = 0.0
+    one.pattern[:, :, 1, :2] = torch.tensor([0.7, 0.3])  # the second of just some least weight
     sums = PatternSums(one.pattern, texts, Sight.of(texts, None))
     expected = layer_edges(1, sums, min_weight)
 

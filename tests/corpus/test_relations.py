@@ -69,6 +69,10 @@ def test_a_causal_model_is_asked_for_what_it_can_see_among_others():
     assert ("amod", TO_DEPENDENT, 2, (1,)) in found
     assert all(min(one.keys) < one.query > 1 for one in found)
     assert not [one for one in found if one.relation in ("det", "amod") and one[1] == TO_HEAD]
+    sat = tree("Cats/NOUN/2/nsubj sat/VERB/0/root down/ADV/2/advmod ././2/punct")
+    found = asked(sat, causal=True)
+    assert {one.query for one in asked(sat) if one.keys == (0,)} == {1}  # nsubj, to its dependent
+    assert {one.query for one in found} == {2, 3}  # the second word sees one other, no choice
 
 
 def test_words_that_were_not_read_ask_nothing():
@@ -99,6 +103,8 @@ def test_the_word_itself_does_not_compete_and_a_tie_is_no_answer():
     words[0, 0, 0] = torch.tensor([0.8, 0.0, 0.1])
     words[1, 0, 0] = torch.tensor([0.0, 0.1, 0.1])  # the third looks nowhere
     assert answered(question, words)[:, 0, 0].tolist() == [True, False, False]
+    question = [Question("x", TO_HEAD, 0, (1,))]  # of the two that share it the first
+    assert answered(question, words)[:, 0, 0].tolist() == [False, False, False]
 
 
 def test_answers_against_a_plain_loop():

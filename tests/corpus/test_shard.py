@@ -11,7 +11,7 @@ import mha_viz as mv
 from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.visible import visible_keys
 from mha_viz.corpus import likeness
-from mha_viz.corpus.histograms import N_BINS, edges
+from mha_viz.corpus.histograms import N_BINS, edges, histogram
 from mha_viz.corpus.measuring import CHANCE, WAYS
 from mha_viz.corpus.padded import KINDS, is_punctuation
 from mha_viz.corpus.profiles import FAR, LATE
@@ -177,6 +177,11 @@ def test_histograms_count_the_texts(shard: Shard) -> None:
         found = np.zeros(N_BINS, int)
         found[rows.bin] = rows.n
         assert found.tolist() == expected.tolist()
+
+
+def test_histogram_of_scores_on_the_limits_of_bins_counts_them_in_the_upper_bin() -> None:
+    scores = edges("confidence")[[0, 1, 32, 64]].astype(np.float32).reshape(4, 1, 1)
+    assert histogram({"confidence": scores})["bin"].to_pylist() == [0, 1, 32, N_BINS - 1]
 
 
 def test_nothing_is_measured_that_is_not_wanted() -> None:

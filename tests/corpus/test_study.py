@@ -215,13 +215,14 @@ def test_a_missing_part(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["shards/00001/texts.parquet", "heads.parquet"])
-@pytest.mark.parametrize("how", ["cut", "gone", "other"])
+@pytest.mark.parametrize("how", ["cut", "gone", "other", "longer"])
 def test_a_damaged_file(copy: Path, name: str, how: str) -> None:
     path = copy / name
     content = path.read_bytes()
     path.unlink()
+    changed = {"cut": content[:-9], "other": b"x" * len(content), "longer": content * 2}
     if how != "gone":
-        path.write_bytes(content[:-9] if how == "cut" else b"x" * len(content))
+        path.write_bytes(changed[how])
     with pytest.raises(StudyError, match=name):
         Study.load(copy)
 

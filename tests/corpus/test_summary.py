@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mha_viz as mv
@@ -10,6 +11,7 @@ from mha_viz.checkpoints.untrained_copy import untrained_copy
 from mha_viz.core.asking import asking
 from mha_viz.core.measure import text_baselines
 from mha_viz.core.metrics import LABELS, Baseline
+from mha_viz.corpus.labels import corpus_labels
 from mha_viz.corpus.measuring import BatchMeasure, Wanted
 from mha_viz.corpus.study import Study
 from mha_viz.reports.induction import induction_scores
@@ -103,6 +105,16 @@ def test_a_head_just_below_its_threshold_has_no_label(made: Study) -> None:
     every = made.sql("select * from labels where label = 'previous_token' and not earned")
     assert ((every["low"] < every["threshold"]) | (every["low"] <= every["baseline"])).all()
     assert len(every)
+
+
+def test_corpus_labels_are_given_by_the_lower_end_of_an_interval_and_not_by_its_mean() -> None:
+    ends = {"mean": [0.7, 0.7], "low": [0.45, 0.6], "high": [0.9, 0.8]}
+    heads = pd.DataFrame({"metric": "previous_token", **ends})
+    uniform = dict.fromkeys(("mean", "low", "high"), [0.1])
+    chance = pd.DataFrame({"metric": "previous_token_uniform", **uniform})
+    shares = {"previous_token": np.zeros((1, 2))}
+    found = corpus_labels(1, 2, {"texts": heads, "chance": chance}, shares)
+    assert found["earned"].tolist() == [False, True]
 
 
 EVERY = 6  # of the shipped sentences
