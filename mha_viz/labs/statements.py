@@ -15,6 +15,9 @@ from torch import Tensor
 Layers = Float[Tensor, "layer"]
 ROUNDING = 1e-4  # what sums of float32 may be off by
 HOLDS, FAILS, OPEN, UNDEFINED = "holds", "fails", "not decided", "not defined"
+LITTLE = "too little to tell"
+RIGHT = "the right side"
+LEAST_NATS = 0.1  # below it the keys are almost independent of the query, and 0 = 0 says nothing
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,12 @@ class Statement:
         key, title, says, formula: its names, what it claims in words, and in LaTeX.
         relation: "=", "<=" or ">=".
         tolerance: how far the sides may lie apart and still hold, in units of the left side or,
-            where `relative`, as a share of the right side.
-        unit: of both sides. needs: "weights", "outputs", "pattern" or "loss".
+            where `share_of` names something, as a share of it.
+        needs: "weights", "outputs", "pattern" or "loss".
         left, right: what the sides are called.
+        share_of: what a relative tolerance is a share of; it is the sides' `scale`.
+        unit: of both sides.
+        least: where both sides are below it, the layer says too little to decide.
     """
 
     key: str
@@ -39,8 +45,9 @@ class Statement:
     needs: str
     left: str
     right: str
-    relative: bool = False
+    share_of: str = ""
     unit: str = ""
+    least: float = 0.0
 
     @property
     def allowed(self) -> str:
@@ -49,8 +56,9 @@ class Statement:
             return "exactly"
         if self.tolerance <= ROUNDING:
             return "up to rounding"
-        size = f"{self.tolerance:.0%}" if self.relative else f"{self.tolerance:g} {self.unit}"
-        return f"to within {size.strip()}"
+        if self.share_of:
+            return f"to within {100 * self.tolerance:g} % of {self.share_of}"
+        return f"to within {self.tolerance:g} {self.unit}".strip()
 
 
 STATEMENTS = (
@@ -60,10 +68,11 @@ STATEMENTS = (
         "Each head works in a subspace of its own, at right angles to those of all others.",
         r"\frac{1}{d_\text{head}}\,\lVert U_i^\top U_j \rVert_F^2 = 0 \quad (i \ne j)",
         "=",
-        0.01,
+        0.1,
         "weights",
         "mean overlap of two heads",
         "0 if orthogonal",
+        share_of="what random subspaces share",
     ),
     Statement(
         "direct-sum",
@@ -90,7 +99,7 @@ STATEMENTS = (
         "outputs",
         "mean squared length",
         "d_model",
-        relative=True,
+        share_of=RIGHT,
     ),
     Statement(
         "variance",
@@ -103,7 +112,7 @@ STATEMENTS = (
         "outputs",
         "variance of the sum",
         "sum of the variances",
-        relative=True,
+        share_of=RIGHT,
     ),
     Statement(
         "best-head",
@@ -120,15 +129,18 @@ STATEMENTS = (
     Statement(
         "capacity",
         "The layer’s capacity is the sum of its heads’",
-        "With C_i for what head i tells about the token that looks, C_total is their sum. There "
-        "are n tokens, so ln n nats say which one it is, and no more can be told.",
-        r"C_\text{total} = \sum_i C_i \le \ln n, \qquad C_i = I(q;\, k_i)",
-        "<=",
-        ROUNDING,
+        "C_i is the information that the key of head i carries about the token that looks. "
+        "C_total adds the C_i up. The keys of all heads together carry the joint information: the "
+        "layer’s capacity. With n tokens it is at most ln n.",
+        r"I(q;\, k_1 \dots k_H) = C_\text{total} = \sum_i C_i, \qquad C_i = I(q;\, k_i)",
+        "=",
+        0.1,
         "pattern",
+        "all heads together",
         "C_total",
-        "ln n, all there is to tell",
+        share_of=RIGHT,
         unit="nats",
+        least=LEAST_NATS,
     ),
     Statement(
         "given-query",
@@ -143,7 +155,9 @@ STATEMENTS = (
         "pattern",
         "all heads together",
         "sum of all heads, less 0",
+        share_of=RIGHT,
         unit="nats",
+        least=LEAST_NATS,
     ),
     Statement(
         "redundancy",
@@ -157,20 +171,23 @@ STATEMENTS = (
         "pattern",
         "all heads together",
         "sum less what pairs share",
+        share_of=RIGHT,
         unit="nats",
+        least=LEAST_NATS,
     ),
     Statement(
         "diversity",
         "Heads are diverse",
         "Training makes the heads of a layer differ: their weights point in different directions, "
-        "no less than independent random matrices would.",
+        "at least as much as independent random matrices do. D_random is what 97.5 % of layers "
+        "of random matrices exceed.",
         r"\begin{aligned} D &= \frac{2}{H(H-1)} \sum_{i<j} \big(1 - |\cos\theta_{ij}|\big) \\ "
         r"&\ge D_\text{random} \end{aligned}",
         ">=",
-        0.01,
+        ROUNDING,
         "weights",
         "diversity D",
-        "independent random matrices",
+        "least of random matrices",
     ),
     Statement(
         "failure",
@@ -196,6 +213,7 @@ class Sides:
         low, high: what the left side lies between, for certain; the same where it is known.
         right: the right side.
         sampled: the left side's 95 % interval by random draws (low, high), where it was drawn.
+        scale: what a relative tolerance is a share of; the right side's size where None.
         met: what must be true besides the relation.
         more: other numbers of the layers, by name, for the picture and the explanation.
     """
@@ -204,6 +222,7 @@ class Sides:
     high: Layers
     right: Layers
     sampled: tuple[Layers, Layers] | None = None
+    scale: Layers | None = None
     met: Tensor | None = None
     more: dict[str, Layers] = field(default_factory=dict)
 
@@ -227,7 +246,7 @@ class Verdict(NamedTuple):
 
 
 def judge(statement: Statement, sides: Sides) -> list[Verdict]:
-    """What each layer says of a statement: "holds", "fails", "not decided" or "not defined".
+    """Judge a statement in each layer: one of the five words above.
 
     Certain bounds decide first. Where they leave it open, the interval of random draws does.
 
@@ -238,23 +257,28 @@ def judge(statement: Statement, sides: Sides) -> list[Verdict]:
     >>> judge(BY_KEY["norm"], Sides(one, 3 * one, two))[0].word
     'not decided'
     """
+    scale = sides.right.abs() if sides.scale is None else sides.scale
     verdicts = []
     for layer in range(len(sides.right)):
         right = float(sides.right[layer])
         also = sides.met is None or bool(sides.met[layer])
-        word = _judged(statement, float(sides.low[layer]), float(sides.high[layer]), right, also)
-        certain = True
+        room = statement.tolerance * (float(scale[layer]) if statement.share_of else 1.0)
+        low, high = float(sides.low[layer]), float(sides.high[layer])
+        word, certain = _judged(statement, low, high, right, room, also), True
         if word == OPEN and sides.sampled is not None:
             low, high = (float(end[layer]) for end in sides.sampled)
-            word, certain = _judged(statement, low, high, right, also), False
+            word, certain = _judged(statement, low, high, right, room, also), False
         verdicts.append(Verdict(word, certain))
     return verdicts
 
 
-def _judged(statement: Statement, low: float, high: float, right: float, also: bool) -> str:
+def _judged(
+    statement: Statement, low: float, high: float, right: float, room: float, also: bool
+) -> str:
     if any(math.isnan(number) for number in (low, high, right)):
         return UNDEFINED
-    room = statement.tolerance * (abs(right) if statement.relative else 1.0)
+    if max(abs(low), abs(right)) < statement.least:
+        return LITTLE if abs(high) < statement.least else OPEN
     above, below = low > right + room, high < right - room
     if not also or {"<=": above, ">=": below, "=": above or below}[statement.relation]:
         return FAILS

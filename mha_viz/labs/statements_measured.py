@@ -22,6 +22,7 @@ from mha_viz.labs.statements import Layers, Sides
 N_DRAWS = 2_000
 MAX_PRODUCTS = 5e10  # of one multiplication each; longer texts are left to the bounds
 HARMED = "share of heads beyond it"
+MOST = "ln n, the most that there can be"
 # Of which shape they are is checked by the metrics, whose errors are for people.
 Pattern = Annotated[Tensor, "layer head query key"]
 Weights = Annotated[Tensor, "head d_model d_head"]
@@ -55,17 +56,27 @@ def of_weights(weights: Sequence[Weights]) -> dict[str, Sides]:
     mean = torch.stack(overlap).cpu()
     d_model, d_head = weights[0].shape[-2:]
     chance = torch.full_like(mean, min(d_head / d_model, 1.0))
-    different = torch.stack([diversity(layer) for layer in weights]).to(mean)
-    level = 1 - math.sqrt(2 / (math.pi * d_model * d_head))  # |cos|: mean of |N(0, 1/(D d))|
+    nearest = torch.stack(largest).to(mean)
+    more = {"nearest two": nearest, "random subspaces": chance}
     return {
-        "orthogonal": _known(
-            mean,
-            torch.zeros_like(mean),
-            **{"nearest two": torch.stack(largest).to(mean), "random subspaces": chance},
-        ),
+        "orthogonal": Sides(mean, mean, torch.zeros_like(mean), scale=chance, more=more),
         "direct-sum": _fill(weights),
-        "diversity": _known(different, torch.full_like(different, level)),
+        "diversity": _differ(weights),
     }
+
+
+def _differ(weights: Sequence[Tensor]) -> Sides:
+    """The diversity of every layer, beside that of independent random matrices of its shape.
+
+    Their |cos| is |N(0, 1 / (d_model * d_head))|; D takes its mean over all pairs of heads.
+    """
+    found = torch.stack([diversity(layer) for layer in weights]).cpu()
+    n_heads, d_model, d_head = weights[0].shape
+    spread = 1 / math.sqrt(d_model * d_head)
+    mean = 1 - math.sqrt(2 / math.pi) * spread
+    error = math.sqrt(1 - 2 / math.pi) * spread / math.sqrt(max(math.comb(n_heads, 2), 1))
+    right = torch.full_like(found, mean - 1.96 * error)
+    return _known(found, right, **{"mean of random matrices": torch.full_like(found, mean)})
 
 
 def _fill(weights: Sequence[Tensor]) -> Sides:
@@ -141,7 +152,7 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
 
     >>> sides = of_pattern(torch.eye(4).expand(1, 2, 4, 4))
     >>> [(round(float(side.left), 2), round(float(side.right), 2)) for side in sides.values()]
-    [(1.39, 1.39), (2.77, 1.39), (1.39, 2.77), (1.39, 1.39)]
+    [(1.39, 1.39), (1.39, 2.77), (1.39, 2.77), (1.39, 1.39)]
     """
     each, bounds = mutual_information(pattern), capacity(pattern)
     shared = shared_information(pattern)
@@ -159,9 +170,10 @@ def of_pattern(pattern: Pattern, n_draws: int = N_DRAWS, seed: int = 0) -> dict[
     low, high, total = (torch.where(lost, torch.nan, side) for side in (low, high, total))
     less = total - shared[:, upper].sum(-1)
     parts = {"sum of all heads": total}
+    most = torch.full_like(total, math.log(pattern.shape[-2]))
     return {
         "best-head": Sides(low, high, best, sampled, more={"heads’ mean pattern": bounds.pooled}),
-        "capacity": _known(total, torch.full_like(total, math.log(pattern.shape[-2]))),
+        "capacity": Sides(low, high, total, sampled, more={MOST: most}),
         "given-query": Sides(low, high, total, sampled),
         "redundancy": Sides(low, high, less, sampled, more=parts),
     }

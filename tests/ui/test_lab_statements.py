@@ -68,6 +68,9 @@ def test_the_table_leads_and_what_each_statement_says_is_folded_below():
     assert opened == [f"3. {BY_KEY['norm'].title}"]  # the one whose picture the link asks for
     said = {s.key: block.markdown[0].value for s, block in zip(STATEMENTS, folded, strict=True)}
     assert "a union is no subspace" in said["direct-sum"]
+    sums = " ".join(m.value for m in folded[list(BY_KEY).index("capacity")].markdown)
+    assert "The gap," in sums and "holds in 0 of 4 layers" in sums
+    assert "random weights: holds in 0 of 4, 4 too little to tell" in sums
     textbook = folded[list(BY_KEY).index("given-query")]
     assert any("the term that is subtracted is **0**" in m.value for m in textbook.markdown)
 

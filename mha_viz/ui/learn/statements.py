@@ -16,6 +16,7 @@ from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.labs.statements import (
     FAILS,
     HOLDS,
+    LITTLE,
     OPEN,
     STATEMENTS,
     UNDEFINED,
@@ -43,11 +44,12 @@ SPACES = {
     "W_V": "W_V: values read",
     "W_O": "W_O: heads write",
 }
-MARKS = {HOLDS: "✓", FAILS: "✗", OPEN: "?", UNDEFINED: "–"}
+MARKS = {HOLDS: "✓", FAILS: "✗", OPEN: "?", LITTLE: "–", UNDEFINED: "–"}
 BADGES = {
     HOLDS: (":material/check_circle:", "green"),
     FAILS: (":material/cancel:", "red"),
     OPEN: (":material/help:", "orange"),
+    LITTLE: (":material/remove:", "gray"),
     UNDEFINED: (":material/remove:", "gray"),
 }
 N_DRAWS = 100  # heads that are switched off, and pairs of them

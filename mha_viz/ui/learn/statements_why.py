@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.interventions.robustness import Robustness
-from mha_viz.labs.statements import BY_KEY, HOLDS, Sides, Statement, judge
-from mha_viz.labs.statements_measured import HARMED, N_DRAWS
+from mha_viz.labs.statements import BY_KEY, HOLDS, LITTLE, Sides, Statement, judge
+from mha_viz.labs.statements_measured import HARMED, MOST, N_DRAWS
 from mha_viz.ui.widgets import words
 from mha_viz.web.theme import format_number as short
 
@@ -48,7 +48,8 @@ def predictions(found: Mapping[str, Sides], layer: int) -> list[Question]:
 
 def _predict_overlap(at: Numbers, layer: int) -> Question:
     chance = at["random subspaces"]
-    right = 0 if at["left"] <= BY_KEY["orthogonal"].tolerance else 1 + (at["left"] > 1.25 * chance)
+    none = at["left"] <= BY_KEY["orthogonal"].tolerance * chance
+    right = 0 if none else 1 + (at["left"] > 1.25 * chance)
     return Question(
         "overlap",
         (
@@ -93,10 +94,16 @@ def why(
     at = _numbers(sides, layer)
     if math.isnan(at["left"]) or math.isnan(at["right"]):
         return _undefined(statement, record)
-    holds = judge(statement, sides)[layer].word == HOLDS
+    word = judge(statement, sides)[layer].word
     if failures is not None:
         return _failure(at, failures, layer)
-    return _WHY[statement.key](at, holds, layer)
+    if word == LITTLE:
+        return (
+            f"Both sides are below {statement.least:g} {statement.unit} in L{layer}. The heads say "
+            "almost nothing about which token looks, so that the sides agree near 0 whatever the "
+            "heads share. A text or a layer in which heads look at different places can decide."
+        )
+    return _WHY[statement.key](at, word == HOLDS, layer)
 
 
 def _numbers(sides: Sides, layer: int) -> dict[str, float]:
@@ -197,14 +204,15 @@ def _best_head(at: Numbers, holds: bool, layer: int) -> str:
 
 
 def _capacity(at: Numbers, holds: bool, layer: int) -> str:
-    total, most = short(at["left"]), short(at["right"])
-    return f"The heads of L{layer} have {total} nats one by one; {most} say which token looks. " + (
-        "The sum stays below that, so heads might tell different things; whether they do, the "
-        "next two statements say."
-        if holds
-        else "So they must tell the same things several times over: C_total adds up what heads "
-        "tell, and is not what the layer can tell."
+    total, most = at["right"], at[MOST]
+    text = (
+        f"Added up, the heads of L{layer} have {short(total)} nats; together they have "
+        f"{_drawn(at)}. The gap, {_gap(at, total)} nats, is what several heads tell: their total "
+        "correlation. It is never negative, so C_total is an upper bound. "
     )
+    if total > most:
+        text += f"Here even {short(most)} nats, ln n, would name the token, and C_total exceeds it."
+    return text + ("Here the heads share so little that both sides agree." if holds else "")
 
 
 def _given_query(at: Numbers, holds: bool, layer: int) -> str:
@@ -224,15 +232,22 @@ def _given_query(at: Numbers, holds: bool, layer: int) -> str:
 
 
 def _drawn(at: Numbers) -> str:
-    """What all heads together tell: a number, or the interval of the draws."""
-    low, high = short(at["drawn_low"]), short(at["drawn_high"])
-    return low if low == high else f"{low} to {high}"
+    """Write what all heads together tell: a number, or the interval of the draws."""
+    return _interval(at["drawn_low"], at["drawn_high"])
+
+
+def _gap(at: Numbers, total: float) -> str:
+    """Write how much the heads tell one by one beyond what they tell together."""
+    return _interval(*(max(total - at[end], 0.0) for end in ("drawn_high", "drawn_low")))
+
+
+def _interval(low: float, high: float) -> str:
+    ends = short(low), short(high)
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
 def _redundancy(at: Numbers, holds: bool, layer: int) -> str:
     total = at["sum of all heads"]
-    shared = [short(max(total - at[end], 0.0)) for end in ("drawn_high", "drawn_low")]
-    exact = shared[0] if shared[0] == shared[1] else f"{shared[0]} to {shared[1]}"
     text = (
         f"One by one the heads of L{layer} tell {short(total)} nats; what pairs share is "
         f"{short(total - at['right'])}. "
@@ -241,19 +256,20 @@ def _redundancy(at: Numbers, holds: bool, layer: int) -> str:
         text += "Subtracted, that leaves a negative amount, which no information can be. "
     return text + (
         "For two heads it is exact. With more, what three heads share is subtracted three times. "
-        f"The redundancy that makes the equation true is the heads’ total correlation, {exact} "
-        "nats here."
+        "The redundancy that makes the equation true is the heads’ total correlation, "
+        f"{_gap(at, total)} nats here."
     )
 
 
 def _diversity(at: Numbers, holds: bool, layer: int) -> str:
     return (
         f"D is {at['left']:.4f} in L{layer}; independent random matrices have "
-        f"{at['right']:.4f}, as high as D gets without effort. "
+        f"{at['mean of random matrices']:.4f} on average, and 97.5 % of their layers more than "
+        f"{at['right']:.4f}. "
         + (
             "So a D near 1 is no sign of training: the heads have no more in common than chance."
             if holds
-            else "Training has made the heads **more** alike than chance: some share directions."
+            else "The heads are **more** alike than chance: some share directions."
         )
     )
 
