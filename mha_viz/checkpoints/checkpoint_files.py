@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
-MB = 2**20
+MB = 10**6
 # Every name that transformers may open, and the most that such a file may hold: the first pattern
 # that fits counts. The largest tokenizer.json in use has 35 MB, the largest index 9 MB.
 _LARGEST = (
@@ -70,7 +71,7 @@ def check_files(folder: Path) -> Stamp:
             )
         if largest is not None and found.st_size > largest:
             raise UnsafeCheckpointError(
-                f"{path.name} of {folder.name} is larger than {largest // MB} MB, which no real "
+                f"{path.name} of {folder.name} is larger than {of_bytes(largest)}, which no real "
                 "model needs."
             )
         stamp.append((path.name, found.st_ino, found.st_size, found.st_mtime_ns))

@@ -12,7 +12,7 @@ from typing import Any
 
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
-MAX_CONFIG_BYTES = 2**20
+MAX_CONFIG_BYTES = 10**6
 # No transformer in existence comes near these; a config that does is broken or hostile.
 LIMITS = {
     "heads": (

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-MAX_JSON_BYTES = 64 * 2**20
+MAX_JSON_BYTES = 64 * 10**6
 
 
 def entries(folder: Path) -> list[Path]:

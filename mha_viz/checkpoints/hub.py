@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 from mha_viz.checkpoints.files import size
 from mha_viz.checkpoints.hub_cache import READ, cache_root, part_of, repository
 from mha_viz.checkpoints.pickled import HOW_TO_CONVERT, PICKLED
+from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 
 NETWORK_TIMEOUT = 0.7  # seconds; without network an id has to fail within one
 ANSWER_TIMEOUT = 10.0  # seconds that the Hub has for one answer
-MAX_DOWNLOAD_BYTES = 8 * 2**30
+MAX_DOWNLOAD_BYTES = 8 * 10**9
 _NOT_WRITABLE = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),  # the disk
     *(errno.EACCES, errno.EPERM, errno.EROFS),  # what may be done to it
@@ -81,8 +82,8 @@ def look_up(name: str) -> Offer:
     _check_weights(name, [file.rfilename for file in files])
     if offer.n_bytes > MAX_DOWNLOAD_BYTES:
         raise UnsafeCheckpointError(
-            f"{name!r} has {offer.n_bytes / 2**30:.0f} GiB of weights; at most "
-            f"{MAX_DOWNLOAD_BYTES >> 30} GiB are fetched. Download it yourself and give the folder."
+            f"{name!r} has {of_bytes(offer.n_bytes)} of weights; at most "
+            f"{of_bytes(MAX_DOWNLOAD_BYTES)} are fetched. Download it yourself and give the folder."
         )
     blobs = [repository(name) / "blobs" / file.lfs.sha256 for file in wanted if file.lfs]
     _check_room(name, offer.n_bytes - sum(max(size(b), size(part_of(b))) for b in blobs))
@@ -116,21 +117,10 @@ def _check_room(name: str, needed: int) -> None:
     if needed > free:
         raise failed(
             name,
-            f"{in_megabytes(needed)} are still to come, and the disk of this machine's cache has "
-            f"{in_megabytes(free)} left; make room, or set HF_HUB_CACHE to a folder on another "
+            f"{of_bytes(needed)} are still to come, and the disk of this machine's cache has "
+            f"{of_bytes(free)} left; make room, or set HF_HUB_CACHE to a folder on another "
             "disk",
         )
-
-
-def in_megabytes(n_bytes: int) -> str:
-    """A size in words, in decimal units, as the Hub and file managers tell it.
-
-    >>> in_megabytes(440_449_768), in_megabytes(2_200_119_864), in_megabytes(90_000)
-    ('440 MB', '2.2 GB', '0.1 MB')
-    """
-    if n_bytes >= 1e9:
-        return f"{n_bytes / 1e9:.1f} GB"
-    return f"{n_bytes / 1e6:.{0 if n_bytes >= 1e7 else 1}f} MB"
 
 
 def failed(name: str, why: str) -> ModelNotFoundError:

@@ -15,10 +15,11 @@ from typing import Any
 from mha_viz import errors
 from mha_viz.checkpoints import child_process
 from mha_viz.checkpoints.checkpoint_files import Stamp
+from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
 
-# The largest tokenizers in use take some five seconds and 1 GiB.
-LIMITS = {"cpu_seconds": 30, "seconds": 120, "bytes": 4 * 2**30}
+# The largest tokenizers in use take some five seconds and 1 GB.
+LIMITS = {"cpu_seconds": 30, "seconds": 120, "bytes": 4 * 10**9}
 STARTING = 180  # seconds, in which the process imports torch
 GRACE = 30  # seconds for what it does besides
 IDLE = 90  # seconds after which it is let go; it holds some 250 MB
@@ -70,7 +71,7 @@ def _error(name: str, answer: dict[str, Any]) -> LoadError:
         )
     if answer["died"] == "memory":
         return UnsafeCheckpointError(
-            f"Reading config and tokenizer of {name} takes more than {LIMITS['bytes'] >> 30} GiB "
+            f"Reading config and tokenizer of {name} takes more than {of_bytes(LIMITS['bytes'])} "
             "of memory. Its files are broken, or made to do harm."
         )
     reason = f" ({answer['message']})" if answer.get("message") else ""

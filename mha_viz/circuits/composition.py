@@ -14,6 +14,7 @@ from torch import Tensor
 from mha_viz.circuits.fold import Fold, centre
 from mha_viz.circuits.products import arrivals, squared_products
 from mha_viz.circuits.wiring import Wiring, wiring_of
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
@@ -22,7 +23,7 @@ from mha_viz.errors import ArgumentError, NotKeptError
 
 Kind = Literal["Q", "K", "V"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-MAX_BYTES = 8 * 2**30  # of what all heads read and write
+MAX_BYTES = 8 * 10**9  # of what all heads read and write
 _MOST = 10  # pairs that a notebook shows
 
 _ROTARY = (
@@ -257,6 +258,6 @@ def _check_memory(model: AttentionModel, dtype: torch.dtype) -> None:
     needed = cells * torch.finfo(dtype).bits // 8
     if needed > MAX_BYTES:
         raise ArgumentError(
-            f"The heads of {model.name} would take {needed / 2**30:.0f} GiB to compare, more than "
-            f"{MAX_BYTES / 2**30:.0f} GiB: choose a smaller model."
+            f"The heads of {model.name} would take {of_bytes(needed)} to compare, more than "
+            f"{of_bytes(MAX_BYTES)}: choose a smaller model."
         )

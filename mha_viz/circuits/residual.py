@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mha_viz.circuits.components import Component, components_of
 from mha_viz.circuits.frozen_run import FrozenRun
 from mha_viz.circuits.layout import PROJECTION_BIAS, unknown_layout
+from mha_viz.core.amounts import of_bytes
 from mha_viz.engine.attention_function import EverythingKept, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.own_weights import rounding
@@ -21,7 +22,7 @@ from mha_viz.engine.projections import repeat_heads
 from mha_viz.errors import ArgumentError
 from mha_viz.text.tokens import Encoded
 
-MAX_BYTES = 2 * 2**30  # of the components at all places
+MAX_BYTES = 2 * 10**9  # of the components at all places
 
 
 class ResidualStream:
@@ -234,7 +235,7 @@ class ResidualStream:
         if numbers * self.model.dtype.itemsize > MAX_BYTES:
             raise ArgumentError(
                 f"The components at {len(self.positions)} positions would take "
-                f"{numbers * self.model.dtype.itemsize / 2**30:.0f} GB: ask for fewer at once."
+                f"{of_bytes(numbers * self.model.dtype.itemsize)}: ask for fewer at once."
             )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from mha_viz.cli.format import grid
 from mha_viz.cli.server import check_free
+from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError, SettingsError
 from mha_viz.ui.operating import resident
 from mha_viz.ui.operating.limits import Settings
@@ -101,7 +102,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
             found = f"{name} has {info.n_bytes // 4:,} parameters, more than max_parameters"
             yield Finding("models", found, False)
         else:
-            yield Finding("models", f"{name}, {info.n_bytes / 1e6:,.0f} MB", True)
+            yield Finding("models", f"{name}, {of_bytes(info.n_bytes)}", True)
 
 
 def _memory(settings: Settings) -> Finding:
@@ -110,7 +111,8 @@ def _memory(settings: Settings) -> Finding:
         kept = " so that memory_mb cannot be kept" if settings.memory_mb else ""
         return Finding("memory", f"this system does not say how much there is{kept}", not kept)
     wanted = max(settings.memory_mb or LEAST, LEAST)
-    found = f"{left // 10**6:,} MB free of {wanted:,} that the app may take"
+    most = "memory limit" if settings.memory_mb else "the app needs"
+    found = f"{most} {of_bytes(wanted * 10**6)}; {of_bytes(left)} free on the machine"
     if settings.memory_mb is not None and settings.memory_mb < LEAST:
         return Finding(
             "memory", f"memory_mb is below the {LEAST} that the app takes at rest", False

@@ -256,8 +256,8 @@ def models(as_json: AsJson = False) -> None:
     Below them, except as JSON, some of the Hub that are fetched when they are first asked for.
     """
     from mha_viz.checkpoints.catalog import list_models
-    from mha_viz.checkpoints.hub import in_megabytes
     from mha_viz.checkpoints.suggested import suggested
+    from mha_viz.core.amounts import of_bytes
 
     found = list_models()
     if as_json:
@@ -271,7 +271,7 @@ def models(as_json: AsJson = False) -> None:
             info.family,
             str(info.n_layers),
             str(info.n_heads),
-            f"{info.n_bytes / 1e6:,.1f} MB",
+            of_bytes(info.n_bytes),
         ]
         for info in found
     ]
@@ -279,7 +279,7 @@ def models(as_json: AsJson = False) -> None:
         printed.grid(["name", "source", "family", "layers", "heads", "size"], rows, 3), nl=False
     )
     if absent := suggested({info.name for info in found}):
-        more = [[one.name, one.about, in_megabytes(one.n_bytes)] for one in absent]
+        more = [[one.name, one.about, of_bytes(one.n_bytes)] for one in absent]
         typer.echo("\nfetched from the Hugging Face Hub when first asked for by name")
         typer.echo(printed.grid(["name", "what it is", "size"], more, 2), nl=False)
 

@@ -312,7 +312,7 @@ class AttentionRecord:
             path: the file's name.
 
         Raises:
-            RecordError: no such file, not a record, damaged, or larger than 4 GiB.
+            RecordError: no such file, not a record, damaged, or larger than 4 GB.
         """
         return cls(**record_file.read(Path(path)))
 

@@ -13,12 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.output_file import write_file
 from mha_viz.core.token import Token
 from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
-MAX_FILE_BYTES = 4 * 2**30  # a record of 48 layers x 25 heads x 900 tokens still fits
+MAX_FILE_BYTES = 4 * 10**9  # a record of 48 layers x 25 heads x 900 tokens still fits
 MAX_HEADER_BYTES = 8_000_000  # lists in lists take twenty times as much once they are read
 TENSORS = ("pattern", "z", "query", "key", "value", "removed", "sink", "allowed")
 _TEXTS = ("model", "family", "part", "text")
@@ -111,12 +112,12 @@ def read(path: Path) -> dict[str, Any]:
     """The fields of a record, each checked to be of its type.
 
     Raises:
-        RecordError: no such file, not a record, damaged, or larger than 4 GiB.
+        RecordError: no such file, not a record, damaged, or larger than 4 GB.
     """
     if not path.is_file():
         raise RecordError(f"No record file at {path}.")
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise RecordError(f"{path.name} is larger than {MAX_FILE_BYTES >> 30} GiB.")
+        raise RecordError(f"{path.name} is larger than {of_bytes(MAX_FILE_BYTES)}.")
     try:
         with path.open("rb") as raw:
             n_header = int.from_bytes(raw.read(8), "little")

@@ -20,6 +20,7 @@ from typing import Any
 
 from mha_viz import errors
 from mha_viz.checkpoints.travelling import taken_apart
+from mha_viz.core.amounts import of_bytes
 from mha_viz.corpus.address import Address, is_address
 from mha_viz.corpus.identity import versions
 from mha_viz.corpus.shard import Settings
@@ -46,7 +47,7 @@ except ImportError as error:
 
 _WINDOW = 256 * 2**20  # bytes of text that wait in Ray's store, at most, besides one shard
 _ITEM_BYTES = 200  # of a text's number and place
-_BASE_MEMORY = 2 * 2**30  # that an actor takes for its libraries and for a batch
+_BASE_MEMORY = 2 * 10**9  # that an actor takes for its libraries and for a batch
 _ATTEMPTS = 3  # in a row that finish no shard
 _RESTARTS = 4  # of one actor: a shard that kills whoever measures it must come to an end
 _LISTENS_WITHIN = 10.0  # seconds
@@ -253,7 +254,7 @@ def _room(needs: Mapping[str, Any]) -> int:
         threads, gpu = needs["num_cpus"], " and a GPU" if needs["num_gpus"] else ""
         raise StudyError(
             f"No machine of the cluster has {threads} CPUs{gpu} and "
-            f"{needs['memory'] / 2**30:.1f} GB of memory for this model and the {threads} threads "
+            f"{of_bytes(needs['memory'])} of memory for this model and the {threads} threads "
             "of this machine: add such a machine, or begin a study with fewer threads "
             "(OMP_NUM_THREADS=1)."
         )

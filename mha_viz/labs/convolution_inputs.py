@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mha_viz.errors import ArgumentError
 
-MAX_FILE = 5 * 2**20  # bytes
+MAX_FILE = 5 * 10**6  # bytes
 MAX_PIXELS = 4_000_000  # of a file, before it is made small
 GREY = (0.299, 0.587, 0.114)  # what eyes make of red, green and blue (ITU-R BT.601)
 PICTURES = ("house", "rings", "dot")

@@ -104,7 +104,7 @@ def test_a_name_that_the_hub_does_not_allow(served, name):
 
 def test_what_is_offered_is_looked_at_before_it_is_fetched(served, monkeypatch):
     monkeypatch.setattr(hub, "MAX_DOWNLOAD_BYTES", 1000)
-    with pytest.raises(UnsafeCheckpointError, match="at most 0 GiB are fetched"):
+    with pytest.raises(UnsafeCheckpointError, match="at most 1 kB are fetched"):
         find_model(NAME)
     monkeypatch.setattr(served, "files", lambda: [served.folder / "config.json"])
     with pytest.raises(UnsafeCheckpointError, match="nothing in it that could be loaded"):

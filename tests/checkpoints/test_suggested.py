@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from mha_viz.checkpoints.hub import MAX_DOWNLOAD_BYTES, in_megabytes
+from mha_viz.checkpoints.hub import MAX_DOWNLOAD_BYTES
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.checkpoints.suggested import SUGGESTED, suggested
+from mha_viz.core.amounts import of_bytes
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to.md"
 
@@ -26,4 +27,4 @@ def test_what_is_here_is_not_suggested_by_its_older_name_either():
 def test_the_guide_has_the_same_table():
     rows = [line for line in GUIDE.read_text("utf-8").splitlines() if line.startswith("| `")]
     for one in SUGGESTED:
-        assert f"| `{one.name}` | {one.about} | {in_megabytes(one.n_bytes)} |" in rows
+        assert f"| `{one.name}` | {one.about} | {of_bytes(one.n_bytes)} |" in rows

@@ -50,7 +50,7 @@ def test_the_settings_in_force_and_where_each_came_from(check, tmp_path):
     [
         ({"MHA_VIZ_MAX_TOKENS": "none"}, "BAD settings: MHA_VIZ_MAX_TOKENS: expected a whole"),
         ({"MHA_VIZ_MEMORY_MB": "300"}, "BAD memory: memory_mb is below the 700"),
-        ({"MHA_VIZ_MEMORY_MB": "5000"}, "BAD memory: 4,000 MB free of 5,000"),
+        ({"MHA_VIZ_MEMORY_MB": "5000"}, "BAD memory: memory limit 5 GB; 4 GB free"),
     ],
 )
 def test_what_cannot_be_ends_with_exit_status_1(check, environment, said):

@@ -66,8 +66,8 @@ def test_as_many_actors_as_machines_have_room_for(
 
 def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters.ray, "nodes", lambda: [machine(CPU=4), machine(CPU=4)])
-    with pytest.raises(StudyError, match=r"has 8 CPUs and a GPU and 3\.0 GB .* with fewer threads"):
-        _room({"num_cpus": 8, "memory": 3 * 2**30, "num_gpus": 1})
+    with pytest.raises(StudyError, match=r"has 8 CPUs and a GPU and 3 GB .* with fewer"):
+        _room({"num_cpus": 8, "memory": 3 * 10**9, "num_gpus": 1})
 
 
 def test_what_ray_gives_up_is_tried_again_as_long_as_it_gets_on(

@@ -30,6 +30,7 @@ def test_every_number_is_that_of_the_library():
     at_8_8 = float(shown.query("row == 8 and column == 8")["attention"].iloc[0])
     assert heads["adds (first channel)"].sum() == pytest.approx(at_8_8, abs=1e-5)
     assert len(table(app, "alpha", "bound")) > 10
+    assert "times** as many; and 2.36 MB of weights" in said(app)  # 9 heads of 256 x 256 floats
 
 
 def test_controls_change_the_link_and_the_link_opens_them():

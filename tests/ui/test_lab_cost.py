@@ -5,8 +5,8 @@ import re
 import pytest
 
 import mha_viz as mv
+from mha_viz.core.amounts import of_bytes, short
 from mha_viz.labs.cost import PUBLISHED, Sizes, costs
-from mha_viz.ui.learn.amounts import of_bytes, short
 from tests.ui.compare_app import check, table
 from tests.ui.lab_app import lab, link
 

@@ -141,7 +141,7 @@ def _uploads() -> None:
     ("sizes", "said"),
     [
         ([1_000_000, 10], ""),
-        ([1_000_001], "files of up to 1 MB, and this has 1.0 MB"),
+        ([1_000_001], "files of up to 1 MB, and this has 1 MB"),
         ([1, 1, 1], "takes 2 files from each open page"),
     ],
 )

@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 import torch
 
+from mha_viz.core.amounts import of_bytes
 from mha_viz.labs import convolution_measures as measures
 from mha_viz.ui.learn import charts, frame
 from mha_viz.ui.learn.choices import Choices
@@ -127,7 +128,7 @@ def cost(chosen: Chosen) -> None:
     st.markdown(
         f"For these {rows * columns:,} pixels: **{bill.attention:,}** multiplications against "
         f"**{bill.convolution:,}**, which is **{bill.attention / bill.convolution:,.0f} times** as "
-        f"many; and {bill.pattern_bytes / 2**20:,.1f} MB of weights that a convolution does not "
+        f"many; and {of_bytes(bill.pattern_bytes)} of weights that a convolution does not "
         "have. (All patterns at once; here they are made a few rows at a time.)"
     )
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import of_bytes, short
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.labs.cost import PUBLISHED, Costs, Sizes, costs, rows
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.learn import charts, cost_compared, cost_measured, frame
-from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.session import memory, state
 from mha_viz.ui.widgets import picking, words

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import of_bytes, short
 from mha_viz.labs import cost_against_rnn
 from mha_viz.labs.cost import Sizes, costs
 from mha_viz.labs.cost_against_rnn import KERNEL, KINDS, WIDTH, Reached
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.learn import charts, frame
-from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
 
 NAMES = {"attention": "attention", "recurrent": "RNN", "convolution": "convolution"}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
+from mha_viz.core.amounts import of_bytes, short
 from mha_viz.labs.cost import Sizes, costs
 from mha_viz.labs.cost_measured import (
     LENGTHS,
@@ -19,7 +20,6 @@ from mha_viz.labs.cost_measured import (
 from mha_viz.plots.curves import ticks
 from mha_viz.ui.lanes.work import Work
 from mha_viz.ui.learn import charts, frame
-from mha_viz.ui.learn.amounts import of_bytes, short
 from mha_viz.ui.learn.choices import Choices
 from mha_viz.ui.widgets import progress
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.catalog import ModelInfo, list_models
 from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating import ceiling
 from mha_viz.ui.operating.refusals import ELSEWHERE, refused
@@ -120,7 +121,7 @@ def check_upload(n_bytes: int) -> None:
     if most is not None and n_bytes > most * 10**6:
         raise refused(
             "upload size",
-            f"This server takes files of up to {most} MB, and this has {n_bytes / 1e6:.1f} MB: "
+            f"This server takes files of up to {most} MB, and this has {of_bytes(n_bytes)}: "
             f"give a part of it; {ELSEWHERE}.",
         )
     given = st.session_state.get("n_uploads", 0) + 1

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 import mha_viz.corpus
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.asking import ask, asking
 from mha_viz.core.output_file import write_file
 from mha_viz.core.showing import count
@@ -177,7 +178,7 @@ class Studies:
             raise ArgumentError("There is no text yet: paste texts, one a line, or choose a file.")
         if len(content) > MAX_MEGABYTES * 10**6:
             raise ArgumentError(
-                f"The texts must have at most {MAX_MEGABYTES} MB, got {len(content) / 1e6:.1f} MB: "
+                f"The texts must have at most {MAX_MEGABYTES} MB, got {of_bytes(len(content))}: "
                 "give a part of them, or use `mha-viz study`, which has no limit."
             )
         called = _file_name(name) if name else "texts.txt"

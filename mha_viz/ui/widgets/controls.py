@@ -9,9 +9,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
-from mha_viz.checkpoints.hub import in_megabytes
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.checkpoints.suggested import SuggestedModel
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.names import DEVICES, DTYPES
 from mha_viz.errors import MhaVizError
 from mha_viz.ui.operating.settings import settings
@@ -165,7 +165,7 @@ def _other() -> tuple[str, ...]:
 
 def _describe(name: str, info: ModelInfo | None, absent: SuggestedModel | None = None) -> str:
     if absent is not None:
-        size = f"{in_megabytes(absent.n_bytes)} " if absent.n_bytes else ""
+        size = f"{of_bytes(absent.n_bytes)} " if absent.n_bytes else ""
         return f"{name.rpartition('/')[2]} · {size}to fetch"
     if info is None or not info.family:
         return name

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_viz.checkpoints import suggested
 from mha_viz.checkpoints.download import Download, download, under_way
-from mha_viz.checkpoints.hub import in_megabytes
+from mha_viz.core.amounts import of_bytes
 from mha_viz.ui.session import allowed, state
 from mha_viz.ui.session.faults import guarded
 from mha_viz.ui.widgets.messages import plain
@@ -59,7 +59,7 @@ def _offer(name: str) -> None:
     about = next((one for one in suggested.SUGGESTED if one.name == name), None)
     if about is not None:
         st.caption(
-            f"**{plain(name)}**: {about.about}. About {in_megabytes(about.n_bytes)} from the "
+            f"**{plain(name)}**: {about.about}. About {of_bytes(about.n_bytes)} from the "
             "Hugging Face Hub into this machine’s cache; nothing is asked of it before you click."
         )
     label = "Download"
@@ -102,4 +102,4 @@ def _progress(found: Download) -> None:
 
 
 def _share(found: Download) -> str:
-    return f"{in_megabytes(found.done)} of {in_megabytes(found.total)}"
+    return f"{of_bytes(found.done)} of {of_bytes(found.total)}"

@@ -7,7 +7,7 @@ _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB", "ZB")
 
 
 def short(count: float | int) -> str:
-    """Three digits and a letter: thousand, million, billion (10⁹), trillion.
+    """Write a count with three digits and a letter: thousand, million, billion (10⁹), trillion.
 
     >>> short(12), short(4_718_592), short(1.5e11), short(1e16)
     ('12', '4.72 M', '150 B', '1e+16')
@@ -17,7 +17,7 @@ def short(count: float | int) -> str:
 
 
 def of_bytes(count: float | int) -> str:
-    """Bytes, by thousands.
+    """Write a size in decimal units, as file managers and the Hub do: 1 MB is 10⁶ bytes.
 
     >>> of_bytes(512), of_bytes(37_748_736)
     ('512 bytes', '37.7 MB')
