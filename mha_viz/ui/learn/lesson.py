@@ -48,8 +48,9 @@ def _class() -> None:
     elif not classroom.leads():
         st.markdown(
             "Open a class, and each lab counts what pupils predict before they see the answer. "
-            "You see bars, nobody sees names. The votes are in this server’s memory only, until "
-            "you end the class or the server stops."
+            "You see how many have answered, and bars once you show the answer. Nobody sees "
+            "names. The votes are in this server’s memory only, until you end the class or the "
+            "server stops."
         )
         st.button(
             "Open a class", type="primary", key="class-open", on_click=guarded(classroom.begin)
@@ -73,7 +74,7 @@ def _stop(number: int, stop: Stop) -> None:
     title = _TITLES.get(stop.page, "Intervene")
     with st.container(border=True):
         if stop.page in pages:
-            st.page_link(pages[stop.page], label=f"**{title}**")
+            st.page_link(pages[stop.page], label=f"**{title}**", query_params=stop.params)
         st.caption(f"Stop {number}, {stop.minutes} minutes")
         st.markdown(plain(stop.do))
         st.markdown(f"**Ask:** {plain(stop.ask)}")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
+
+from mha_viz.ui.session.views import DEFAULT
 
 
 class Stop(NamedTuple):
@@ -15,6 +19,7 @@ class Stop(NamedTuple):
         ask: what to ask before it is seen.
         often: what pupils often answer wrongly, and why.
         solution: what is right, with the numbers that show it.
+        params: the case that question and solution are about, as parameters of the address.
     """
 
     page: str
@@ -23,8 +28,12 @@ class Stop(NamedTuple):
     ask: str
     often: str
     solution: str
+    params: Mapping[str, str] = MappingProxyType({})
 
 
+TUTORIAL = (  # the text of docs/tutorial.md
+    "In spring Captain Zorval opened the green box. At night Captain Zorval opened the green"
+)
 STOPS = (
     Stop(
         "lab-soft-lookup",
@@ -51,23 +60,28 @@ STOPS = (
         "lab-step-by-step",
         10,
         "Go through the steps of one head; before each one, the class says what shape comes.",
-        "The model has d_model 256 and 8 heads, the text 10 tokens. What are the shapes of one "
+        "The model has d_model 256 and 8 heads, the text 21 tokens. What are the shapes of one "
         "head’s queries, of its weights, and of the concatenation?",
-        "10 × 256 for the queries (as if each head had the full width), and 10 × 32 for the "
+        "21 × 256 for the queries (as if each head had the full width), and 21 × 32 for the "
         "weights (which do not depend on the width at all).",
-        "10 × 32 for the queries, 10 × 10 for the weights, 10 × 256 for the concatenation, since "
+        "21 × 32 for the queries, 21 × 21 for the weights, 21 × 256 for the concatenation, since "
         "8 · 32 = 256.",
+        {"model": DEFAULT.model, "text": DEFAULT.text},
     ),
     Stop(
         "intervene",
         8,
-        "Choose a head with one bright column in Explore. Everybody predicts; then switch it off.",
-        "This head gives most of its weight to one word. Will the prediction change when the head "
-        "is switched off?",
-        "“Yes, it looks at the word that matters.” A weight says where a head looks, not what it "
-        "writes, nor whether other heads write the same.",
-        "It has to be tried, and that is the answer. Compare the change with those of other "
-        "heads of the layer, also of some that look at nothing in particular.",
+        "Open the page by the link above: tiny-gpt2 says how the sentence goes on. Everybody "
+        "predicts; then click L1 H2 off and on again, then L0 H7.",
+        "The model predicts “box” with 76 %. At the last token, L1 H2 gives 87 % of its weight to "
+        "the first “box”, and L0 H7 gives all of its weight to the token before. Which of the two "
+        "does the model need more to say “box”?",
+        "“L1 H2, because it looks at the word that matters.” A weight says where a head looks, not "
+        "what it writes, nor whether other heads write the same.",
+        "L0 H7. With L1 H2 off, “box” falls to 50 % and stays the likeliest token: L1 H3 looks at "
+        "the same place. With L0 H7 off it falls to 1 %: both of them find the place by what L0 H7 "
+        "wrote, namely which token came before.",
+        {"model": "tiny-gpt2", "text": TUTORIAL, "layer": "0", "head": "7"},
     ),
     Stop(
         "lab-find-the-head",
