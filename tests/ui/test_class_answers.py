@@ -2,13 +2,16 @@
 
 import json
 import math
+from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import mha_viz as mv
 from mha_viz.ui.learn import classroom
 from mha_viz.ui.learn.contents import BY_KEY
-from mha_viz.ui.learn.lesson_plan import STOPS
+from mha_viz.ui.learn.lesson_plan import STOPS, Stop
 from mha_viz.ui.session import class_answers
 from mha_viz.ui.session.class_answers import Classes, classes
 from tests.ui.compare_app import check
@@ -122,6 +125,21 @@ def test_pupils_vote_before_the_answer_and_see_the_class_after_it():
     assert "is over" in second.run().sidebar.caption[0].value
 
 
+def test_a_teacher_sees_how_many_have_answered_and_the_bars_with_the_answer(cookies):
+    """The teacher's screen is what the class looks at."""
+    page = AppTest.from_function(_lesson, default_timeout=300).run()
+    page.button(key="class-open").click().run()
+    code, own = page.code[0].value.rpartition("class=")[2], kept(page)
+    pupil(code).radio[0].set_value("two").run()
+    cookies |= own
+    teacher = pupil()
+    assert "Your class:** 1 answer so far" in said(teacher) and not teacher.get("progress")
+    teacher.button[0].click().run()
+    assert [bar.proto.text for bar in teacher.get("progress")] == ["one: 0", "two: 1"]
+    teacher.button[0].click().run()
+    assert not teacher.get("progress")
+
+
 def test_a_page_that_is_loaded_again_is_in_its_class_and_votes_once(cookies):
     code = classes().open("teacher")
     page = pupil(code)
@@ -153,6 +171,21 @@ def test_a_page_in_no_class_counts_nothing():
     page.radio[0].set_value("one").run()
     page.button[0].click().run()
     assert "Your class" not in said(page) and "zzzzz" not in classes()
+
+
+def _linked() -> None:
+    """The lesson where its pages are there to be linked to; runs as an app."""
+    import streamlit as st
+
+    from mha_viz.ui.learn import lesson
+    from mha_viz.ui.learn.lesson_plan import STOPS
+
+    def drawn() -> None:
+        lesson.draw()
+
+    pages = [st.Page(lambda: None, title=stop.page, url_path=stop.page) for stop in STOPS]
+    st.session_state.pages = {page.url_path: page for page in pages}
+    st.navigation([st.Page(drawn, title="teach", url_path="teach", default=True), *pages]).run()
 
 
 def _lesson() -> None:
@@ -207,6 +240,52 @@ def test_the_route_is_a_lesson_of_pages_that_are_there():
     assert {stop.page for stop in STOPS} <= pages.keys() and "teach" in pages
     assert sum(stop.minutes for stop in STOPS) == 45
     assert BY_KEY["find-the-head"].address == STOPS[-1].page
+
+
+def _case(page: str) -> tuple[Stop, mv.AttentionModel, mv.AttentionRecord]:
+    """A stop of the lesson, and what its link opens."""
+    (stop,) = (stop for stop in STOPS if stop.page == page)
+    model = mv.load(stop.params["model"])
+    return stop, model, model.trace(stop.params["text"])
+
+
+def test_the_stop_of_shapes_says_those_on_the_screen():
+    stop, model, record = _case("lab-step-by-step")
+    n, width, d_head = len(record.tokens), model.d_model, model.d_head
+    assert f"d_model {width} and {model.n_heads} heads, the text {n} tokens" in stop.ask
+    assert f"{n} × {d_head} for the queries, {n} × {n} for the weights, {n} × {width}" in (
+        stop.solution
+    )
+    assert f"{n} × {width} for the queries" in stop.often and f"{n} × {d_head} for" in stop.often
+
+
+def test_the_stop_of_switches_is_decided_by_the_model():
+    stop, model, record = _case("intervene")
+    assert record.labels[9] == "box"
+    weight = {head: record.pattern[head][-1] for head in ((1, 2), (1, 3), (0, 7))}
+    assert f"L1 H2 gives {weight[1, 2][9]:.0%}".replace("%", " %") in stop.ask
+    assert int(weight[1, 3].argmax()) == 9 and float(weight[0, 7][-2]) > 0.995
+    found = [mv.ablate(model, record.text, [head], target="box") for head in ((1, 2), (0, 7))]
+    before, *after = (
+        f"{math.exp(number):.0%}".replace("%", " %")
+        for number in (found[0].target.before, *(one.target.after for one in found))
+    )
+    assert f"predicts “box” with {before}" in stop.ask
+    assert f"falls to {after[0]} and stays the likeliest" in stop.solution
+    assert f"falls to {after[1]}:" in stop.solution
+    assert [one.after.candidates[0] == "box" for one in found] == [True, False]
+    assert (stop.params["layer"], stop.params["head"]) == ("0", "7")
+    tutorial = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text("utf-8")
+    assert f'text = "{record.text}"' in tutorial
+    assert f"with {before}" in tutorial and f"falls to {after[1]}" in tutorial
+
+
+def test_a_stop_opens_its_own_case():
+    page = AppTest.from_function(_linked, default_timeout=300).run()
+    check(page)
+    links = {link.proto.page: link.proto.query_string for link in page.get("page_link")}
+    for stop in STOPS:
+        assert dict(parse_qsl(links[stop.page])) == stop.params
 
 
 def test_the_solutions_are_right():

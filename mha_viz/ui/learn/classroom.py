@@ -101,7 +101,9 @@ def end() -> None:
 def prediction(
     question: Hashable, options: Sequence[str], chosen: str | None, is_open: bool
 ) -> None:
-    """Count a prediction made before the answer was seen, and show those of the class.
+    """Count a prediction made before the answer was seen, and show those of the class after it.
+
+    Before that a teacher, whose screen the class sees, is shown how many have answered.
 
     Args:
         question: the same on all pages that are asked it.
@@ -117,14 +119,16 @@ def prediction(
         classes().see(here, question, _browser())
     elif chosen is not None and not leads():
         classes().vote(here, question, _browser(), options.index(chosen))
-    if is_open or leads():  # pupils see the votes once theirs is given
-        _bars(here, question, tuple(options))
+    if is_open or leads():
+        _votes(here, question, tuple(options), is_open)
 
 
 @st.fragment(run_every=OFTEN)
-def _bars(here: str, question: Hashable, options: tuple[str, ...]) -> None:
+def _votes(here: str, question: Hashable, options: tuple[str, ...], is_open: bool) -> None:
     counts = classes().counts(here, question, len(options))
     total = sum(counts)
     st.markdown(f"**Your class:** {total} answer{'s' if total != 1 else ''} so far.")
+    if not is_open:
+        return
     for option, count in zip(options, counts, strict=True):
         st.progress(count / total if total else 0.0, f"{plain(option)}: {count}")
