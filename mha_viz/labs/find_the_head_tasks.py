@@ -37,6 +37,14 @@ class Task:
         return bool(self.label) or self.needs == "loss"
 
     @property
+    def on_paper(self) -> bool:
+        """Whether pictures of all heads on the text can show the answer.
+
+        They cannot for what is measured on a text of its own, or by switching heads off.
+        """
+        return self.needs != "loss" and "period" not in METRICS[self.metric].needs
+
+    @property
     def n_heads(self) -> int:
         """How many heads an answer names."""
         return 2 if self.needs == "pairs" else 1

@@ -7,7 +7,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.labs.find_the_head import hints
-from mha_viz.labs.find_the_head_tasks import BY_KEY
+from mha_viz.labs.find_the_head_tasks import BY_KEY, TASKS
 from mha_viz.ui.learn import find_the_head_boards as boards
 from tests.ui.compare_app import HOSTILE, TEXT, check, table
 from tests.ui.lab_app import heavy, lab, link
@@ -181,6 +181,16 @@ def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text(monkeypatch):
     for board in found.values():
         assert hints(board)[0] not in pupil
     assert "The nearest: L" in teacher and "Answer: L" in teacher and "http://x/?a=1" in teacher
+
+
+def test_sheets_ask_for_nothing_that_no_picture_shows():
+    """Induction is measured on a text of its own, losses by switching heads off."""
+    assert [task.key for task in TASKS if not task.on_paper] == ["induction", "spare", "needed"]
+    app = lab("find-the-head", text="a b a b a", model="tiny-gpt2", tasks="induction,self")
+    assert "Not on the sheets, because no picture shows it: What came next last time." in check(app)
+    app = lab("find-the-head", text="a b a b a", model="tiny-gpt2", tasks="induction")
+    check(app)
+    assert not app.get("download_button")
 
 
 @pytest.mark.parametrize("text", ["a", "the the the the", HOSTILE, "the cat " * 5_000])

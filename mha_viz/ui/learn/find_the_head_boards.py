@@ -233,6 +233,10 @@ def _known(scene: Scene) -> HeadImportance | None:
 
 def downloads(scene: Scene, asked: Exercise, found: dict[str, Board]) -> None:
     """The sheet for pupils, and the one with the answers."""
+    unseen = [one.task.title for one in found.values() if not one.task.on_paper]
+    found = {key: one for key, one in found.items() if one.task.on_paper}
+    if unseen:
+        asked.place.caption(f"Not on the sheets, because no picture shows it: {', '.join(unseen)}.")
     if not found:
         return
     file = safe_name(scene.record.model, "model")
