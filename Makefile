@@ -40,8 +40,12 @@ RUN_STAMP := $(VENV)/.run-$(shell cat $(LISTS) | cksum | tr ' ' -)
 TEST_STAMP := $(VENV)/.test-$(shell cat $(LISTS) requirements-dev.txt | cksum | tr ' ' -)
 DOCS_STAMP := $(VENV)/.docs-$(shell cat $(LISTS) requirements-dev.txt requirements-docs.txt | cksum | tr ' ' -)
 
+# Types, style and tests of the JavaScript come from npm (node 18.18 or newer); NPM= does without.
+NPM := $(shell command -v npm 2>/dev/null)
+NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
+
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-fast check format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz
+.PHONY: help run test test-all test-extended test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -52,7 +56,7 @@ run: $(RUN_STAMP) ## start the app (HOST=127.0.0.1 PORT=8501; PUBLIC=1 opens it 
 
 # The checks run beside the tests, which wait at times; what they print stands together.
 AGAIN = $(MAKE) --no-print-directory
-test: $(TEST_STAMP) ## check, and the tests of every change (ARGS="-k name" runs some)
+test: $(TEST_STAMP) $(NODE_STAMP) ## check, and the tests of every change (ARGS="-k name" runs some)
 	@{ said=$$($(AGAIN) check 2>&1) && failed=0 || failed=1; \
 	    printf '%s\n' "$$said"; exit $$failed; } & check=$$!; \
 	status=0; $(PYTEST) -m "not extended" $(ARGS) || status=$$?; \
@@ -62,10 +66,10 @@ test: $(TEST_STAMP) ## check, and the tests of every change (ARGS="-k name" runs
 test-all: check ## check, then all tests
 	$(PYTEST) $(ARGS)
 
-test-extended: $(TEST_STAMP) ## the tests that `make test` leaves out
+test-extended: $(TEST_STAMP) $(NODE_STAMP) ## the tests that `make test` leaves out
 	$(PYTEST) -m extended $(ARGS)
 
-test-fast: $(TEST_STAMP) ## tests without browsers, training and builds, for daily work
+test-fast: $(TEST_STAMP) $(NODE_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow and not extended" $(ARGS)
 
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -74,15 +78,22 @@ fuzz: $(TEST_STAMP) ## strangers' texts, addresses and files at length (SEED=1 t
 	@echo 'The same again: make fuzz SEED=$(SEED) ARGS="$(ARGS)"'
 	FUZZ=long $(PYTEST) -o timeout=0 --hypothesis-seed=$(SEED) tests/strangers $(ARGS)
 
-check: $(TEST_STAMP) ## format, lint, types, import contracts; JavaScript, too, where tsc and eslint are
+check: $(TEST_STAMP) check-javascript ## format, lint, types, import contracts; those of the JavaScript where npm is
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy mha_viz
 	$(VENV)/bin/lint-imports --no-logo
-	@for tool in "tsc --project jsconfig.json" "eslint ."; do \
-	    if command -v $${tool%% *} >/dev/null; then echo "$$tool"; $$tool || exit 1; \
-	    else echo "Skipped, for it is not on PATH: $$tool"; fi; \
-	done
+
+javascript: $(TEST_STAMP) check-javascript ## types, style and tests of the JavaScript (needs npm and node)
+	$(PY) -m pytest -n 0 tests/web/test_javascript.py $(ARGS)
+
+check-javascript: $(NODE_STAMP)
+ifeq ($(NPM),)
+	@echo "Skipped, for npm is not there: types and style of the JavaScript (tsc, eslint)"
+else
+	node_modules/.bin/tsc --project jsconfig.json
+	node_modules/.bin/eslint .
+endif
 
 format: $(TEST_STAMP) ## rewrite what format and lint can mend
 	$(PY) -m ruff format .
@@ -94,7 +105,7 @@ bench: $(TEST_STAMP) ## measure speed and memory (ARGS=... are handed on)
 soak: $(TEST_STAMP) ## an hour of ten visitors who come and go (MINUTES=60): does the server grow?
 	MINUTES=$(MINUTES) $(PY) -m benchmarks soak
 
-lowest: ## run the tests with the oldest versions that pyproject.toml allows (needs uv)
+lowest: $(NODE_STAMP) ## run the tests with the oldest versions that pyproject.toml allows (needs uv)
 	@[ -n "$(UV)" ] || { echo "make lowest needs uv: https://docs.astral.sh/uv/" >&2; exit 1; }
 	$(UV) venv --quiet --clear --python 3.11 $(LOWEST)
 	$(UV) pip compile --quiet --python-version 3.11 --resolution lowest-direct --extra app \
@@ -129,10 +140,10 @@ space: $(RUN_STAMP) ## lay out the files of a Hugging Face Space (OUT=folder)
 
 clean: ## remove what building and testing left
 	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find . -path ./$(VENV) -prune -o -path ./$(LOWEST) -prune -o -name __pycache__ -type d -print | xargs rm -rf
+	find . \( -path ./$(VENV) -o -path ./$(LOWEST) -o -path ./node_modules \) -prune -o -name __pycache__ -type d -print | xargs rm -rf
 
 distclean: clean ## remove the environment, too
-	rm -rf $(VENV) $(LOWEST)
+	rm -rf $(VENV) $(LOWEST) node_modules
 
 $(RUN_STAMP): | $(PY)
 	$(INSTALL_TORCH)
@@ -149,6 +160,13 @@ $(TEST_STAMP): | $(PY)
 $(DOCS_STAMP): $(TEST_STAMP)
 	$(INSTALL) -r requirements-docs.txt
 	@rm -f $(VENV)/.docs-* && touch $@
+
+# `npm ci` empties node_modules first, and with it goes an older stamp.
+ifneq ($(NPM),)
+$(NODE_STAMP):
+	$(NPM) ci
+	@touch $@
+endif
 
 # The first Python that is neither too old nor too new and can make an environment; PYTHON=... chooses another.
 $(PY):

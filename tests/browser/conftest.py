@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.idle import wait_idle
 from tests.browser.tabs import PATIENCE, OpenPage, Tabs
+from tests.missing import skip_or_fail
 
 ROOT = Path(__file__).parents[2]
 # The first that is there; Debian's Chromium without windows takes a third less of the processor.
@@ -63,12 +64,9 @@ def chromium() -> str:
     """The path of a Chromium. Without one tests are skipped, or fail where CI is set."""
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
-        message = "these tests drive a real Chromium, and none is on PATH (apt install chromium)"
-        if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
-            pytest.fail(message)
-        # `make test` is promised to people who have Python and git only: the other tests are theirs
-        # to run. Where CI is set nothing is skipped: .ci/run installs a browser first.
-        pytest.skip(reason=f"{message}; with CI=true this is a failure")
+        skip_or_fail(
+            "these tests drive a real Chromium, and none is on PATH (apt install chromium)"
+        )
     return found
 
 

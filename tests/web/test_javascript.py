@@ -1,36 +1,25 @@
-"""The browser's modules that draw nothing, run by node: `node --test` on tests/web/javascript.
+"""The browser's modules, run by node: tests/web/javascript.
 
-Skipped where there is no node. What both languages must agree on, Python writes down for it.
+Those of them that draw find a page of jsdom, which comes from npm.
 """
 
-import base64
-import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
-from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import mha_viz as mv
-from mha_viz.circuits.flow import flow_graph
-from mha_viz.core.from_weights import record
-from mha_viz.core.token import Token
-from mha_viz.core.views import between
-from mha_viz.ui.widgets.flow_graph import payload_of
-from mha_viz.web.flow_payload import KINDS
-from mha_viz.web.payload import grid_payload
-from mha_viz.web.theme import format_weight, palette
+from tests.missing import skip_or_fail
+from tests.web.from_python import written
 
 ROOT = Path(__file__).parents[2]
-COMPONENTS = Path("mha_viz/web/components")
-TESTS = Path("tests/web/javascript")
+COMPONENTS = ROOT / "mha_viz" / "web" / "components"
+TESTS = ROOT / "tests" / "web" / "javascript"
 NODE = shutil.which("node")
-OLDEST = 18  # the first with `node --test` and its reports
+OLDEST = 18  # the first with `node:test` and its reports
 
 
 def _version() -> int:
@@ -42,81 +31,28 @@ def _version() -> int:
     return int(found[1]) if found else 0
 
 
-def _reduced() -> dict[str, object]:
-    """Attention on words of several tokens, and what Python makes of it, for each wish."""
-    parts = ["[CLS]", "walk", "ing", "home", "wards", ",", "un", "happily", "[SEP]"]
-    starts = [None, 0, 4, 8, 12, 17, 19, 21, None]
-    words = [None, 0, 0, 1, 1, 2, 3, 3, None]
-    tokens = [
-        Token(part, 7, start, start and start + len(part), word, is_special=word is None)
-        for part, start, word in zip(parts, starts, words, strict=True)
-    ]
-    tokens += [
-        Token("do", 7, 0, 2, 4, segment=1),
-        Token("gs", 7, 2, 4, 4, segment=1),
-        Token("[SEP]", 7, is_special=True, segment=1),
-    ]
-    n = len(tokens)
-    dice = np.random.default_rng(3)
-    pattern = np.tril(dice.random((2, 2, n, n)) ** 3)
-    pattern[0, 1] = np.eye(n)[0]  # all of it on what is left out
-    pattern /= pattern.sum(-1, keepdims=True)
-    whole = record(pattern.astype(np.float32), tokens, text="walking homewards, unhappily")
-    whole = replace(whole, causal=True, text_pair="dogs")
-    cases = []
-    asked = (False, True), (False, True), (False, True), ("", "ba", "aa")
-    for merged, no_special, no_first, sides in itertools.product(*asked):
-        made = whole.merge_words() if merged else whole
-        made = made.without_first() if no_first else made
-        made = made.without_special() if no_special else made
-        made = between(made, *("ab".index(side) for side in sides)) if sides else made
-        wish = {"words": merged, "no_special": no_special, "no_first": no_first, "between": sides}
-        grid = base64.b64encode(grid_payload(made)).decode()
-        cases.append({"wish": wish, "pattern": made.pattern.tolist(), "grid": grid})
-    return {"pattern": whole.pattern.tolist(), "cases": cases}
+@pytest.fixture(scope="module")
+def from_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that python.js reads."""
+    file = tmp_path_factory.mktemp("javascript") / "from_python.json"
+    file.write_text(json.dumps(written()))
+    return file
 
 
-@cache
-def _flow() -> dict[str, object]:
-    """A graph of everything, and what Python keeps of it above some thresholds."""
-    model, text = mv.load("tiny-bert"), "The cat sat."
-    whole = flow_graph(model, text, 2, 0)
-    cases = []
-    for threshold in (0.01, 0.05, 0.2):
-        kept = flow_graph(model, text, 2, threshold)
-        parts = int(kept.edges.kind.isin(KINDS).sum())
-        inputs = kept.nodes[(kept.nodes.layer == 0) & (kept.nodes.stage == "in")]
-        flow = dict(zip(inputs.position.tolist(), inputs.flow.tolist(), strict=True))
-        cases.append({"threshold": threshold, "cut": kept.cut, "parts": parts, "inputs": flow})
-    return {"payload": base64.b64encode(payload_of(whole)).decode(), "cases": cases}
+@pytest.fixture(scope="module")
+def node() -> str:
+    if NODE is None or _version() < OLDEST:
+        skip_or_fail(f"these tests need node {OLDEST} or newer, and none is on PATH")
+    return NODE
 
 
-def _from_python() -> dict[str, object]:
-    dice = np.random.default_rng(5)
-    weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
-    pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
-    labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
-    made = record(pattern, *labels)
-    return {
-        "palette": palette(),
-        "weights": [[weight, format_weight(weight)] for weight in weights],
-        "pattern": pattern.tolist(),
-        "grid": base64.b64encode(grid_payload(made)).decode(),
-        "reduced": _reduced(),
-        "flow": _flow(),
-    }
-
-
-@pytest.mark.skipif(_version() < OLDEST, reason=f"needs node {OLDEST} or newer on PATH")
-@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / TESTS).glob("test_*.js")))
-def test_what_draws_nothing_computes_what_it_says(name: str, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / COMPONENTS, tmp_path / COMPONENTS)
-    shutil.copytree(ROOT / TESTS, tmp_path / TESTS)
-    (tmp_path / "package.json").write_text('{"type": "module"}')  # .js files are ES modules
-    (tmp_path / TESTS / "from_python.json").write_text(json.dumps(_from_python()))
+@pytest.mark.parametrize("path", sorted(TESTS.glob("test_*.js")), ids=lambda path: path.stem)
+def test_the_browsers_modules_do_what_they_say(path: Path, node: str, from_python: Path) -> None:
+    if "./dom.js" in path.read_text() and not (ROOT / "node_modules" / "jsdom").is_dir():
+        skip_or_fail("this test needs jsdom, which is not installed (npm ci, or make javascript)")
     done = subprocess.run(
-        [NODE, "--test", str(tmp_path / TESTS / name)],
-        cwd=tmp_path,
+        [node, str(path)],
+        env=os.environ | {"FROM_PYTHON": str(from_python)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -127,17 +63,17 @@ def test_what_draws_nothing_computes_what_it_says(name: str, tmp_path: Path) -> 
 
 
 def test_every_module_has_its_types_checked() -> None:
-    modules = sorted((ROOT / COMPONENTS).glob("*.js"))
+    modules = sorted(COMPONENTS.glob("*.js"))
     unchecked = [path.name for path in modules if not path.read_text().startswith("// @ts-check\n")]
     assert modules and not unchecked
 
 
-@pytest.mark.parametrize("tool", ["tsc --project jsconfig.json", "eslint ."])
-def test_types_and_style_of_the_modules_are_right(tool: str) -> None:
-    name, *arguments = tool.split()
-    path = shutil.which(name)
-    if path is None:
-        # Both come from npm; the project asks for Python only. `make check` says so, too.
-        pytest.skip(f"{name} is not on PATH (npm install --global typescript eslint)")
-    done = subprocess.run([path, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_npm_installs_exact_versions_from_whatever_registry_is_set() -> None:
+    wanted = json.loads((ROOT / "package.json").read_text())
+    locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    assert locked[""]["devDependencies"] == wanted["devDependencies"]
+    for name, version in wanted["devDependencies"].items():
+        assert locked[f"node_modules/{name}"]["version"] == version
+    installed = [package for name, package in locked.items() if name]
+    assert all(package["integrity"].startswith("sha512-") for package in installed)
+    assert not [package for package in installed if "resolved" in package]

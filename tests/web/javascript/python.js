@@ -1,9 +1,9 @@
-// What Python wrote down for these tests (test_javascript.py), and the palette that it puts in
-// front of the components in a page.
+// What Python wrote down for these tests (from_python.py; test_javascript.py says where), and the
+// palette that it puts in front of the components in a page.
 
 import { readFileSync } from "node:fs";
 
-export const python = JSON.parse(readFileSync(new URL("from_python.json", import.meta.url), "utf8"));
+export const python = JSON.parse(readFileSync(process.env.FROM_PYTHON, "utf8"));
 globalThis.PALETTE = python.palette;
 
 /** Bytes that Python wrote as text, as Streamlit hands them over. */

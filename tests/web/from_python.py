@@ -1,0 +1,82 @@
+"""What Python writes down for the tests of the JavaScript: both languages must agree on it."""
+
+import base64
+import itertools
+from dataclasses import replace
+
+import numpy as np
+
+import mha_viz as mv
+from mha_viz.circuits.flow import flow_graph
+from mha_viz.core.from_weights import record
+from mha_viz.core.token import Token
+from mha_viz.core.views import between
+from mha_viz.ui.widgets.flow_graph import payload_of
+from mha_viz.web.flow_payload import KINDS
+from mha_viz.web.payload import grid_payload
+from mha_viz.web.theme import format_weight, palette
+
+
+def _reduced() -> dict[str, object]:
+    """Attention on words of several tokens, and what Python makes of it, for each wish."""
+    parts = ["[CLS]", "walk", "ing", "home", "wards", ",", "un", "happily", "[SEP]"]
+    starts = [None, 0, 4, 8, 12, 17, 19, 21, None]
+    words = [None, 0, 0, 1, 1, 2, 3, 3, None]
+    tokens = [
+        Token(part, 7, start, start and start + len(part), word, is_special=word is None)
+        for part, start, word in zip(parts, starts, words, strict=True)
+    ]
+    tokens += [
+        Token("do", 7, 0, 2, 4, segment=1),
+        Token("gs", 7, 2, 4, 4, segment=1),
+        Token("[SEP]", 7, is_special=True, segment=1),
+    ]
+    n = len(tokens)
+    dice = np.random.default_rng(3)
+    pattern = np.tril(dice.random((2, 2, n, n)) ** 3)
+    pattern[0, 1] = np.eye(n)[0]  # all of it on what is left out
+    pattern /= pattern.sum(-1, keepdims=True)
+    whole = record(pattern.astype(np.float32), tokens, text="walking homewards, unhappily")
+    whole = replace(whole, causal=True, text_pair="dogs")
+    cases = []
+    asked = (False, True), (False, True), (False, True), ("", "ba", "aa")
+    for merged, no_special, no_first, sides in itertools.product(*asked):
+        made = whole.merge_words() if merged else whole
+        made = made.without_first() if no_first else made
+        made = made.without_special() if no_special else made
+        made = between(made, *("ab".index(side) for side in sides)) if sides else made
+        wish = {"words": merged, "no_special": no_special, "no_first": no_first, "between": sides}
+        grid = base64.b64encode(grid_payload(made)).decode()
+        cases.append({"wish": wish, "pattern": made.pattern.tolist(), "grid": grid})
+    return {"pattern": whole.pattern.tolist(), "cases": cases}
+
+
+def _flow() -> dict[str, object]:
+    """A graph of everything, and what Python keeps of it above some thresholds."""
+    model, text = mv.load("tiny-bert"), "The cat sat."
+    whole = flow_graph(model, text, 2, 0)
+    cases = []
+    for threshold in (0.01, 0.05, 0.2):
+        kept = flow_graph(model, text, 2, threshold)
+        parts = int(kept.edges.kind.isin(KINDS).sum())
+        inputs = kept.nodes[(kept.nodes.layer == 0) & (kept.nodes.stage == "in")]
+        flow = dict(zip(inputs.position.tolist(), inputs.flow.tolist(), strict=True))
+        cases.append({"threshold": threshold, "cut": kept.cut, "parts": parts, "inputs": flow})
+    return {"payload": base64.b64encode(payload_of(whole)).decode(), "cases": cases}
+
+
+def written() -> dict[str, object]:
+    """All of it, as JSON can say it."""
+    dice = np.random.default_rng(5)
+    weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
+    pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
+    labels = [f"q{i}" for i in range(5)], [f"k{i}" for i in range(7)]
+    made = record(pattern, *labels)
+    return {
+        "palette": palette(),
+        "weights": [[weight, format_weight(weight)] for weight in weights],
+        "pattern": pattern.tolist(),
+        "grid": base64.b64encode(grid_payload(made)).decode(),
+        "reduced": _reduced(),
+        "flow": _flow(),
+    }
