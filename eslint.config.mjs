@@ -8,7 +8,7 @@ const browser = [
   "TextDecoder", "URL", "URLSearchParams",
 ];
 
-const node = ["Buffer", "Response", "TextEncoder", "process"];
+const node = ["Buffer", "Response", "TextEncoder", "process", "setImmediate"];
 
 const rules = {
   "eqeqeq": "error",

@@ -1,7 +1,7 @@
 """A small app that shows the browser components with made-up attention, for their tests.
 
-Query parameters choose its size (layers, heads, n, keys, lines) and options (ranked, coded, bad,
-only=grid or bench); those of a link say what the workbench shows.
+Query parameters choose its size (layers, heads, n, keys, lines) and what is shown (only=grid or
+bench); those of a link say what the workbench shows.
 """
 
 import numpy as np
@@ -54,20 +54,27 @@ def made_up(layers: int, heads: int, queries: int, keys: int) -> np.ndarray:
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
+def entropy_of(pattern: np.ndarray) -> np.ndarray:
+    return -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
+
+
 def number(name: str, default: int) -> int:
     return int(st.query_params.get(name, default))
 
 
-def attention() -> AttentionRecord:
-    queries = number("n", 12)
-    keys = number("keys", queries)
-    pattern = made_up(number("layers", 4), number("heads", 8), queries, keys)
+def attention(layers: int, heads: int, queries: int, keys: int) -> AttentionRecord:
     return record(
-        pattern,
+        made_up(layers, heads, queries, keys),
         [_token(i, queries) for i in range(queries)],
         [_token(i, keys) for i in range(keys)] if keys != queries else (),
         model="made-up attention",
     )
+
+
+def asked_for() -> AttentionRecord:
+    """Attention of the sizes in the address."""
+    queries = number("n", 12)
+    return attention(number("layers", 4), number("heads", 8), queries, number("keys", queries))
 
 
 def _token(i: int, count: int) -> Token:
@@ -85,17 +92,9 @@ def exact_url(pattern: np.ndarray) -> str:
 @st.fragment
 def explore() -> None:
     st.session_state["fragment_runs"] = st.session_state.get("fragment_runs", 0) + 1
-    made = attention()
+    made = asked_for()
     pattern = made.pattern.numpy()
-    entropy = -(pattern * np.log(np.maximum(pattern, 1e-30))).sum(-1).mean(-1)
-    url = None if "coded" in st.query_params else exact_url(pattern)
-    payload = grid_payload(made, {"entropy": entropy}, exact_url=url)
-    if "bad" in st.query_params:
-        payload = payload[: len(payload) // 2]
-    order = None
-    if "ranked" in st.query_params:
-        heads = pattern.shape[1]
-        order = [(int(i) // heads, int(i) % heads) for i in np.argsort(entropy, axis=None)]
+    payload = grid_payload(made, {"entropy": entropy_of(pattern)}, exact_url=exact_url(pattern))
     head = st.session_state.get("head", (1, 2))
     scale = st.segmented_control("Scale", ["sqrt", "linear", "log"], default="sqrt")
 
@@ -106,7 +105,6 @@ def explore() -> None:
     head_grid(
         payload,
         selected=head,
-        order=order,
         scale=scale or "sqrt",
         fact="entropy",
         key="grid",
@@ -119,7 +117,7 @@ def explore() -> None:
 @st.fragment
 def bench() -> None:
     """Both parts of the workbench, one below the other, each as wide as the page."""
-    made = attention()
+    made = asked_for()
     payload = grid_payload(made, exact_url=exact_url(made.pattern.numpy()))
     linked, _ = from_params({name: st.query_params[name] for name in st.query_params})
     opened = {name: getattr(linked, name) for name in BENCH}

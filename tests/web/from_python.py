@@ -1,6 +1,5 @@
 """What Python writes down for the tests of the JavaScript: both languages must agree on it."""
 
-import base64
 import itertools
 from dataclasses import replace
 
@@ -15,6 +14,8 @@ from mha_viz.ui.widgets.flow_graph import payload_of
 from mha_viz.web.flow_payload import KINDS
 from mha_viz.web.payload import grid_payload
 from mha_viz.web.theme import format_weight, palette
+from tests.web import drawn
+from tests.web.drawn import text_of
 
 
 def _reduced() -> dict[str, object]:
@@ -46,7 +47,7 @@ def _reduced() -> dict[str, object]:
         made = made.without_special() if no_special else made
         made = between(made, *("ab".index(side) for side in sides)) if sides else made
         wish = {"words": merged, "no_special": no_special, "no_first": no_first, "between": sides}
-        grid = base64.b64encode(grid_payload(made)).decode()
+        grid = text_of(grid_payload(made))
         cases.append({"wish": wish, "pattern": made.pattern.tolist(), "grid": grid})
     return {"pattern": whole.pattern.tolist(), "cases": cases}
 
@@ -62,7 +63,7 @@ def _flow() -> dict[str, object]:
         inputs = kept.nodes[(kept.nodes.layer == 0) & (kept.nodes.stage == "in")]
         flow = dict(zip(inputs.position.tolist(), inputs.flow.tolist(), strict=True))
         cases.append({"threshold": threshold, "cut": kept.cut, "parts": parts, "inputs": flow})
-    return {"payload": base64.b64encode(payload_of(whole)).decode(), "cases": cases}
+    return {"payload": text_of(payload_of(whole)), "cases": cases}
 
 
 def written() -> dict[str, object]:
@@ -76,7 +77,8 @@ def written() -> dict[str, object]:
         "palette": palette(),
         "weights": [[weight, format_weight(weight)] for weight in weights],
         "pattern": pattern.tolist(),
-        "grid": base64.b64encode(grid_payload(made)).decode(),
+        "grid": text_of(grid_payload(made)),
         "reduced": _reduced(),
         "flow": _flow(),
+        **drawn.written(),
     }

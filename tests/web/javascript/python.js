@@ -11,3 +11,6 @@ export const bytesIn = (text) => new Uint8Array(Buffer.from(text, "base64"));
 
 /** The bytes of a payload that Python packed. */
 export const bytesOf = (name) => bytesIn(python[name]);
+
+/** Weights that Python wrote as text. */
+export const weightsIn = (text) => new Float32Array(bytesIn(text).slice().buffer);

@@ -1,0 +1,48 @@
+"""What Python hands to the components that draw, written down for the tests of these."""
+
+import base64
+
+import numpy as np
+
+from mha_viz.core.record import AttentionRecord
+from mha_viz.web import theme
+from mha_viz.web.browser import script
+from mha_viz.web.payload import grid_payload
+from tests.browser.demo_components import attention, entropy_of
+
+DRAWING = (
+    *("figure_download", "flow_graph", "head_grid", "head_switches", "number_table", "player"),
+    *("sentence_arcs", "workbench", "written_text"),
+)
+
+
+def text_of(data: bytes) -> str:
+    """Bytes as JSON can hold them; `bytesIn` in python.js reads them."""
+    return base64.b64encode(data).decode()
+
+
+def written() -> dict[str, object]:
+    small = attention(2, 3, 5, 7)
+    return {
+        "scripts": {name: script(name) for name in DRAWING},
+        "heads": _heads(attention(3, 5, 11, 11)),
+        "pooled": _heads(attention(2, 3, 131, 131)),
+        "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
+    }
+
+
+def _heads(made: AttentionRecord) -> dict[str, object]:
+    """A payload, and what lies at the address of its exact weights."""
+    pattern = made.pattern.numpy()
+    entropy = entropy_of(pattern)
+    return {
+        "grid": text_of(grid_payload(made, {"entropy": entropy}, exact_url="/exact")),
+        "exact": text_of(pattern.astype("<f4").tobytes()),
+        "entropy": entropy.ravel().tolist(),
+    }
+
+
+def _colours(made: AttentionRecord, dark: bool) -> list[tuple[int, int, int]]:
+    """The colour of each weight, on the scale of square roots."""
+    places = np.sqrt(made.pattern.numpy().ravel()).tolist()
+    return [theme.rgb(theme.mix(theme.sequential(dark), place)) for place in places]
