@@ -1,7 +1,7 @@
 """A small app that shows the head switches, for their tests.
 
-Query parameters: layers, heads, value (signed, gaps or none), name (of the value), refuse (no
-change is kept), slow (seconds that a run takes), patterns (each tile holds one, and labels).
+Query parameters: layers, heads, value (signed or not), slow (seconds that a run takes), patterns
+(each tile holds one, and labels).
 """
 
 import time
@@ -15,14 +15,15 @@ from mha_viz.ui.widgets.head_switches import head_switches
 from mha_viz.web.payload import grid_payload
 
 
-def importance(layers: int, heads: int, kind: str) -> np.ndarray | None:
+def importance(layers: int, heads: int, kind: str) -> np.ndarray:
+    """Values of each head: "positive", "signed", or with "gaps" where there is none."""
     values = np.random.default_rng(5).gamma(0.7, 0.02, (layers, heads))
     values[0, 1] = 0.0123
     if kind == "signed":
         values -= 0.01
     if kind == "gaps":
         values[0, 2] = values[1, 0] = np.nan
-    return None if kind == "none" else values
+    return values
 
 
 def drawn(layers: int, heads: int) -> dict[str, object]:
@@ -39,19 +40,16 @@ def intervene() -> None:
     asked, state = st.query_params, st.session_state
     state["runs"] = state.get("runs", 0) + 1
     layers, heads = int(asked.get("layers", 4)), int(asked.get("heads", 8))
-    if state.get("small"):
-        layers, heads = 2, 3
     if st.button("Reset"):
         state["off"] = []
     if st.button("Preset"):
         state["off"] = [(1, 1), (0, 2)]
     st.button("Run again")
-    st.toggle("Small", key="small")
     changed = head_switches(
         layers,
         heads,
         off=state.get("off", []),
-        value_name=asked.get("name", "importance"),
+        value_name="importance",
         value=importance(layers, heads, asked.get("value", "positive")),
         selected=(1, 2),
         key="switches",
@@ -60,8 +58,7 @@ def intervene() -> None:
     time.sleep(float(asked.get("slow", 0)))
     if changed is not None:
         state["events"] = state.get("events", 0) + 1
-        if "refuse" not in asked:
-            state["off"] = list(changed)
+        state["off"] = list(changed)
     off = " ".join(f"{layer}.{head}" for layer, head in state.get("off", []))
     st.text(f"python: [{off}] events {state.get('events', 0)} now {changed is not None}")
     st.text(f"fragment runs {state['runs']}")

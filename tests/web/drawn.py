@@ -5,10 +5,13 @@ import base64
 import numpy as np
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.ui.widgets import head_switches
 from mha_viz.web import theme
 from mha_viz.web.browser import script
 from mha_viz.web.payload import grid_payload
 from tests.browser.demo_components import attention, entropy_of
+from tests.browser.demo_switches import drawn as patterns
+from tests.browser.demo_switches import importance
 
 DRAWING = (
     *("figure_download", "flow_graph", "head_grid", "head_switches", "number_table", "player"),
@@ -28,6 +31,7 @@ def written() -> dict[str, object]:
         "heads": _heads(attention(3, 5, 11, 11)),
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
+        "switches": _switches(5, 7),
     }
 
 
@@ -46,3 +50,20 @@ def _colours(made: AttentionRecord, dark: bool) -> list[tuple[int, int, int]]:
     """The colour of each weight, on the scale of square roots."""
     places = np.sqrt(made.pattern.numpy().ravel()).tolist()
     return [theme.rgb(theme.mix(theme.sequential(dark), place)) for place in places]
+
+
+def _switches(layers: int, heads: int) -> dict[str, object]:
+    """What tiles are coloured by, the colours themselves, and patterns with their labels."""
+    kinds = {kind: importance(layers, heads, kind) for kind in ("positive", "signed", "gaps")}
+    signed = kinds["signed"].ravel()
+    places = ((signed / np.abs(signed).max() + 1) / 2).tolist()
+    held = patterns(layers, heads)
+    return {
+        "values": {kind: head_switches._coloured(v, (layers, heads)) for kind, v in kinds.items()},
+        "colours": [
+            [theme.rgb(theme.mix(theme.diverging(dark), place)) for place in places]
+            for dark in (False, True)
+        ],
+        "labels": held["labels"],
+        "payload": text_of(held["payload"]),
+    }
