@@ -6,10 +6,12 @@ import numpy as np
 
 from mha_viz.core.record import AttentionRecord
 from mha_viz.ui.widgets import head_switches
+from mha_viz.ui.widgets.flow_graph import payload_of
 from mha_viz.web import theme
 from mha_viz.web.browser import script
 from mha_viz.web.payload import grid_payload
 from tests.browser.demo_components import attention, entropy_of
+from tests.browser.demo_flow import made_up as flow
 from tests.browser.demo_switches import drawn as patterns
 from tests.browser.demo_switches import importance
 
@@ -32,6 +34,8 @@ def written() -> dict[str, object]:
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "switches": _switches(5, 7),
+        "graph": text_of(payload_of(flow())),
+        "hostile_graph": text_of(payload_of(flow(layers=3, n=29, hostile=True))),
     }
 
 

@@ -108,6 +108,13 @@ Element.prototype.getBoundingClientRect = function () {
   const { x, y, width, height } = boxes(this);
   return new globals.DOMRect(x, y, width, height);
 };
+for (const name of ["scrollLeft", "scrollTop"]) {
+  const kept = new WeakMap();
+  Object.defineProperty(Element.prototype, name, {
+    get() { return kept.get(this) ?? 0; },
+    set(to) { kept.set(this, Math.max(0, to)); }, // jsdom keeps what is below 0
+  });
+}
 Element.prototype.scrollIntoView = function () {};
 Element.prototype.setPointerCapture = function () {};
 

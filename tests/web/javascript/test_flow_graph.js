@@ -1,0 +1,181 @@
+// What flows into a token: what is painted where, what the slider cuts, walks, clicks, files.
+
+import assert from "node:assert/strict";
+
+import flowGraph from "../../../mha_viz/web/components/flow_graph.js";
+import { unpack } from "../../../mha_viz/web/components/shared.js";
+import { paintedOn } from "./canvas.js";
+import { click, dark, enter, lay, mounted, point, press, test } from "./dom.js";
+import { bytesIn, python } from "./python.js";
+
+const { palette } = python;
+const LAYERS = 2, TOKENS = 5, HEADS = 3;
+const GUTTER = 34, ABOVE = 40; // of flow_layout.js
+const LAST = TOKENS - 1;
+
+/** The graph, and where its parts lie by the sizes that it tells. */
+function shown(payload = python.graph, layers = LAYERS) {
+  const page = mounted(flowGraph);
+  page.update(bytesIn(payload));
+  const root = page.find(".flow-graph");
+  const [canvas, over, range] = [".graph", ".over", "input"].map(page.find);
+  const size = () => [Number(root.dataset.column), Number(root.dataset.rise)];
+  const spot = (token, level) => {
+    const [column, rise] = size();
+    return [GUTTER + (token + 0.5) * column, ABOVE + (layers - Math.floor(level / 2) - (level % 2 ? 0.56 : 0)) * rise];
+  };
+  const headSpot = (token, layer, head) => {
+    const [column, rise] = size();
+    const [x, y] = spot(token, 2 * layer + 1);
+    return [x + (head - (HEADS - 1) / 2) * Math.min(9, (column - 6) / HEADS), y + 0.24 * rise];
+  };
+  const mlpSpot = (token, level) => {
+    const [column, rise] = size();
+    const [x, y] = spot(token, level);
+    return [x + Math.min(11, 0.3 * column), y + 0.22 * rise];
+  };
+  /** The colour of the node at a point; none where there is none. */
+  const nodeAt = ([x, y]) => paintedOn(canvas, "fill").find(({ path }) => nodesOf(path).some((node) =>
+    Math.hypot(node.x - x, node.y - y) < 0.5))?.colour;
+  return { ...page, root, canvas, over, range, spot, headSpot, mlpSpot, nodeAt };
+}
+
+/** The middles of circles and squares in a path. */
+function nodesOf(path) {
+  const circles = [...path.matchAll(/M([-\d.]+) ([-\d.]+)a([\d.]+) /g)].map(([, x, y, r]) => ({ x: +x + +r, y: +y }));
+  const squares = [...path.matchAll(/M([-\d.]+) ([-\d.]+)h([\d.]+)v/g)].map(([, x, y, d]) => ({ x: +x + d / 2, y: +y + d / 2 }));
+  return [...circles, ...squares];
+}
+
+for (const theme of ["light", "dark"]) {
+  test(`what is painted is what the payload says: ${theme}`, () => {
+    dark(theme === "dark");
+    const { canvas, nodeAt, spot, mlpSpot, headSpot } = shown();
+    const [heads, mlp] = palette.qualitative[theme];
+    for (let level = 0; level <= 2 * LAYERS; level++) assert.equal(nodeAt(spot(LAST, level)), palette.ink[theme]);
+    assert.equal(nodeAt(mlpSpot(LAST, 2 * LAYERS)), mlp);
+    assert.equal(nodeAt(headSpot(LAST, 1, 0)), heads);
+    assert.equal(nodeAt(spot(0, 2)), palette.ink[theme]); // heads take from the first token
+    assert.equal(nodeAt(spot(2, 1)), undefined); // nothing of it is in the last one
+    const [from, to] = [3, 4].map((level) => spot(LAST, level).map((at) => Math.round(at * 10) / 10).join(" "));
+    const edge = paintedOn(canvas, "stroke").find(({ path }) => path.includes(`M${from}L${to}`));
+    assert.equal(edge.colour, palette.muted[theme]);
+    const words = paintedOn(canvas, "text");
+    ["The", "cat", "sat", "on", "the"].forEach((word, token) => {
+      const name = words.find(({ text, y }) => text === word && y > spot(0, 0)[1]);
+      assert.ok(Math.abs(name.x - spot(token, 0)[0] - 4) < 0.01, word);
+    });
+    assert.deepEqual(words.filter(({ text }) => /^L\d$/.test(text)).map(({ text }) => text), ["L0", "L1"]);
+  });
+}
+
+test("the slider cuts, and says how much", () => {
+  const { range, text, root, nodeAt, spot, mlpSpot } = shown();
+  enter(range, "0");
+  assert.match(text(".cut"), /; 100 % of “the” followed, 0\.0 % cut$/);
+  const everything = root.dataset.painted;
+  enter(range, range.max);
+  // Of each layer's sums 0.75 and 0.5 come from the position below: 0.375 squared.
+  assert.equal(text(".cut"), "4 parts; 14 % of “the” followed, 86 % cut");
+  assert.match(range.getAttribute("aria-valuetext"), /^50 %; 4 parts/);
+  assert.equal(root.dataset.painted, "4");
+  assert.equal(nodeAt(spot(LAST, 0)), palette.ink.light);
+  assert.equal(nodeAt(mlpSpot(LAST, 2 * LAYERS)), undefined);
+  enter(range, "0");
+  assert.equal(root.dataset.painted, everything);
+});
+
+test("arrow keys walk, and say where they are", () => {
+  const { find, text, told, over } = shown();
+  const live = () => text(".live");
+  over.focus();
+  assert.equal(over.getAttribute("role"), "application");
+  assert.ok(press("ArrowDown"));
+  assert.equal(live(), "“the” behind the last layer, chosen");
+  press("ArrowDown");
+  assert.match(live(), /^L1: “the” passes the MLP, 75 % of the sum at “the”/);
+  press("ArrowRight");
+  assert.match(live(), /^L1 MLP at “the”, 25 % of the sum/);
+  press("ArrowDown");
+  assert.equal(live(), "“the” behind attention of L1, 100 % of the chosen state");
+  press("ArrowDown");
+  press("ArrowRight");
+  const [, head, from] = live().match(/^L1 H(\d): “the” takes from “(\w+)”.*attention weight 0\.4000/);
+  assert.ok(paintedOn(over, "stroke").some(({ colour }) => colour === palette.accent.light));
+  press("Enter");
+  const key = { The: 0, the: LAST }[from];
+  assert.deepEqual(told, [["choose", { layer: 1, head: Number(head), query: LAST, key }]]);
+  assert.match(live(), /^Chosen: /);
+  press("Home");
+  assert.match(live(), /chosen$/);
+  press("Escape");
+  assert.ok(find(".tip").hidden);
+  assert.equal(paintedOn(over).length, 0);
+});
+
+test("a click on a head is told, one on a position is not, and the slider stays", () => {
+  const { headSpot, spot, over, told, text, range, update } = shown();
+  enter(range, "0");
+  const place = headSpot(LAST, 1, 2);
+  point(over, "pointermove", ...place);
+  assert.match(text(".tip"), /^L1 H2 at “the”, from 2 tokens/);
+  assert.equal(over.style.cursor, "pointer");
+  click(over, ...place);
+  const [[name, { key, ...head }]] = told;
+  assert.deepEqual([name, head], ["choose", { layer: 1, head: 2, query: LAST }]);
+  assert.ok([0, LAST].includes(key));
+  update(bytesIn(python.graph)); // the run that this causes
+  assert.equal(range.value, "0");
+  click(over, ...spot(LAST, 3));
+  assert.match(text(".tip"), /^“the” behind attention of L1/);
+  assert.equal(over.style.cursor, "default");
+  assert.equal(told.length, 1);
+});
+
+test("a long text is scrolled to its token, and keys scroll to where they lead", () => {
+  lay(() => ({ width: 390 }));
+  const { find, over, canvas } = shown(python.hostile_graph, 3);
+  const scroller = find(".scroller");
+  assert.ok(parseFloat(find(".stage").style.width) > 29 * 26);
+  assert.ok(scroller.scrollLeft > 300); // the last token is the chosen one
+  assert.ok(canvas.width <= 390);
+  scroller.scrollLeft = 0;
+  over.focus();
+  press("Home");
+  assert.ok(scroller.scrollLeft > 300);
+});
+
+test("tokens are text, on the page and in files", async () => {
+  const { parentElement, all, find, text, over, canvas } = shown(python.hostile_graph, 3);
+  const { labels } = unpack(bytesIn(python.hostile_graph)).header;
+  const saved = [];
+  const { createObjectURL } = URL;
+  URL.createObjectURL = (blob) => {
+    saved.push(blob);
+    return "blob:x";
+  };
+  globalThis.window.HTMLAnchorElement.prototype.click = function () {
+    saved.push(this.download);
+  };
+  over.focus();
+  press("Home");
+  assert.ok(text(".tip").startsWith(`“${labels.at(-1)}” `));
+  assert.ok(paintedOn(canvas, "text").some((name) => name.text.startsWith("<img")));
+  assert.equal(parentElement.querySelectorAll("img, script").length, 0);
+  assert.match(find(".over").getAttribute("aria-label"), /Arrow down goes/);
+  all(".files button")[1].click();
+  URL.createObjectURL = createObjectURL;
+  const [blob, name] = saved;
+  const file = await blob.text();
+  assert.equal(name, "flow_graph.svg");
+  assert.ok(file.includes("&lt;img src=x") && !file.includes("<img") && !file.includes("\u202e"));
+});
+
+test("data that cannot be read are told in words", () => {
+  const { update, text, find } = shown();
+  update(bytesIn(python.graph).subarray(0, 20));
+  assert.match(text(".message"), /cut short/);
+  assert.ok(find(".scroller").hidden && !find(".message").hidden);
+  update(bytesIn(python.graph));
+  assert.ok(!find(".scroller").hidden && find(".message").hidden);
+});
