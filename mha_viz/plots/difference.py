@@ -170,9 +170,9 @@ def head_changes(
 ) -> go.Figure:
     """How much each head changed: a row per layer, a column per head.
 
-    Names the three heads with the largest values above 0. Heads without a value (NaN) are
-    grey and hatched. An invisible point in each cell makes clicks readable: customdata is
-    [layer, head].
+    Names the three heads with the largest values; of signed ones those furthest from 0. Heads
+    without a value (NaN) are grey and hatched. An invisible point in each cell makes clicks
+    readable: customdata is [layer, head].
 
     Args:
         change: (layer, head), differences (signed: `diverging`) or distances from 0 up.
@@ -215,7 +215,7 @@ def head_changes(
         traces,
         dark,
         with_unit(title, unit),
-        _largest(values),
+        _largest(values, diverging),
         cell * layers + 34,
         layout,
         above=cells.BAR,
@@ -248,17 +248,18 @@ def _head_points(
     return points
 
 
-def _largest(values: NDArray[np.float64]) -> list[str]:
-    sizes = np.nan_to_num(values, nan=-1.0).ravel()
+def _largest(values: NDArray[np.float64], signed: bool) -> list[str]:
+    sizes = np.abs(np.nan_to_num(values)).ravel()
     order = np.argsort(-sizes, kind="stable")[:3]
     found = [i for i in order.tolist() if sizes[i] > 0]
     notes = []
     if found:
-        names = (
-            f"{head_name(*divmod(i, values.shape[1]))} ({theme.format_number(values.flat[i])})"
+        numbers = {
+            i: f"{values.flat[i]:+.3g}" if signed else theme.format_number(values.flat[i])
             for i in found
-        )
-        notes.append("Most: " + ", ".join(names) + ".")
+        }
+        names = (f"{head_name(*divmod(i, values.shape[1]))} ({numbers[i]})" for i in found)
+        notes.append(f"{'Furthest from 0' if signed else 'Most'}: {', '.join(names)}.")
     missing = int(np.isnan(values).sum())
     if missing:
         notes.append(f"Hatched: {missing:,} of {values.size:,} heads without a value.")

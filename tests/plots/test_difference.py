@@ -130,7 +130,7 @@ def test_signed_changes_are_symmetric() -> None:
     heat = head_changes(change, diverging=True).data[0]
     assert (heat.zmin, heat.zmax) == (-2, 2)
     title = head_changes(change, diverging=True).layout.title.text
-    assert "Most: L0 H2 (1), L0 H0 (0.5)." in title  # what is below 0 is not the most of anything
+    assert "Furthest from 0: L0 H1 (-2), L0 H2 (+1), L0 H0 (+0.5)." in title
     for odd in (np.zeros((1, 1)), np.full((2, 3), np.nan)):
         assert len(clicked(head_changes(odd))) == odd.size
 
