@@ -3,6 +3,7 @@
 // here, in the browser; Python hears of it afterwards. Draws nothing.
 
 import { BenchWeights } from "./bench_weights.js";
+import { formatNumber } from "./shared.js";
 import { placeOf, tokenAt } from "./token_axes.js";
 
 const PAUSE = 150; // ms without a further choice until Python hears of them
@@ -172,12 +173,18 @@ export class Bench {
     return told ? { title: told.title, values: told.values } : null;
   }
 
+  /** Numbers of the heads of the chosen kind; of all heads where none is chosen. */
+  get ofKind() {
+    const { only } = this.view;
+    const heads = [...Array(this.weights.count).keys()];
+    return only ? heads.filter((head) => this.known?.kinds[head]?.includes(only)) : heads;
+  }
+
   /** Numbers of the heads to be drawn in the order of a ranking; null for all, by layer. */
   get order() {
     const { only, sort } = this.view;
     if (!only && !sort) return null;
-    let heads = [...Array(this.weights.count).keys()];
-    if (only) heads = heads.filter((head) => this.known?.kinds[head]?.includes(only));
+    let heads = this.ofKind;
     const { fact } = this;
     if (fact) {
       const least = sort === "pair" ? 0 : Number(this.view.least ?? 0);
@@ -186,6 +193,17 @@ export class Bench {
       heads.sort((a, b) => value(b) - value(a) || a - b);
     }
     return only || fact ? heads : null;
+  }
+
+  /** Why no head is drawn: there is none of the chosen kind, or none reaches what is asked. */
+  get whyNone() {
+    const { only, least } = this.view;
+    const kind = only ? " of that kind" : "";
+    const { fact, ofKind } = this;
+    if (!fact || !ofKind.length) return `No head${kind} on this text.`;
+    const known = ofKind.map((head) => fact.values[head]).filter((value) => value !== null);
+    if (!known.length) return `${fact.title} is not defined for any head${kind} on this text.`;
+    return `No head${kind} reaches ${least} in ${fact.title}: the largest is ${formatNumber(Math.max(...known))}.`;
   }
 
   // -- tokens ---------------------------------------------------------------------------------------

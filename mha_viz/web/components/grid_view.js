@@ -4,7 +4,7 @@
 import { loneRows, strongestOf } from "./head_facts.js";
 import { HeadGrid } from "./head_grid.js";
 import { check, chooseIn, fillMenu, menu, segments } from "./workbench_parts.js";
-import { formatNumber, formatWeight, make, themeOf } from "./shared.js";
+import { formatWeight, make, themeOf } from "./shared.js";
 /* global PALETTE */
 
 const BETWEEN = { "": "all to all", aa: "A to A", ab: "A to B", ba: "B to A", bb: "B to B" };
@@ -61,7 +61,7 @@ export class GridView {
     const none = order?.length === 0 && Boolean(fact || bench.known);
     const waiting = Boolean(view.only) && !bench.known;
     this.empty.hidden = !(none || waiting);
-    this.empty.textContent = waiting ? "Looking at what kind each head is …" : this.whyNone(fact);
+    this.empty.textContent = waiting ? "Looking at what kind each head is …" : bench.whyNone;
     this.below.hidden = none || waiting;
     if (none || waiting) return;
     const { weights } = bench;
@@ -132,14 +132,6 @@ export class GridView {
     if (!codes || query < 0) return "not known yet";
     const row = codes.subarray(query * header.keys, (query + 1) * header.keys);
     return formatWeight(1 / row.filter((code) => code > 0).length);
-  }
-
-  whyNone(fact) {
-    const { view } = this.bench;
-    const kind = view.only ? " of that kind" : "";
-    const known = fact?.values.filter((value) => value !== null) ?? [];
-    if (!fact || !known.length) return `No head${kind} on this text.`;
-    return `No head${kind} reaches ${view.least} in ${fact.title}: the largest is ${formatNumber(Math.max(...known))}.`;
   }
 
   /** Label and strongest pair of a head, for those who hear the grid. */

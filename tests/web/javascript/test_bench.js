@@ -136,6 +136,24 @@ test("only heads of a kind are shown, none before the kinds are known", () => {
   assert.deepEqual([bench.labels(0), bench.labels(1)], [["First token"], []]);
 });
 
+test("what no head reaches is said of the heads of the chosen kind alone", () => {
+  const { bench } = made({ said: { titles: { entropy: "Entropy" }, view: { least: 0 } } });
+  bench.payload.header.facts.Entropy = [2.66, 0.5, null, 1.25, 2, 1];
+  const none = ["No head of that kind on this text.", []];
+  const said = () => [bench.whyNone, bench.order];
+  bench.choose({ sort: "entropy", only: "induction" });
+  bench.known = { kinds: [[], [], [], [], [], []] };
+  assert.deepEqual(said(), none);
+  bench.choose({ least: 2 });
+  assert.deepEqual(said(), none);
+  bench.known = { kinds: [[], ["induction"], ["induction"], ["induction"], [], []] };
+  assert.deepEqual(said(), ["No head of that kind reaches 2 in Entropy: the largest is 1.25.", []]);
+  bench.known = { kinds: [[], [], ["induction"], [], [], []] };
+  assert.deepEqual(said(), ["Entropy is not defined for any head of that kind on this text.", []]);
+  bench.choose({ least: 3, only: "" });
+  assert.deepEqual(said(), ["No head reaches 3 in Entropy: the largest is 2.66.", []]);
+});
+
 test("the weight of a pair is read off its codes, and is exact where the weights are known", () => {
   const { bench } = made();
   bench.weights.ofPair(2, 6).forEach((found, head) => {
