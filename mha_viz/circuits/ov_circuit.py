@@ -103,13 +103,15 @@ class FavouredPairs:
 
 
 def copying_scores(model: AttentionModel) -> Copying:
-    """Whether heads raise the token that they look at: the eigenvalues of their OV circuits.
+    """Compute how far each head raises the token that it looks at, from its OV circuit.
 
     A head that looks from anywhere at token s adds E_s W_V W_O U_t to the logit of token t, with
-    the rows of embedding E and unembedding U. Of this d_vocab x d_vocab matrix at most d_head
-    eigenvalues are not zero: those of W_O U^T E W_V, d_head x d_head. Centring and gain of the
-    layer's own norm and of the last one are folded in; their scale, which differs from token to
-    token, positions, biases and what stands in layers between are no part of it.
+    the rows of embedding E and unembedding U. The mean of U over the vocabulary is taken off first:
+    a vector added to every row of U changes no probability, and so it must change no score. Of
+    this d_vocab x d_vocab matrix at most d_head eigenvalues are not zero: those of W_O U^T E W_V,
+    d_head x d_head. Centring and gain of the layer's own norm and of the last one are folded in.
+    Their scale, which differs from token to token, positions, biases and the layers between are
+    left out.
 
     Args:
         model: a causal model that norms before its layers.
@@ -123,8 +125,9 @@ def copying_scores(model: AttentionModel) -> Copying:
         NotKeptError: as `composition`.
 
     Source: Elhage et al. 2021, "Summarizing OV/QK matrices", whose score is the sum of eigenvalues
-    over the sum of absolute values; the share of positive ones is beside it. Chance is ours: what
-    the head writes is turned by random rotations, its singular values kept.
+    over the sum of absolute values; they do not centre U. The share of positive eigenvalues and the
+    comparison with chance are ours: random rotations turn what the head writes and keep its
+    singular values.
 
     >>> import mha_viz as mv
     >>> copying_scores(mv.load("tiny-gpt2")).score.shape
@@ -152,12 +155,12 @@ def copying_scores(model: AttentionModel) -> Copying:
 def favoured_pairs(
     model: AttentionModel, layer: int, head: int, top: int = 20, seed: int = 0
 ) -> FavouredPairs:
-    """Which tokens a head raises most when it looks at which, by its weights alone.
+    """Find the pairs (token looked at, token raised) that a head favours, by its weights alone.
 
-    The strength of (source s, destination t) is E_s W_V W_O U_t as in `copying_scores`, less its
-    mean over destinations, which changes no probability, in units of its root mean square over all
-    pairs of the vocabulary. Up to 8,192 tokens all pairs are looked at; of a larger vocabulary
-    sources drawn at random, each with all destinations.
+    The strength of (source s, destination t) is E_s W_V W_O U_t as in `copying_scores`, U centred
+    over the vocabulary, in units of its root mean square over all pairs of the vocabulary. All
+    pairs are looked at up to 8,192 tokens. Sources are drawn at random from a larger vocabulary,
+    each with all destinations.
 
     Args:
         model: as for `copying_scores`.
@@ -216,7 +219,11 @@ def favoured_pairs(
 
 
 def _ends(model: AttentionModel) -> tuple[Wiring, Tensor, Tensor]:
-    """The wiring, embedding and unembedding, (d_vocab, d_model), without rows that no token has."""
+    """Return the wiring, the embedding and the centred unembedding, (d_vocab, d_model) each.
+
+    Rows that no token has are left out. The mean over the vocabulary is taken off the unembedding:
+    one vector added to all its rows raises all logits alike, and changes no probability.
+    """
     dtype = torch.promote_types(model.dtype, torch.float32)
     if check_predicts(model.network) == "masked":
         raise AttentionUnavailableError(
@@ -237,7 +244,7 @@ def _ends(model: AttentionModel) -> tuple[Wiring, Tensor, Tensor]:
     (final,) = wiring.final
     if final is not None:
         unembedding = final.pull_back(unembedding.T).T
-    return wiring, embedding, unembedding
+    return wiring, embedding, unembedding - unembedding.mean(0)
 
 
 def _copying(
@@ -272,8 +279,7 @@ def _two_sides(
 ) -> tuple[Tensor, Tensor]:
     """What the head reads of each source, and does for each destination: (d_vocab, d_head)."""
     heads = folded(model, wiring, layer)
-    written = U @ heads["W_O"][head]
-    return E @ heads["W_V"][head], written - written.mean(0)
+    return E @ heads["W_V"][head], U @ heads["W_O"][head]
 
 
 def _errors(sources: Sequence[int], n: int, d_vocab: int) -> list[float]:
