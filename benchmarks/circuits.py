@@ -83,6 +83,9 @@ def _ours(model: AttentionModel, clean: str, other: str) -> dict[str, Way]:
         "composition of keys": partial(composition, model, "K"),
         "one path, exact": partial(path_effect, model, clean, other, **path, metric="logit"),
         "estimates of all paths": partial(
+            path_effects, model, short, _changed(short), metric="logit", n_measured=0
+        ),
+        "estimates, the 20 largest measured": partial(
             path_effects, model, short, _changed(short), metric="logit"
         ),
         "the graph of a token": partial(flow_graph, model, clean, N_TOKENS - 1),

@@ -120,6 +120,7 @@ def test_circuits_measure_what_they_say() -> None:
         "composition of keys",
         "one path, exact",
         "estimates of all paths",
+        "estimates, the 20 largest measured",
         "the graph of a token",
     ]
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mha_viz.circuits.behaviour import Behaviour
 from mha_viz.circuits.held import HeldMlps
-from mha_viz.engine.attention_function import HeadEdits, Probe
+from mha_viz.engine.attention_function import HeadEdits, LayerAttention, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.projections import repeat_heads
 from mha_viz.prediction.replay import ReplayingPass
@@ -49,21 +49,6 @@ class Received:
         return self.inputs[name][layer - self.first]
 
 
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """The derivatives of a behaviour at the clean run.
-
-    Args:
-        inputs: with respect to what each head of each layer reads, (head, position, width).
-        total: with respect to each head's z, (layer, head, query, d_head), by all ways.
-        direct: on its way straight to the logits; None where it was not asked for.
-    """
-
-    inputs: dict[Input, list[Tensor]]
-    total: Z
-    direct: Z | None
-
-
 class PathRuns:
     """The clean run of one text, and the runs in which paths carry what another run says.
 
@@ -81,7 +66,8 @@ class PathRuns:
         self.model, self.other = model, other
         with torch.inference_mode(False), torch.no_grad():
             self._pass, self._mlps = ReplayingPass(model, targets), HeldMlps(model)
-            probe = Probe(("z", *INPUTS))
+            self._attentions: list[LayerAttention] = []
+            probe = Probe(("z", *INPUTS), attentions=self._attentions)
             self.logits = self._pass.logits(1, probe, inside=self._mlps.listening())[0]
             self.z = torch.stack([layer[0] for layer in probe.kept["z"]])
             self.inputs = {name: self._by_query_head(probe.kept[name]) for name in INPUTS}
@@ -150,35 +136,44 @@ class PathRuns:
             edits = HeadEdits(inputs=_AllReadInstead(layer, heads, name, read))
             return self._pass.logits(1, Probe((), edits=edits))
 
-    def slopes(self, behaviour: Behaviour, *, direct: bool) -> Slopes:
-        """The derivatives of a behaviour at the clean run: one pass there and back.
+    def slopes(self, behaviour: Behaviour, *, direct: bool) -> Z:
+        """Differentiate a behaviour at the clean run: one pass there and back.
 
         Args:
             behaviour: of the clean run.
-            direct: also those on the way straight to the logits; another pass there and back.
-        """
-        with torch.inference_mode(False), torch.enable_grad():
-            plain = _Leaves()
-            edits = HeadEdits(change=plain.change, inputs=plain.inputs)
-            found = plain.slopes(behaviour(self._pass.logits(1, Probe((), edits=edits))).sum())
-            straight = self._direct_slopes(behaviour) if direct else None
-        inputs = {name: found[name] for name in INPUTS}
-        return Slopes(inputs, torch.stack(found["z"]), straight)
+            direct: on the way straight to the logits; else by all ways.
 
-    def _direct_slopes(self, behaviour: Behaviour) -> Z:
-        held = _Leaves(self.z)
-        edits, mlps = HeadEdits(change=held.change), self._mlps.held(0, 1)
-        at = behaviour(self._pass.logits(1, Probe((), edits=edits), inside=mlps)).sum()
-        return torch.stack(held.slopes(at)["z"])
+        Returns:
+            With respect to each head's z, (layer, head, query, d_head).
+        """
+        leaves = _Leaves(self.z if direct else None)
+        held = self._mlps.held(0, 1) if direct else {}
+        probe = Probe((), edits=HeadEdits(change=leaves.change))
+        with torch.inference_mode(False), torch.enable_grad():
+            return leaves.slopes(behaviour(self._pass.logits(1, probe, inside=held)).sum())
 
     def expected(
-        self, slopes: Slopes, received: Received, layer: int
+        self, slope: Z, received: Received, layer: int
     ) -> Float[Tensor, "sender head input"]:
-        """First-order effect of what a sender makes each head of a layer read, float64."""
+        """Estimate the effect of what a sender makes each head of a layer read, float64.
+
+        The head's attention is computed again with what it would read. So the change of its z is
+        exact, however flat its softmax is at the clean run, and only what follows is linear.
+
+        Args:
+            slope: of the behaviour by all ways, from `slopes`.
+            received: from senders of one layer.
+            layer: of the receivers.
+        """
         each = []
-        for name in INPUTS:
-            change = received.of(layer, name) - self.inputs[name][layer]
-            each.append((change * slopes.inputs[name][layer]).double().sum((-1, -2)))
+        with torch.inference_mode(False), torch.no_grad():
+            for name in INPUTS:
+                read = {one: self.inputs[one][layer] for one in INPUTS}
+                read[name] = received.of(layer, name)
+                n = len(read[name])
+                tensors = (one.expand(n, -1, -1, -1) for one in read.values())
+                z, _ = self._attentions[layer](*tensors, need_pattern=False)
+                each.append(((z - self.z[layer]) * slope[layer]).double().sum((-1, -2)))
         return torch.stack(each, -1)
 
     def expected_at_logits(self, slope: Z, layer: int) -> Float[Tensor, " head"]:
@@ -278,36 +273,18 @@ class _AllReadInstead:
 
 @dataclass
 class _Leaves:
-    """Zeros added to what every head reads and gives, for the derivatives at that place."""
+    """Zeros added to what every head gives, for the derivatives at that place."""
 
     held: Z | None = None
-    added: dict[str, list[Tensor]] = field(default_factory=dict)
+    added: list[Tensor] = field(default_factory=list)
 
     def change(
         self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        return self._with_leaf("z", z if self.held is None else self.held[layer][None]), pattern
+        z = z if self.held is None else self.held[layer][None]
+        self.added.append(torch.zeros_like(z, requires_grad=True))
+        return z + self.added[-1], pattern
 
-    def inputs(
-        self, layer: int, query: Tensor, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        n = query.shape[1]
-        return (
-            self._with_leaf("query", query),
-            self._with_leaf("key", repeat_heads(key, n)),
-            self._with_leaf("value", repeat_heads(value, n)),
-        )
-
-    def slopes(self, at: Tensor) -> dict[str, list[Tensor]]:
+    def slopes(self, at: Tensor) -> Z:
         """Of each layer, without the batch axis."""
-        names = [name for name, layers in self.added.items() for _ in layers]
-        leaves = [leaf for layers in self.added.values() for leaf in layers]
-        found: dict[str, list[Tensor]] = {}
-        for name, slope in zip(names, torch.autograd.grad(at, leaves), strict=True):
-            found.setdefault(name, []).append(slope[0])
-        return found
-
-    def _with_leaf(self, name: str, tensor: Tensor) -> Tensor:
-        leaf = torch.zeros_like(tensor, requires_grad=True)
-        self.added.setdefault(name, []).append(leaf)
-        return tensor + leaf
+        return torch.stack([slope[0] for slope in torch.autograd.grad(at, self.added)])

@@ -31,7 +31,7 @@ class PathEffect:
         metric: of the behaviour; its unit is nats for "loss" and "kl".
         clean: the behaviour with nothing patched.
         direct, total: its change: by the path alone, and with all between answering to the sender.
-        direct_estimate, total_estimate: the same to first order, by gradients; NaN for "kl", whose
+        direct_estimate, total_estimate: the same, estimated by a gradient; NaN for "kl", whose
             slope at the clean run is 0 whatever a head does.
         target, against: labels of the tokens that were followed; "" where there is none.
         notes: what was cut off.
@@ -84,7 +84,9 @@ def path_effect(
     against: Word = None,
     position: int | None = None,
 ) -> PathEffect:
-    """What changes when one head reads another's output from a corrupted text: path patching.
+    """Measure what changes when one head reads another's output from a corrupted text.
+
+    This is path patching.
 
     The sender's z becomes that of the corrupted run; what then arrives at the receiver's query,
     key or value takes its clean value's place in a run that is clean otherwise. Direct: all other
@@ -94,8 +96,10 @@ def path_effect(
     everywhere, never frozen. The effect is the behaviour then less the clean one: a head that
     makes the answer likelier has a negative one under "logit_difference".
 
-    The estimate multiplies the slope of the behaviour, as to what the receiver reads, with the
-    exact change of that. It is good where the behaviour is nearly straight over that change.
+    The estimate computes the receiver's attention again with what it then reads, and multiplies the
+    change of its z with the slope of the behaviour as to that z. So a path into attention that is
+    all on one token, whose softmax has no slope, is not missed. What follows the receiver is taken
+    as straight: the estimate is wrong where later heads, MLPs and norms bend over that change.
 
     Args:
         model: a causal or masked language model of one stack, through our attention function.
@@ -120,7 +124,8 @@ def path_effect(
 
     Source: Wang et al. 2023 (section 3.1; they let MLPs run on, here they are held) and
     Goldowsky-Dill et al. 2023 (direct paths); the estimate is attribution patching (Nanda 2023;
-    Syed et al. 2023), for paths.
+    Syed et al. 2023) for paths, with the attention computed again as in AtP* (Kramar et al. 2024,
+    arXiv:2403.00745, the fix for queries and keys; not its GradDrop).
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
@@ -200,9 +205,8 @@ def _at_logits(question: Question, sender: Head) -> Effects:
     )
     if question.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
-    slopes = runs.slopes(question.behaviour, direct=True)
-    assert slopes.direct is not None
-    both = (runs.expected_at_logits(slope, layer)[head] for slope in (slopes.direct, slopes.total))
+    slopes = (runs.slopes(question.behaviour, direct=way) for way in (True, False))
+    both = (runs.expected_at_logits(slope, layer)[head] for slope in slopes)
     return Effects(direct, total, *map(float, both))
 
 
@@ -213,9 +217,9 @@ def _at_reader(question: Question, sender: Head, reader: tuple[int, int, Input])
     direct, total = question.effect(runs.answered(layer, [(head, name)] * 2, read)).tolist()
     if question.behaviour.metric == "kl":
         return Effects(direct, total, float("nan"), float("nan"))
-    slopes = runs.slopes(question.behaviour, direct=False)
+    slope = runs.slopes(question.behaviour, direct=False)
     which = INPUTS.index(name)
-    both = (runs.expected(slopes, one, layer)[0, head, which] for one in received)
+    both = (runs.expected(slope, one, layer)[0, head, which] for one in received)
     return Effects(direct, total, *map(float, both))
 
 

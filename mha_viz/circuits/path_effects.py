@@ -1,4 +1,4 @@
-"""All paths from head to head: estimated in a few passes, measured one after the other."""
+"""All paths from head to head: estimated in a few passes, the strongest of them measured."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Way = Literal["direct", "total"]
 WAYS: tuple[Way, ...] = get_args(Way)
 MAX_PATHS = 2**25  # of which a number takes 8 bytes, estimated and exact
+N_MEASURED = 20  # paths with the largest estimates, which are measured at once
 
 Paths = Float64[np.ndarray, "layer head layer head input"]
 Heads = Float64[np.ndarray, "layer head"]
@@ -31,12 +32,14 @@ Heads = Float64[np.ndarray, "layer head"]
 class PathEffects:
     """The effects of all paths of one way: from each head to what each later head reads.
 
-    Made by `path_effects`, with all estimates. `measure` fills in the exact effects; where it is
-    stopped, what it has found stays, and the next call goes on from there.
+    Made by `path_effects`, with all estimates and the exact effects of the largest ones. `measure`
+    fills in the others; where it is stopped, what it has found stays, and the next call goes on
+    from there.
 
     Args:
         question: the two runs, and the behaviour.
         way: "direct" or "total", see `path_effect`.
+        n_measured: how many paths to measure at once, those with the largest estimates.
 
     Attributes:
         estimate, exact: (layer, head, layer, head, input): the sender, the receiver, and which of
@@ -47,7 +50,7 @@ class PathEffects:
         target, against, notes: as of `PathEffect`.
     """
 
-    def __init__(self, question: Question, way: Way) -> None:
+    def __init__(self, question: Question, way: Way, n_measured: int = N_MEASURED) -> None:
         self._question, self.way = question, way
         self.metric = question.behaviour.metric
         self.clean = float(question.behaviour(question.runs.logits[None]))
@@ -63,27 +66,47 @@ class PathEffects:
         self.at_logits: Heads = np.full((n_layers, n_heads), np.nan)
         self.estimate_at_logits: Heads = self.at_logits.copy()
         self._estimate()
+        self._measure(self._most_estimated(n_measured), Progress(None, n_measured))
 
     @property
     def n_paths(self) -> int:
-        """How many paths there are from head to head."""
+        """The number of paths from head to head."""
         n_layers, n_heads = self.at_logits.shape
         return 3 * n_heads**2 * (n_layers * (n_layers - 1) // 2)
 
     @property
     def n_measured(self) -> int:
-        """Of how many of them the exact effect is known."""
+        """The number of paths whose exact effect is known."""
         return int(np.isfinite(self.exact).sum())
+
+    @property
+    def effect(self) -> Paths:
+        """The exact effect of each path where it is measured, else its estimate."""
+        return np.where(np.isfinite(self.exact), self.exact, self.estimate)
 
     @property
     def agreement(self) -> float:
         """Spearman's rank correlation of the estimates with the exact effects measured so far.
 
-        In [-1, 1]; NaN where there are none to compare. Near 1, the estimates may be trusted to
-        say which paths come first.
+        In [-1, 1]; NaN where there are none to compare. It is a mean over all ranks: it may be
+        near 1 where the strongest path of all is missed, which `recall` tells.
         """
         both = (torch.from_numpy(one) for one in (self.estimate, self.exact))
         return agreement(*both).rho
+
+    def recall(self, top: int = N_MEASURED) -> float:
+        """Compute the share of the strongest paths that are among as many largest estimates.
+
+        In [0, 1]; NaN until every path is measured, and where there are no estimates. Strong is
+        far from 0, whatever the sign.
+
+        Args:
+            top: how many paths count as the strongest.
+        """
+        if self.n_measured < self.n_paths or not np.isfinite(self.estimate).any():
+            return float("nan")
+        first, found = (set(_largest(one, top).tolist()) for one in (self.exact, self.estimate))
+        return len(first & found) / len(first) if first else float("nan")
 
     def measure(self, on_progress: OnProgress | None = None) -> None:
         """Measure every path that is not measured yet.
@@ -94,23 +117,27 @@ class PathEffects:
         """
         progress = Progress(on_progress, self.n_paths)
         progress.add(self.n_measured)
-        for layer in range(len(self.exact) - 1):
-            for heads in self._batches(layer):
-                if np.isnan(self.exact[layer, heads, layer + 1 :]).any():
-                    self._measure(layer, heads, progress)
+        self._measure(np.isnan(self.exact), progress)
 
     def table(self) -> pd.DataFrame:
-        """A row per path: sender_layer, sender_head, layer, head, input, estimate, exact."""
+        """Make a row per path: both ends, the effect, and whether that is measured or an estimate.
+
+        Columns: sender_layer, sender_head, layer, head, input, effect, known, estimate, exact.
+        """
         import pandas as pd
 
         index = np.indices(self.exact.shape).reshape(5, -1)
         later = index[2] > index[0]
+        known = np.where(np.isnan(self.estimate), "", "estimate")
+        known = np.where(np.isnan(self.exact), known, "measured")
         names = ("sender_layer", "sender_head", "layer", "head")
         columns = dict(zip(names, index[:4, later], strict=True))
         return pd.DataFrame(
             columns
             | {
                 "input": np.array(INPUTS)[index[4, later]],
+                "effect": self.effect.reshape(-1)[later],
+                "known": known.reshape(-1)[later],
                 "estimate": self.estimate.reshape(-1)[later],
                 "exact": self.exact.reshape(-1)[later],
             }
@@ -125,31 +152,46 @@ class PathEffects:
     # -- inside ------------------------------------------------------------------------------------
 
     def _estimate(self) -> None:
-        """All estimates, and the exact effects at the logits, which come with the same passes."""
+        """Make all estimates, and the exact effects at the logits, by the same passes."""
         runs, knows = self._question.runs, self.metric != "kl"
         direct = self.way == "direct"
-        slopes = runs.slopes(self._question.behaviour, direct=direct) if knows else None
+        slope = runs.slopes(self._question.behaviour, direct=False) if knows else None
+        ahead = runs.slopes(self._question.behaviour, direct=True) if knows and direct else slope
         for layer in range(len(self.exact)):
-            if slopes is not None:
-                slope = slopes.direct if slopes.direct is not None else slopes.total
-                self.estimate_at_logits[layer] = runs.expected_at_logits(slope, layer).cpu()
-            for heads in self._batches(layer):
+            if ahead is not None:
+                self.estimate_at_logits[layer] = runs.expected_at_logits(ahead, layer).cpu()
+            for heads in self._batches(range(self.exact.shape[1])):
                 received = self._received(layer, heads)
                 self.at_logits[layer, heads] = self._question.effect(received.logits).cpu()
-                for later in range(layer + 1, len(self.exact)) if slopes is not None else ():
-                    assert slopes is not None
-                    found = runs.expected(slopes, received, later)
-                    self.estimate[layer, heads, later] = found.cpu()
+                for later in range(layer + 1, len(self.exact)):
+                    if slope is not None:
+                        found = runs.expected(slope, received, later)
+                        self.estimate[layer, heads, later] = found.cpu()
         for layer, head in self._silent():
             self.at_logits[layer, head] = 0.0
             self.exact[layer, head, layer + 1 :] = 0.0
             self.estimate[layer, head, layer + 1 :] = 0.0 if knows else np.nan
 
-    def _measure(self, layer: int, heads: Sequence[int], progress: Progress) -> None:
-        """The paths from some heads of a layer that are not measured yet."""
+    def _most_estimated(self, n: int) -> NDArray[np.bool_]:
+        """Mark the paths with the largest estimates that are not measured."""
+        found = np.zeros(self.exact.size, bool)
+        found[_largest(np.where(np.isfinite(self.exact), np.nan, self.estimate), n)] = True
+        return found.reshape(self.exact.shape)
+
+    def _measure(self, chosen: NDArray[np.bool_], progress: Progress) -> None:
+        """Measure some paths; `chosen` is like `exact`."""
+        for layer in range(len(self.exact) - 1):
+            senders = np.flatnonzero(chosen[layer, :, layer + 1 :].any((1, 2, 3)))
+            for heads in self._batches(senders.tolist()):
+                self._measure_from(layer, heads, chosen, progress)
+
+    def _measure_from(
+        self, layer: int, heads: Sequence[int], chosen: NDArray[np.bool_], progress: Progress
+    ) -> None:
+        """Measure the chosen paths from some heads of a layer."""
         received, runs = self._received(layer, heads), self._question.runs
         for later in range(layer + 1, len(self.exact)):
-            missing = np.argwhere(np.isnan(self.exact[layer, heads, later]))
+            missing = np.argwhere(chosen[layer, heads, later])
             for start in range(0, len(missing), runs.n_settings):
                 paths = missing[start : start + runs.n_settings].tolist()
                 readers: list[tuple[int, Input]] = [(head, INPUTS[name]) for _, head, name in paths]
@@ -165,11 +207,11 @@ class PathEffects:
     def _received(self, layer: int, heads: Sequence[int]) -> Received:
         return self._question.runs.received(layer, heads, direct=self.way == "direct")
 
-    def _batches(self, layer: int) -> Iterator[list[int]]:
-        """The heads of a layer in as many as one pass takes."""
-        heads, at_once = list(range(self.exact.shape[1])), self._question.runs.n_settings
+    def _batches(self, heads: Sequence[int]) -> Iterator[list[int]]:
+        """Split heads of a layer into as many as one pass takes."""
+        at_once = self._question.runs.n_settings
         for start in range(0, len(heads), at_once):
-            yield heads[start : start + at_once]
+            yield list(heads[start : start + at_once])
 
     def _silent(self) -> NDArray[np.int64]:
         """The heads that say the same in both runs."""
@@ -189,12 +231,15 @@ def path_effects(
     target: Word = None,
     against: Word = None,
     position: int | None = None,
+    n_measured: int = N_MEASURED,
 ) -> PathEffects:
-    """The effects of all paths from head to head, estimated; `.measure()` makes them exact.
+    """Estimate the effects of all paths from head to head, and measure the strongest.
 
-    The estimates take one pass there and back and one of each sender, many of them in a batch, in
-    which MLPs (of direct paths) are not computed again. An exact effect takes a pass of its own
-    from the receiver's layer on, many in a batch, too.
+    An estimate computes the receiver's attention again with its patched query, key or value; the
+    change of its z is exact, and is multiplied with the slope of the behaviour there. The estimates
+    take one pass there and back (two of direct paths) and one of each sender, many of them in a
+    batch, in which MLPs (of direct paths) are not computed again. An exact effect takes a pass of
+    its own from the receiver's layer on, many in a batch, too; `.measure()` measures all paths.
 
     Args:
         model: as for `path_effect`, which says what an effect is.
@@ -205,23 +250,33 @@ def path_effects(
         target: as for `path_effect`.
         against: as for `path_effect`.
         position: as for `path_effect`.
+        n_measured: how many paths to measure at once, those with the largest estimates.
 
     Raises:
-        ArgumentError: an unknown way, more heads than fit into memory, and what `path_effect`
-            raises.
+        ArgumentError: an unknown way, a negative number of paths, more heads than fit into memory,
+            and what `path_effect` raises.
         TextError, AttentionUnavailableError: as `path_effect`.
 
     >>> import mha_viz as mv
     >>> texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
     >>> found = path_effects(mv.load("tiny-gpt2"), *texts, target="cat", against="dog")
     >>> found
-    PathEffects(direct, logit_difference ..., 0 of 1,152 paths measured)
+    PathEffects(direct, logit_difference ..., 20 of 1,152 paths measured)
     >>> found.measure()
-    >>> found.n_measured, found.agreement > 0.9
-    (1152, True)
+    >>> found.n_measured, found.agreement > 0.9, found.recall() > 0.9
+    (1152, True, True)
     """
     known: Way | None = next((one for one in WAYS if one == way), None)
     if known is None:
         raise ArgumentError(f'way must be "direct" or "total", got {way!r}.')
+    if n_measured < 0:
+        raise ArgumentError(f"n_measured must be 0 or more, got {n_measured}.")
     question = ask_about(model, clean, corrupt, metric, target, against, position)
-    return PathEffects(question, known)
+    return PathEffects(question, known, n_measured)
+
+
+def _largest(values: Paths, top: int) -> NDArray[np.intp]:
+    """Find the flat places of the values furthest from 0; NaN and 0 are none."""
+    sizes = np.nan_to_num(np.abs(values)).ravel()
+    order = np.argsort(-sizes, kind="stable")[:top]
+    return order[sizes[order] > 0]

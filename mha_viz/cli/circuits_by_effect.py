@@ -58,7 +58,7 @@ def path(
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
-    """What changes when one head reads another's output from a corrupted text."""
+    """Measure what changes when one head reads another's output from a corrupted text."""
     given, one, ends = read(clean, corrupt), _head(sender), _receiver(receiver)
     from mha_viz.circuits.path_effect import path_effect, receiver_name
 
@@ -81,14 +81,14 @@ def paths(
     model: Model = "tiny-gpt2",
     metric: _Metric = "logit_difference",
     way: Annotated[str, typer.Option(help="direct or total.")] = "direct",
-    exact: Annotated[bool, typer.Option("--exact", help="Measure every path, too.")] = False,
+    exact: Annotated[bool, typer.Option("--exact", help="Measure every path.")] = False,
     target: _Target = None,
     against: _Against = None,
     position: _Position = None,
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
-    """The effects of all paths from head to head, estimated by gradients; the strongest first."""
+    """Estimate all paths from head to head and measure the strongest; the largest first."""
     given = read(clean, corrupt)
     if metric == "kl" and not exact:
         raise ArgumentError(
@@ -103,15 +103,18 @@ def paths(
     if exact:
         found.measure(progress("paths"))
     tell_notes(found.notes)
-    by = "exact" if exact else "estimate"
-    table = found.table().sort_values(by, key=abs, ascending=False, kind="stable")
+    table = found.table().sort_values("effect", key=abs, ascending=False, kind="stable")
     table = table.dropna(axis="columns", how="all")
     numbers: dict[str, object] = {"clean": found.clean, **_tokens(found.target, found.against)}
-    if isfinite(found.agreement):
-        numbers["rank_correlation"] = found.agreement
+    if isfinite(found.recall()):  # all paths are measured: of a part both numbers would mislead
+        numbers |= {"rank_correlation": found.agreement, "recall_20": found.recall()}
     if kind_of(TableFormat, file_format, out) is TableFormat.table:
         table = table.head(_SHOWN)
-    title = f"{loaded.name}: {way} paths, change of {metric}"
+    n_estimated = found.n_paths - found.n_measured
+    title = (
+        f"{loaded.name}: {way} paths, change of {metric}; {found.n_measured:,} measured, "
+        f"{n_estimated:,} estimated"
+    )
     deliver_table(table, file_format, out, title, **numbers)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,6 +34,8 @@ HeadChange = Callable[
 # Replaces what some heads read: layer, query, key, value -> query, key, value; each (batch, head,
 # position, width). What comes back may have as many key heads as query heads.
 InputChange = Callable[[int, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+# One layer's attention: query, key, value -> z, pattern; as `attention`, mask and scale included.
+LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,8 @@ class Probe:
         parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
         reduce: handed each layer as soon as it is computed. With keep=() nothing of a layer is
             held beyond that: the memory for one layer's pattern serves all layers.
+        attentions: a list that is given each layer's attention as a function of other queries,
+            keys and values, with this run's masks; or None.
     """
 
     keep: Sequence[str] = ("pattern",)
@@ -109,6 +114,7 @@ class Probe:
     edits: HeadEdits | None = None
     parts: tuple[str, ...] = ("self",)
     reduce: Callable[[LayerTensors], None] | None = None
+    attentions: list[LayerAttention] | None = None
     kept: dict[str, Layers] = field(default_factory=dict)
     scale: list[float] = field(default_factory=list)
     modules: list[nn.Module] = field(default_factory=list)
@@ -247,18 +253,15 @@ def _attend(
     change = None if edits is None else edits.change
     if edits is not None and edits.inputs is not None:
         query, key, value = edits.inputs(layer, query, key, value)
-    z, pattern = attention(
+    attend = partial(attention, mask=bias, scale=scale, softcap=softcap, sinks=s_aux)
+    z, pattern = attend(
         query,
         key,
         value,
-        mask=bias,
-        scale=scale,
-        softcap=softcap,
         dropout=dropout,
         need_pattern=probe is not None and probe.needs_pattern,
         gates=gates if change is None else None,
         out=None if probe is None or query.requires_grad else probe.room(query, key),
-        sinks=s_aux,
     )
     if change is not None:
         z, pattern = change(layer, z, pattern, value, bias)
@@ -266,6 +269,8 @@ def _attend(
     if probe is not None:
         probe.look_at(bias, *made_of)
         probe.has_sinks |= s_aux is not None
+        if probe.attentions is not None:
+            probe.attentions.append(attend)
         probe.take(module, scale, pattern=pattern, z=z, query=query, key=key, value=value)
     return z.transpose(1, 2), pattern
 

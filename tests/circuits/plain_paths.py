@@ -55,6 +55,27 @@ class PlainPaths:
 
     def effect_logits(self, ids, z_of_sender, sender, receiver, direct):
         """Logits (position, d_vocab) with the path patched."""
+        if receiver == "logits":
+            return self.run(ids, *self._sending(ids, z_of_sender, sender, direct))
+        return self.run(ids, self._reading(ids, z_of_sender, sender, receiver, direct))
+
+    def estimate(self, ids, z_of_sender, sender, receiver, direct, number):
+        """The slope of number(logits) as to the receiver's z, times the exact change of that z."""
+        at, reader, _ = receiver
+        columns = slice(reader * self.d_head, (reader + 1) * self.d_head)
+        module, heard = self.outputs[at], [None]
+        clean = self.noted(ids)[0][at]
+        reading = self._reading(ids, z_of_sender, sender, receiver, direct)
+        self.run(ids, reading, note(module, heard, 0, inputs=True))
+        leaf = clean.clone().requires_grad_()
+        with torch.enable_grad(), self._hooked([put(module, leaf, inputs=True)]):
+            (slope,) = torch.autograd.grad(
+                number(self.network(torch.tensor([ids])).logits[0]), leaf
+            )
+        return float(((heard[0] - clean) * slope)[..., columns].sum())
+
+    def _sending(self, ids, z_of_sender, sender, direct):
+        """Hooks that give the sender another z; all else is put back for a direct path."""
         layer, head = sender
         columns = slice(head * self.d_head, (head + 1) * self.d_head)
         z, mlps = self.noted(ids)
@@ -62,16 +83,18 @@ class PlainPaths:
         if direct:
             hooks += [put(m, z[i], inputs=True) for i, m in enumerate(self.outputs)]
             hooks += [put(m, mlps[i]) for i, m in enumerate(self.mlps)]
-        hooks.append(put(self.outputs[layer], z_of_sender, columns, inputs=True))
-        if receiver == "logits":
-            return self.run(ids, *hooks)
+        return [*hooks, put(self.outputs[layer], z_of_sender, columns, inputs=True)]
+
+    def _reading(self, ids, z_of_sender, sender, receiver, direct):
+        """A hook that gives the receiver what it would read of that sender."""
         at, reader, name = receiver
         module = self.readers[at][name[0]]
         heard = [None]
+        hooks = self._sending(ids, z_of_sender, sender, direct)
         self.run(ids, *hooks, note(module, heard, 0))
         start = self.offset[name[0]] + reader * self.d_head
         read = slice(start, start + self.d_head)
-        return self.run(ids, put(module, heard[0][..., read], read))
+        return put(module, heard[0][..., read], read)
 
     @contextmanager
     def _hooked(self, hooks):

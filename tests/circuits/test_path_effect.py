@@ -1,6 +1,7 @@
 """Path patching: against hooks on the eager model, by what must be equal, and its estimates."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -75,10 +76,15 @@ def test_effects_are_those_of_hooks_on_the_eager_model(name, sender, receiver):
 
     before = difference(plain.run(clean))
     assert abs(found.clean - before) <= tolerance
-    for direct, effect in ((True, found.direct), (False, found.total)):
-        logits = plain.effect_logits(clean, z, sender, receiver, direct)
-        assert abs(effect - (difference(logits) - before)) <= tolerance
+    for way in ("direct", "total"):
+        effect, path = getattr(found, way), (clean, z, sender, receiver, way == "direct")
+        assert abs(effect - (difference(plain.effect_logits(*path)) - before)) <= tolerance
         assert abs(effect) > 1e-5  # something happened
+        if receiver != "logits":
+            expected = plain.estimate(
+                *path, lambda logits: logits[at, target] - logits[at, against]
+            )
+            assert abs(getattr(found, f"{way}_estimate") - expected) <= tolerance
     assert found.direct != found.total
 
 
@@ -231,16 +237,24 @@ def test_slopes_are_those_of_finite_differences(name, metric):
     options = asked(model) | (dict(against=None) if metric == "loss" else {})
     question = ask_about(model, CLEAN, CORRUPT, metric, **options)
     runs, step = question.runs, 1e-5
-    slopes = runs.slopes(question.behaviour, direct=True)
+    slopes = {way: runs.slopes(question.behaviour, direct=way) for way in (True, False)}
     received = runs.received(0, [1], direct=True)
-    expected = runs.expected(slopes, received, 2)[0]
+    inputs = {  # so near the clean run that softmax is straight there
+        reader: [
+            one if i != 2 else runs.inputs[reader][2] + step * (one - runs.inputs[reader][2])
+            for i, one in enumerate(layers, received.first)
+        ]
+        for reader, layers in received.inputs.items()
+    }
+    near = replace(received, inputs=inputs)
+    expected = runs.expected(slopes[False], near, 2)[0] / step
     for head, (place, reader) in ((0, (0, "query")), (1, (1, "key")), (4, (2, "value"))):
         clean, read = runs.inputs[reader][2][0, head], received.of(2, reader)[0, head]
         ends = [clean + sign * step * (read - clean) for sign in (1, -1)]
         above, below = question.behaviour(runs.answered(2, [(head, reader)] * 2, ends)).tolist()
         assert abs((above - below) / (2 * step) - float(expected[head, place])) <= 1e-7
         assert abs(expected[head, place]) > 1e-7
-    for direct, slope in ((True, slopes.direct), (False, slopes.total)):
+    for direct, slope in slopes.items():
         at_logits = float(runs.expected_at_logits(slope, 1)[2])
         exact = []
         for sign in (1, -1):

@@ -10,6 +10,7 @@ from mha_viz.circuits.path_effects import path_effects
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction import replay
+from tests.circuits import induction_network
 from tests.circuits.test_path_effect import CLEAN, CORRUPT, asked, predicting
 
 NAMES = ["gpt2", "bert", "llama", "gpt_neox", "albert"]
@@ -19,7 +20,7 @@ NAMES = ["gpt2", "bert", "llama", "gpt_neox", "albert"]
 @pytest.mark.parametrize("name", NAMES)
 def test_all_paths_are_the_single_ones(name, way):
     model = predicting(name, double=True)
-    found = path_effects(model, CLEAN, CORRUPT, way=way, **asked(model))
+    found = path_effects(model, CLEAN, CORRUPT, way=way, **asked(model), n_measured=0)
     assert found.n_measured == 0 and np.isnan(found.exact).all()
     found.measure()
     n, layers = model.n_heads, model.n_layers
@@ -45,7 +46,10 @@ def test_all_paths_are_the_single_ones(name, way):
 def test_estimates_put_the_paths_in_nearly_the_right_order(gpt):
     texts = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
     found = path_effects(gpt, *texts, target="cat", against="dog")
-    assert np.isnan(found.agreement)
+    largest = np.argsort(-np.abs(np.nan_to_num(found.estimate)).ravel())[:20]
+    assert found.n_measured == 20 and np.isfinite(found.exact.ravel()[largest]).all()
+    assert found.table().known.value_counts().to_dict() == {"estimate": 1132, "measured": 20}
+    assert np.isnan(found.recall())  # only all paths tell which are the strongest
     found.measure()
     known = np.isfinite(found.exact)
     expected = scipy.stats.spearmanr(found.estimate[known], found.exact[known]).statistic
@@ -60,6 +64,29 @@ def test_estimates_put_the_paths_in_nearly_the_right_order(gpt):
         & (table.input == "key")
     ].iloc[0]
     assert (row.exact, row.estimate) == (found.exact[0, 3, 2, 1, 1], found.estimate[0, 3, 2, 1, 1])
+    for top in (1, 7, 20):
+        strongest = table.sort_values("exact", key=abs, ascending=False).index[:top]
+        guessed = table.sort_values("estimate", key=abs, ascending=False).index[:top]
+        assert found.recall(top) == len(set(strongest) & set(guessed)) / top
+    assert found.recall() >= 0.9
+
+
+@pytest.mark.parametrize("way", ["direct", "total"])
+def test_the_path_into_a_saturated_head_is_ranked_first_and_measured(way):
+    model = induction_network.induction_model()
+    texts = induction_network.CLEAN, induction_network.CORRUPT
+    found = path_effects(model, *texts, way=way, target="sat", against="ran", n_measured=1)
+    patterns = model.trace(texts[0]).pattern[:, 0]
+    assert patterns[0].diagonal(-1).min() > 1 - 1e-7 and patterns[1, 4, 2] > 1 - 1e-7
+    first = found.table().sort_values("estimate", key=abs, ascending=False).iloc[0]
+    assert (first.sender_layer, first.sender_head) == induction_network.SENDER
+    assert (first.layer, first["head"], first.input) == induction_network.RECEIVER
+    assert first.known == "measured" and first.exact == first.effect < -6
+    assert found.n_measured == 1
+    found.measure()
+    others = found.table().drop(index=first.name)
+    assert others.exact.abs().max() < 0.2 < abs(first.estimate)
+    assert found.recall(1) == 1 and found.agreement > 0.9
 
 
 class Stopped(Exception):
@@ -114,7 +141,9 @@ def test_whoever_asks_may_stop_it_between_layers(models, monkeypatch):
 
 def test_kl_has_effects_and_no_estimates(models):
     found = path_effects(models["gpt2"], CLEAN, CORRUPT, "kl")
+    assert found.n_measured == 0
     found.measure()
+    assert np.isnan(found.recall())
     assert np.isnan(found.estimate).all() and np.isnan(found.agreement)
     assert np.nanmin(found.exact) >= -1e-12 and np.nanmax(found.exact) > 0
 
@@ -128,6 +157,8 @@ def test_the_same_text_patches_nothing(models):
 def test_what_cannot_be_asked(models, monkeypatch):
     with pytest.raises(ArgumentError, match='way must be "direct" or "total"'):
         path_effects(models["gpt2"], CLEAN, CORRUPT, way="around")
+    with pytest.raises(ArgumentError, match="n_measured must be 0 or more, got -1"):
+        path_effects(models["gpt2"], CLEAN, CORRUPT, n_measured=-1)
     monkeypatch.setattr("mha_viz.circuits.path_effects.MAX_PATHS", 600)
     with pytest.raises(ArgumentError, match="more paths than fit into memory"):
         path_effects(models["gpt2"], CLEAN, CORRUPT)

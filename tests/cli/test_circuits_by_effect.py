@@ -34,13 +34,19 @@ def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
     exact = [row["exact"] for row in shown["rows"]]
     assert len(exact) == 1152 and exact == sorted(exact, key=abs, reverse=True)
     assert shown["rank_correlation"] == pytest.approx(found.agreement)
+    assert shown["recall_20"] == found.recall() >= 0.9
+    assert {row["known"] for row in shown["rows"]} == {"measured"}
     assert exact[0] == pytest.approx(found.exact[0, 1, 1, 0, 2])
     asked_kl = ("circuits", "paths", CLEAN, CORRUPT, "--metric", "kl", "--exact")
     shown = json.loads(call(*asked_kl, "--format", "json").stdout, parse_constant=pytest.fail)
     assert shown["rows"][0].keys() >= {"exact", "input"} and "estimate" not in shown["rows"][0]
     table = call(*asked).stdout
-    assert "tiny-gpt2: direct paths" in table and "exact" not in table
-    assert len(table.splitlines()) < 30
+    assert "tiny-gpt2: direct paths" in table and "20 measured, 1,132 estimated" in table
+    assert "measured  " in table and len(table.splitlines()) < 30
+    rows = json.loads(call(*asked, "--format", "json").stdout)["rows"]
+    assert all((row["known"] == "measured") == (row["exact"] is not None) for row in rows)
+    known = [row["exact"] or row["estimate"] for row in rows]
+    assert [row["effect"] for row in rows] == known == sorted(known, key=abs, reverse=True)
 
 
 def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
