@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Num
+from jaxtyping import Bool, Num
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,6 +22,7 @@ from mha_viz.web.labels import clean_all, hover_text
 _TREE = 72  # height of the dendrogram, in pixels
 _FRAMED = 40  # heads up to which the chosen one's cells are framed
 _LISTED = 6  # heads without a value that the note names
+_DOTS = "With a dot: measured. Without: estimated."
 
 
 def similarity_matrix(
@@ -37,6 +38,7 @@ def similarity_matrix(
     clusters: int | None = None,
     selected: tuple[int, int] | None = None,
     pair: tuple[int, int] | None = None,
+    measured: Bool[np.ndarray, "head2 head2"] | None = None,
     chance: float | None = None,
     side: int = 520,
     dark: bool = False,
@@ -63,6 +65,8 @@ def similarity_matrix(
         chance: the distance that chance gives, a dashed line across the tree: heads that are
             joined above it are no more alike than that.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
+        measured: (head2, head2), which numbers are measured: these carry a dot, and hover calls
+            the others estimates. None where there is no such difference.
         side: largest side of the square of cells, in pixels.
         dark: colours for a dark page.
 
@@ -73,11 +77,12 @@ def similarity_matrix(
     values, labels = _checked(matrix, names, clustering, n_heads)
     order, size = list(clustering.order), len(values)
     values, labels = values[np.ix_(order, order)], [labels[i] for i in order]
+    dots = None if measured is None else measured[np.ix_(order, order)] & np.isfinite(values)
     cell, wide = (min(pixels / size, 64.0) for pixels in (side, min(side, cells.PHONE)))
     by_layer = clustering.by == "layer"
     tree = _TREE if not by_layer and len(clustering.known) > 1 else 0
     colours = cells.colours_of(values, diverging, limits, dark)
-    traces = _cells(values, order, colours, cell, unit, dark)
+    traces = _cells(values, order, colours, cell, unit, dots, dark)
     if by_layer:
         traces.append(_layer_lines(size, n_heads, dark))
     elif clusters is not None:
@@ -117,7 +122,7 @@ def similarity_matrix(
         traces,
         dark,
         with_unit(title, unit),
-        _notes(clustering, names, values),
+        _notes(clustering, names, values) + [_DOTS] * (dots is not None),
         inner + below + 8,
         layout,
         above=cells.BAR,
@@ -165,11 +170,14 @@ def _cells(
     colours: dict[str, Any],
     cell: float,
     unit: str,
+    dots: NDArray[np.bool_] | None,
     dark: bool,
 ) -> list[dict[str, Any]]:
     size = len(values)
     click = size * size <= cells.MAX_CLICKABLE
     pair, after = "%{y} and %{x}", f"</b> {hover_text(unit)}" if unit else "</b>"
+    after += "" if dots is None else "<br>%{text}"
+    kinds = np.where(False if dots is None else dots, "measured", "estimate")
     exact = f"{pair}<br><b>%{{z:.4~g}}{after}<extra></extra>"
     hover = dict(hoverinfo="skip") if click else dict(hovertemplate=exact, hoverongaps=False)
     colours = colours | dict(colorbar=cells.colour_bar(dark))
@@ -177,10 +185,23 @@ def _cells(
     if np.isnan(values).any():
         traces.append(cells.hatching(np.isnan(values), dark))
     traces.append(dict(cells.on_label_axes(), mode="markers"))
+    if dots is not None:
+        traces.append(_dots(dots, cell, dark))
+        traces[0] |= dict(text=kinds)
     if click:
         heads = np.stack(np.meshgrid(order, order, indexing="ij"), axis=-1)
-        traces += cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
+        points = cells.clickable(values, heads, pair, "<b>%{marker.color:.4~g}" + after)
+        if dots is not None and np.isfinite(values).any():
+            points[0] |= dict(text=kinds[np.isfinite(values)].tolist())
+        traces += points
     return traces
+
+
+def _dots(where: NDArray[np.bool_], cell: float, dark: bool) -> dict[str, Any]:
+    rows, columns = np.nonzero(where)
+    look = dict(size=min(max(cell / 3, 3.0), 8.0), opacity=1, color=theme.paper(dark))
+    edge = dict(line=dict(width=1, color=theme.ink(dark)))
+    return dict(x=columns, y=rows, mode="markers", hoverinfo="skip", marker=look | edge)
 
 
 def _layer_lines(size: int, n_heads: int, dark: bool) -> dict[str, Any]:

@@ -78,6 +78,31 @@ def test_the_clicked_cell_is_marked(by: str, dark: bool) -> None:
         similarity_matrix(APART, NAMES, found, n_heads=5, pair=(7, 15))
 
 
+@pytest.mark.parametrize("size", [13, 149])
+def test_estimates_are_told_from_what_is_measured(size: int) -> None:
+    matrix = np.add.outer(np.arange(size), np.arange(size)) / 7
+    matrix[3, 5] = np.nan
+    measured = np.zeros((size, size), bool)
+    measured[2, 7] = measured[11, 1] = measured[3, 5] = True  # the last of a cell without a number
+    order = head_order(np.zeros((size, size)), "layer")
+    figure = similarity_matrix(
+        matrix, head_names(size, 1), order, n_heads=1, diverging=True, measured=measured
+    )
+    assert "With a dot: measured. Without: estimated." in figure.layout.title.text
+    dots = next(t for t in figure.data[1:] if t.marker.symbol is None and t.marker.size in (3, 8))
+    assert sorted(zip(dots.y.tolist(), dots.x.tolist(), strict=True)) == [(2, 7), (11, 1)]
+    if size == 13:
+        points = next(t for t in figure.data if t.customdata is not None)
+        said = dict(zip(map(tuple, points.customdata.tolist()), points.text, strict=True))
+        assert [place for place, kind in said.items() if kind == "measured"] == [(2, 7), (11, 1)]
+        assert set(said.values()) == {"measured", "estimate"} and "%{text}" in points.hovertemplate
+    heat = figure.data[0]
+    assert heat.text[2][7] == "measured" and heat.text[7][2] == "estimate"
+    assert ("%{text}" in (heat.hovertemplate or "")) == (size == 149)
+    plain = similarity_matrix(matrix, head_names(size, 1), order, n_heads=1, diverging=True)
+    assert plain.data[0].text is None and "%{text}" not in str(plain.to_dict())
+
+
 def test_too_many_cells_are_not_clickable_and_144_heads_are() -> None:
     size = 144
     matrix = np.abs(np.subtract.outer(np.arange(size), np.arange(size))) / 10

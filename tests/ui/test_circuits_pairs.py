@@ -70,13 +70,20 @@ def test_a_path_is_measured_at_once_beside_its_estimate():
     ).estimate[1, 5, 2, 4, 1]
     rows = table(app, "Writes", "Reads", "estimate").set_index(["Writes", "Reads"])
     assert rows["estimate"]["L1 H5", "L2 H4"] == pytest.approx(estimates, rel=1e-4)
+    measured = rows[rows["Known"] == "measured"]
+    assert 0 < len(measured) < len(rows) and measured["measured"].notna().all()
+    assert rows[rows["Known"] == "estimate"]["measured"].isna().all()
 
 
 def test_all_paths_are_measured_and_the_estimates_judged_by_them():
-    app = circuits(model="tiny-gpt2", text="The cat saw the", circuit="effect")
+    app = circuits("path_effects", model="tiny-gpt2", text="The cat saw the", circuit="effect")
+    assert "Over all 20 measured paths" in said(app) and "strongest paths are" not in said(app)
+    assert set(table(app, "Writes", "Reads", "estimate")["Known"]) == {"measured", "estimate"}
     app.button(key="measure_paths").click().run()
     check(app)
     assert "Over all 1,152 measured paths" in said(app)
+    assert "of the 20 strongest paths are among the 20 largest estimates" in said(app)
+    assert "Known" not in table(app, "Writes", "Reads", "estimate")
     assert "measure_paths" not in [one.key for one in app.button]
 
 
@@ -89,7 +96,7 @@ def test_all_paths_of_a_large_model_are_estimated_on_request(monkeypatch):
     one = app.table[0].value
     app.button(key="estimate_paths").click().run()
     check(app)
-    assert len(app.get("plotly_chart")) == 2
+    assert len(app.get("plotly_chart")) == 3  # the map, the effects at the logits, the measured
     assert app.table[0].value.equals(one)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import isnan
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from mha_viz.circuits.patching import INPUTS
 from mha_viz.circuits.path_effect import PathEffect, path_effect
-from mha_viz.circuits.path_effects import PathEffects, path_effects
+from mha_viz.circuits.path_effects import N_MEASURED, PathEffects, path_effects
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.alike import pair_scatter
 from mha_viz.plots.difference import head_changes
@@ -30,9 +32,10 @@ from mha_viz.web.theme import format_number
 N_TEXTS = 4  # examples over which a head's mean is taken where no other text is typed
 UNITS = {"logit_difference": "logits", "logit": "logits", "loss": "nats", "kl": "nats"}
 TELLS = (
-    "Direct: all between the two heads stays as it was in the clean run. Total: what is between "
-    "answers to the change. Estimates are gradients times changes: cheap, and good only where the "
-    "model is nearly straight over the change. Compare them with what is measured."
+    "Direct: everything between the two heads keeps its value of the clean run. Total: what is "
+    "between responds to the change. An estimate computes the reading head’s attention again and "
+    "takes all that follows as linear: cheap, and wrong where the model bends over the change. The "
+    f"{N_MEASURED} largest estimates are measured at once."
 )
 
 
@@ -62,9 +65,10 @@ def draw(scene: Scene) -> None:
         _pair(scene, question, pairs.shown_pair(none, n_heads))
         return
     _about(found, question)
-    values = _values(found)
+    values = _flat(found.effect)
     if np.isfinite(values).any():
-        pairs.chips("most_effect", "**Paths that matter most**", values, n_heads)
+        label = "**Paths that matter most**"
+        pairs.chips("most_effect", label, values, n_heads, _measured(found))
     left, right = st.columns([3, 2], gap="medium")
     with left:
         _map(scene, found, values)
@@ -137,16 +141,16 @@ def _about(found: PathEffects, question: _Question) -> None:
         st.caption(plain(note))
 
 
-def _values(found: PathEffects) -> NDArray[np.float64]:
-    """(writer, reader): what is measured, and where nothing is, the estimate."""
-    return _flat(np.where(np.isfinite(found.exact), found.exact, found.estimate))
-
-
-def _flat(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(writer, reader), of the paths into the chosen input."""
+def _flat(values: NDArray[Any]) -> NDArray[Any]:
+    """Take the paths into the chosen input, as (writer, reader)."""
     which = list(THROUGH).index(state.current().through)
     n = int(np.prod(values.shape[:2]))
     return values[..., which].reshape(n, n)
+
+
+def _measured(found: PathEffects) -> NDArray[np.bool_] | None:
+    """Mark the measured paths into the chosen input; None where all paths are measured."""
+    return None if found.n_measured == found.n_paths else _flat(np.isfinite(found.exact))
 
 
 def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
@@ -161,8 +165,9 @@ def _map(scene: Scene, found: PathEffects, values: NDArray[np.float64]) -> None:
         title=title,
         unit=UNITS[found.metric],
         more={"estimate": _flat(found.estimate), "measured": _flat(found.exact)},
-        how_to_read=f"What is measured where it is ({found.n_measured:,} of {found.n_paths:,} "
-        "paths), else the estimate. Click a cell for its pair.",
+        measured=_measured(found),
+        how_to_read=f"{found.n_measured:,} of all {found.n_paths:,} paths are measured, the others "
+        "are estimates. Click a cell for its pair.",
         caption=_caption(scene, found),
     )
 
@@ -237,8 +242,8 @@ def _measure(found: PathEffects) -> None:
     left = found.n_paths - found.n_measured
     if not left:
         return
-    label = "Go on measuring" if found.n_measured else "Measure all paths"
     st.caption(f"{left:,} of {found.n_paths:,} paths are estimated, and not measured.")
+    label = "Measure all paths"
     if not st.button(label, icon=":material/play_arrow:", key="measure_paths", type="primary"):
         return
     # Here, and not in another process: it is the session's own, and keeps what it has when stopped.
@@ -251,6 +256,15 @@ def _paths_done(done: int, total: int) -> progress.Said:
     return done / max(total, 1), f"{done:,} of {total:,} paths"
 
 
+def _recall(found: PathEffects) -> str:
+    """Say how many of the strongest paths the estimates find."""
+    share = found.recall()
+    if isnan(share):
+        return "Only all paths measured show how many of the strongest ones the estimates find."
+    top = min(N_MEASURED, found.n_paths)
+    return f"**{share:.0%}** of the {top} strongest paths are among the {top} largest estimates."
+
+
 def _agreement(scene: Scene, found: PathEffects) -> None:
     """Estimated against measured, for the paths into the chosen input."""
     exact, estimate = _flat(found.exact), _flat(found.estimate)
@@ -260,7 +274,7 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     names, unit = words.names(scene), UNITS[found.metric]
     n_heads = scene.record.n_heads
     writer, reader = (
-        layer * n_heads + head for layer, head in pairs.shown_pair(_values(found), n_heads)
+        layer * n_heads + head for layer, head in pairs.shown_pair(_flat(found.effect), n_heads)
     )
 
     def take(chosen: object) -> None:
@@ -270,7 +284,7 @@ def _agreement(scene: Scene, found: PathEffects) -> None:
     st.header("May the estimate be trusted?", anchor=False)
     st.markdown(
         f"Over all {found.n_measured:,} measured paths, Spearman’s rank correlation is "
-        f"**{format_number(found.agreement)}**."
+        f"**{format_number(found.agreement)}**. {_recall(found)}"
     )
     figures.show(
         pair_scatter(

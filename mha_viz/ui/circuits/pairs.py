@@ -69,19 +69,27 @@ def choose(found: object) -> None:
         state.change(layer=layer, head=head, layer_b=layer_b, head_b=head_b, query=-1, key=-1)
 
 
-def chips(key: str, label: str, values: NDArray[np.floating], n_heads: int) -> None:
-    """The pairs with the largest numbers, as buttons.
+def chips(
+    key: str,
+    label: str,
+    values: NDArray[np.floating],
+    n_heads: int,
+    measured: NDArray[np.bool_] | None = None,
+) -> None:
+    """Offer the pairs with the largest numbers as buttons.
 
     Args:
         key: unique in the app.
         label: above them.
         values: as for `shown_pair`.
         n_heads: of a layer.
+        measured: (writer, reader), which numbers are no estimates; None where none is one.
     """
 
     def number(pair: Pair) -> str:
         i, j = (layer * n_heads + head for layer, head in pair)
-        return signed(values[i, j])
+        estimated = measured is not None and not measured[i, j]
+        return signed(values[i, j]) + " (estimate)" * estimated
 
     offered = {pair: f"{named(pair)}: {number(pair)}" for pair in _largest(values, n_heads)}
     choosing.chips(key, label, offered, chosen=shown_pair(values, n_heads), take=choose)
@@ -97,8 +105,9 @@ def draw_map(
     more: Mapping[str, NDArray[np.floating]],
     how_to_read: str,
     caption: str,
+    measured: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Every head by every later one; a click on a cell chooses the pair.
+    """Draw every head by every later one; a click on a cell chooses the pair.
 
     Args:
         scene: whose model has these heads.
@@ -109,6 +118,7 @@ def draw_map(
         more: further columns of the table, each like `values`.
         how_to_read: as for `figures.show`.
         caption: as for `figures.show`.
+        measured: as for `chips`.
     """
     n_heads, names = scene.record.n_heads, words.names(scene)
     pair = shown_pair(values, n_heads)
@@ -121,6 +131,8 @@ def draw_map(
     i, j = np.nonzero(np.isfinite(values))
     columns = {title: values, **more}
     table = {"Writes": [names[at] for at in i], "Reads": [names[at] for at in j]}
+    if measured is not None:
+        table["Known"] = np.where(measured[i, j], "measured", "estimate").tolist()
     figures.show(
         similarity_matrix(
             values,
@@ -131,6 +143,7 @@ def draw_map(
             unit=unit,
             diverging=True,
             pair=(writer, reader),
+            measured=measured,
             dark=look.dark(),
         ),
         key=key,
