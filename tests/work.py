@@ -1,4 +1,4 @@
-"""How much work something is, by a count that no machine and no load changes."""
+"""How much work something is, by counts that no machine and no load changes."""
 
 import sys
 from collections.abc import Callable
@@ -25,4 +25,24 @@ def lines_run(function: Callable[..., Any], *args: Any) -> int:
         function(*args)
     finally:
         sys.settrace(before)
+    return count
+
+
+def system_calls(function: Callable[..., Any], *args: Any) -> int:
+    """How many functions of the operating system a call asks, such as stat, scandir and unlink.
+
+    Those are counted that Python's own code calls; what a compiled library does by itself is not.
+    """
+    count = 0
+
+    def profiler(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "c_call" and getattr(arg, "__module__", None) in ("posix", "nt")
+
+    before = sys.getprofile()
+    sys.setprofile(profiler)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(before)
     return count

@@ -1,4 +1,4 @@
-"""Studies that keep no rows by text: every few shards are added to the totals, and go."""
+"""Studies without rows by text: every few shards are added to the totals and deleted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mha_viz.corpus.storage import (
     n_in_totals,
     read_part,
     shard_folder,
+    shard_numbers,
     totals_folder,
     write_part,
     writing,
@@ -19,7 +20,7 @@ SHARDS_AT_ONCE = 16  # 4,096 texts: the totals of a large model take seconds to 
 
 
 def totals_so_far(folder: Path, n_layers: int, n_heads: int) -> Totals:
-    """What was added up by earlier runs; nothing, where rows are kept or nothing was.
+    """Return what earlier runs have added up: nothing where rows are kept, or at the beginning.
 
     Args:
         folder: of the study.
@@ -39,8 +40,9 @@ def totals_so_far(folder: Path, n_layers: int, n_heads: int) -> Totals:
 def fold(folder: Path, totals: Totals, end: int | None = None) -> None:
     """Add shards to the totals, write these, and delete the shards.
 
-    The totals have their name before anything is deleted: stopped in between, nothing is lost and
-    the next call deletes the rest.
+    The totals get their name before any shard is deleted: if the process stops in between, nothing
+    is lost and the next call deletes the rest. The folder of shards is listed once, so that the
+    work does not grow with the shards that are gone.
 
     Args:
         folder: of the study.
@@ -61,6 +63,6 @@ def fold(folder: Path, totals: Totals, end: int | None = None) -> None:
         for older in place.parent.glob("*"):
             if older != place:
                 shutil.rmtree(older)
-        for number in range(totals.n_shards):
-            if (shard := shard_folder(folder, number)).exists():
-                shutil.rmtree(shard)
+        for number in shard_numbers(folder):
+            if number < totals.n_shards:
+                shutil.rmtree(shard_folder(folder, number))

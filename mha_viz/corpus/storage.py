@@ -143,6 +143,12 @@ def shard_folder(folder: Path, number: int) -> Path:
     return folder / SHARDS / f"{number:05d}"
 
 
+def shard_numbers(folder: Path) -> list[int]:
+    """Return the numbers of the complete shards that a study has, in order."""
+    names = (path.name for path in (folder / SHARDS).glob("*"))
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
 def shards_with_texts(folder: Path) -> list[int]:
     """The numbers of the shards that have tables: not all of their texts were skipped."""
     return sorted(int(path.parent.name) for path in (folder / SHARDS).glob("*[0-9]/texts.parquet"))

@@ -15,10 +15,14 @@ import mha_viz as mv
 from mha_viz.corpus import run
 from mha_viz.corpus import source as sources
 from mha_viz.corpus.compare import compare
+from mha_viz.corpus.folding import fold
 from mha_viz.corpus.histograms import edges
 from mha_viz.corpus.run import Progress
+from mha_viz.corpus.storage import shard_folder, totals_folder
+from mha_viz.corpus.totals import Totals
 from mha_viz.errors import ArgumentError, StudyError
 from tests.corpus.test_run import Stopped, files_of
+from tests.work import system_calls
 
 N_TEXTS = 60
 
@@ -138,6 +142,20 @@ def test_stopped_and_gone_on_with(
     assert files_of(again.folder) == files_of(folded.folder)
     done = [now.n_texts for now in told]
     assert done == sorted(done) and (not done or done[-1] == N_TEXTS)
+
+
+def test_fold_asks_the_disk_no_more_often_after_many_shards(bert: Any, tmp_path: Path) -> None:
+    def calls(n_before: int) -> int:
+        totals = Totals(bert.n_layers, bert.n_heads, n_shards=n_before + 3)
+        folder = tmp_path / str(n_before)
+        for number in range(n_before, n_before + 3):
+            shard_folder(folder, number).mkdir(parents=True)
+        totals_folder(folder, n_before + 3).mkdir(parents=True)
+        found = system_calls(fold, folder, totals)
+        assert not list((folder / "shards").iterdir())
+        return found
+
+    assert calls(7) == calls(4_001)
 
 
 def test_other_settings_are_refused(bert: Any, folded: mv.Study) -> None:
