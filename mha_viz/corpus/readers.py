@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from io import BufferedIOBase
 from itertools import chain, pairwise, repeat
 from pathlib import PurePath
 
+from mha_viz.corpus.json_texts import is_json_list, json_document, json_texts
 from mha_viz.corpus.parquet import parquet_texts
 from mha_viz.corpus.reading import (
     MAX_LINE,
@@ -30,7 +29,6 @@ from mha_viz.corpus.reading import (
 )
 from mha_viz.corpus.trees import read_conllu
 from mha_viz.errors import SourceError
-from mha_viz.text.cleaning import visible
 
 PAGE_WIDTHS = range(40, 121)  # characters of a line, in a text that was wrapped to a page
 GZIP = b"\x1f\x8b"  # what a packed file begins with, whatever its name
@@ -45,7 +43,7 @@ def passages(
         stream: the file's bytes, packed by gzip or not; it must be able to go back.
         name: of the file, for places and messages.
         ending: of its name (`ending_of`), which tells its kind; "" where the content has to.
-        column: of a table or of JSON lines; None finds one.
+        column: of a table or of JSON objects; None finds one.
         skip: is told the place and the reason of what cannot be read.
 
     Raises:
@@ -95,6 +93,8 @@ def _told_by_content(begin: bytes, name: str, column: str | None) -> Reader:
         raise SourceError(f"{name} is no text: expected a file of the kinds {', '.join(READERS)}.")
     if begin.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return READERS[".jsonl"]
+    if is_json_list(begin):
+        return READERS[".json"]
     if re.match(rb"# ?(newdoc|newpar|global\.|sent_id ?=|text ?=)|1(-\d+)?\t.*\t", begin):
         return READERS[".conllu"]
     return READERS[".txt" if column is None else ".csv"]
@@ -149,62 +149,6 @@ def _paragraphs(numbered: Iterable[tuple[int, str]], name: str, skip: Skip) -> I
         else:
             yield Passage(f"{name}:{begin}", " ".join(parts))
         parts, size = [], 0
-
-
-# --- JSON lines ---------------------------------------------------------------------------------
-
-
-def _json_lines(
-    stream: BufferedIOBase, name: str, column: str | None, skip: Skip
-) -> Iterator[Passage]:
-    numbered = lines(stream, name, skip)
-    head = first_lines(numbered)
-    if "".join(line for _, line in head[:2]).lstrip().startswith("["):
-        raise SourceError(
-            f"{name} is one JSON array, and one object a line is expected: write its objects on "
-            "lines of their own (jq -c '.[]' does it)."
-        )
-    field = _field([line for _, line in head], name, column)
-    for number, line in chain(head, numbered):
-        if not line.strip():
-            continue
-        place = f"{name}:{number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            skip(place, f"The line is no JSON: {_fault(error)}.")
-            continue
-        if field is not None and isinstance(value, dict):
-            if field not in value:
-                skip(place, f"There is no field “{visible(field)}”.")
-                continue
-            value = value[field]
-        if isinstance(value, str):
-            yield Passage(place, value)
-        else:
-            skip(place, f"Expected a text, got {type(value).__name__}.")
-
-
-def _fault(error: ValueError | RecursionError) -> str:
-    """Why a line is no JSON."""
-    if isinstance(error, json.JSONDecodeError):
-        return str(error)
-    if isinstance(error, RecursionError):
-        return "it has too many brackets within brackets"
-    return "a number in it has thousands of digits"
-
-
-def _field(head: list[str], name: str, column: str | None) -> str | None:
-    """The field that holds the texts; None where the lines are texts themselves."""
-    columns: dict[str, bool] = {}  # and whether it holds text
-    for line in head:
-        with suppress(ValueError, RecursionError):  # told as such when it is that line's turn
-            value = json.loads(line)
-            for key, held in value.items() if isinstance(value, dict) else ():
-                columns[key] = columns.get(key, False) or isinstance(held, str)
-    if not columns and column is None:
-        return None
-    return chosen_column(name, column, [*columns], [key for key, texts in columns.items() if texts])
 
 
 # --- tables and trees ---------------------------------------------------------------------------
@@ -273,8 +217,9 @@ def _every_line(numbered: Iterable[tuple[int, str]]) -> Iterator[str]:
 Reader = Callable[[BufferedIOBase, str, str | None, Skip], Iterator[Passage]]
 READERS: dict[str, Reader] = {
     ".txt": _text,
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
+    ".json": json_document,
+    ".jsonl": json_texts,
+    ".ndjson": json_texts,
     ".csv": _csv,
     ".tsv": partial(_csv, quoted=False),
     ".parquet": parquet_texts,

@@ -27,7 +27,8 @@ class Passage:
     """A text as its file has it.
 
     Args:
-        place: where it begins, as "speech.txt:17": a line, or a row of a Parquet file.
+        place: where it begins, as "speech.txt:17": a line, an element of a JSON list, or a row of
+            a Parquet file.
         text: not yet cleaned; bytes that are no UTF-8 stand in it as U+DC80 to U+DCFF.
         sentence: its words and tree, of a CoNLL-U file.
         document: the number of its document in the file, from 1; 0: of none that is known.

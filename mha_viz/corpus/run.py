@@ -113,8 +113,8 @@ def study(
 
     Args:
         model: any model; of an encoder-decoder, its encoder.
-        source: a file of texts (text, JSON lines, CSV, Parquet, CoNLL-U, each also gzipped), a
-            folder of them, "-" for standard input, "sample" for the treebank that comes with
+        source: a file of texts (text, JSON, JSON lines, CSV, Parquet, CoNLL-U, each also gzipped),
+            a folder of them, "-" for standard input, "sample" for the treebank that comes with
             mha-viz, or strings.
         out: the study's folder: new, empty, or that of this study.
         column: of a table that holds the texts, if it is not found by itself.

@@ -173,17 +173,18 @@ def open_source(
 ) -> Source:
     """The texts of a corpus, in their order.
 
-    Files are told by their endings: .txt (a text a line, or a paragraph where the lines were
-    wrapped to a page; `readers.is_wrapped`), .jsonl and .ndjson (JSON lines), .csv, .tsv, .parquet
-    and .conllu, each also packed (.gz). In a folder, with all folders in it, they are read in the
-    order of their names; hidden files are left out. What cannot be read is counted and skipped.
+    The ending of a file's name gives its kind: .txt (a text a line, or a paragraph where the lines
+    were wrapped to a page; `readers.is_wrapped`), .json (a list), .jsonl and .ndjson (JSON lines),
+    .csv, .tsv, .parquet and .conllu, each also packed (.gz). The files of a folder, and of all
+    folders in it, are read in the order of their names; hidden files are left out. What cannot be
+    read is counted and skipped.
     Standard input, pipes and strings are first copied into a temporary file, for they can be read
     only once.
 
     Args:
         source: a file, a folder, "-" for standard input, or any iterable of strings; "sample",
             where nothing of that name is there, is the treebank that comes with the package.
-        column: of a table or of JSON lines; None takes one that is called "text" or the like, or
+        column: of a table or of JSON objects; None takes one that is called "text" or the like, or
             the only one that holds text.
         sample: how many texts to draw, each choice equally likely; they are held in memory.
         seed: of the draw.

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable, Iterator
-from itertools import cycle, islice
+from itertools import chain, cycle, islice
 
 import pyarrow as pa
 import pytest
@@ -53,6 +53,10 @@ def as_csv(texts: list[str]) -> bytes:
     return ("id,Text\r\n" + "".join(rows)).encode()
 
 
+def as_json_list(texts: list[str]) -> bytes:
+    return json.dumps([{"id": i, "text": t} for i, t in enumerate(texts)], indent=1).encode()
+
+
 def as_tsv(texts: list[str]) -> bytes:
     rows = [f"{i}\t{' '.join(text.split())}\n" for i, text in enumerate(texts)]
     return ("id\ttext\n" + "".join(rows)).encode()
@@ -66,6 +70,7 @@ def as_parquet(texts: list[str], **options: object) -> bytes:
 
 KINDS: dict[str, Callable[[list[str]], bytes]] = {
     "a.txt": as_text,
+    "a.json": as_json_list,
     "a.jsonl": as_json_lines,
     "a.ndjson": as_json_lines,
     "a.csv": as_csv,
@@ -90,6 +95,7 @@ def test_every_kind_gives_its_texts_in_order_packed_or_not(name: str, packed: bo
     [
         (as_text(TEXTS), None),
         (as_json_lines(TEXTS), None),
+        (as_json_list(TEXTS), None),
         (as_parquet(TEXTS), None),
         (as_csv(TEXTS), "Text"),  # a column was named, so it must be a table
     ],
@@ -179,6 +185,40 @@ def test_broken_json_lines_are_skipped_with_their_places() -> None:
     assert "is no JSON" in skipped[0][1] and "no field “text”" in skipped[1][1]
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_a_json_list_gives_each_string_and_object_by_its_number(name: str) -> None:
+    """Also where a sign is cut in two by the end of what is read at once."""
+    texts = ["One, [two] {three}.", 'He said "no\\".', "é" * 2**17 + '"\\' * 7919, "Four."]
+    assert read(json.dumps(texts).encode(), name)[0] == [
+        (f"{name}:{number}", text) for number, text in enumerate(texts, 1)
+    ]
+    mixed = (
+        b'\xef\xbb\xbf [{"text": "One."}, 7, {"title": "x"}, [["Two"]], {"text": 3}, "Six.", nul]'
+    )
+    found, skipped = read(mixed, name)
+    assert found == [(f"{name}:1", "One."), (f"{name}:6", "Six.")]
+    assert [place for place, _ in skipped] == [f"{name}:{n}" for n in (2, 3, 4, 5, 7)]
+    assert "The element is no JSON" in skipped[-1][1]
+    assert read(b"[]", name) == ([], [])
+
+
+def test_json_lines_may_be_called_json() -> None:
+    found, skipped = read(as_json_lines(TEXTS), "a.json")
+    assert [text for _, text in found] == TEXTS and not skipped
+
+
+def test_an_element_too_long_is_skipped_with_its_place() -> None:
+    content = json.dumps(["One.", {"text": "x" * MAX_LINE}, "Three."]).encode()
+    found, skipped = read(content, "a.json")
+    assert found == [("a.json:1", "One."), ("a.json:3", "Three.")]
+    assert skipped == [("a.json:2", f"The element is longer than {MAX_LINE:,} characters.")]
+
+
+def test_a_plain_text_that_begins_with_a_bracket_is_plain_text() -> None:
+    found, _ = read(b"[Applause] Thank you.\n[Laughter]\n", "standard input")
+    assert [text for _, text in found] == ["[Applause] Thank you.", "[Laughter]"]
+
+
 def test_broken_rows_are_skipped_with_their_places() -> None:
     content = (
         b'id;text\n1;One.\n2;Two;more\n3\n\n4;"Four\nlines."\n5;"' + b"x\n" * 70_000 + b"6;Six.\n"
@@ -211,7 +251,14 @@ PACKED = gzip.compress(b"One.\n" * 10**4, mtime=0)  # every worker must name its
         (b"a,b\n1,2\n", "a.csv", None, "that holds the texts; it has “a”, “b”."),
         (as_json_lines(TEXTS), "a.jsonl", "words", "no column “words”; it has “id”, “text”."),
         (as_json_lines(TEXTS), "a.jsonl", "id", "“id” of a.jsonl holds no text"),
-        (b'[\n{"text": "One."}\n]', "a.jsonl", None, "one JSON array"),
+        (as_json_list(TEXTS), "a.json", "words", "no column “words”; it has “id”, “text”."),
+        (b'["One."', "a.json", None, "a.json ends within its list"),
+        (b'["One."}', "a.json", None, "a.json is no JSON list: a brace closes it"),
+        (b'["One.",,"Two."]', "a.json", None, "there is nothing before its comma 2"),
+        (b'["One."]\n["Two."]', "a.json", None, "a.json goes on after its list"),
+        (b'{\n "texts": ["One."]\n}', "a.json", None, "a.json holds neither a JSON list nor"),
+        (b'{"texts": ["One."]}', "a.json", None, "the column of a.json that holds the texts"),
+        (b"7", "a.json", None, "a.json holds neither a JSON list nor JSON lines"),
         (as_parquet(TEXTS), "a.parquet", "id", "“id” of a.parquet holds no text"),
         (as_parquet(TEXTS)[:-9], "a.parquet", None, "cannot be read as Parquet"),
         (b"One.\n", "a.parquet", None, "cannot be read as Parquet"),
@@ -274,10 +321,15 @@ class Counted(io.RawIOBase):
 
 @pytest.mark.parametrize(
     ("name", "line"),
-    [("a.txt", b"One.\n"), ("a.jsonl", b'{"text": "One."}\n'), ("a.csv", b'"text"\n')],
+    [
+        ("a.txt", b"One.\n"),
+        ("a.jsonl", b'{"text": "One."}\n'),
+        ("a.json", b'{"text": "One."},\n'),
+        ("a.csv", b'"text"\n'),
+    ],
 )
 def test_of_an_endless_file_no_more_than_its_beginning_is_read(name: str, line: bytes) -> None:
-    file = Counted(cycle([line]))
+    file = Counted(chain([b"["] if name == "a.json" else [], cycle([line])))
     found = passages(io.BufferedReader(file), name, ending_of(name), None, pytest.fail)
     assert len(list(islice(found, 1000))) == 1000
     assert file.n_read < 300_000

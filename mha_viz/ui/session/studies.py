@@ -38,7 +38,7 @@ KEPT = 8  # studies, and texts of visitors: the least recently wanted go first
 MAX_TEXTS = 2_000  # of a visitor: of more, a fair sample
 MAX_MEGABYTES = 2  # of a visitor's texts
 # None that is packed: two megabytes of it may be two thousand, and nobody else has their turn then.
-SUFFIXES = (".txt", ".jsonl", ".csv", ".conllu")
+SUFFIXES = (".txt", ".json", ".jsonl", ".csv", ".conllu")
 DELETING = 5.0  # seconds: what cannot be deleted does not keep a process from its end
 SAMPLE = Path(mha_viz.corpus.__file__).with_name("sample.conllu")
 # Padded tokens that run at once: in blocks this small a study gives way soon to whoever clicks.

@@ -28,6 +28,9 @@ def at_once(key: str, value: str) -> bytes:
 
 WHOLE = {
     ".txt": WORDS.replace(". ", ".\n").encode(),
+    ".json": json.dumps(
+        [{"id": i, "text": text, "more": [None, {}]} for i, text in enumerate(WORDS.split(". "))]
+    ).encode(),
     ".jsonl": b"".join(
         json.dumps({"id": i, "text": text, "more": [None, {"a": 1.5}]}).encode() + b"\n"
         for i, text in enumerate(WORDS.split(". "))
@@ -78,6 +81,14 @@ CASES: dict[str, tuple[str, bytes]] = {
         json.dumps({f"k{i}": "x" for i in range(60_000)} | {"text": "A cat."}).encode(),
     ),
     "half a character, escaped": ("a.jsonl", b'{"\\ud800": 1, "text":"A \\udfff cat"}\n'),
+    # -- lists of JSON
+    "brackets in brackets in a list": ("a.json", b'["A cat.", ' + b"[" * 10**6 + b"]" * 10**6),
+    "a list that closes what it never opened": ("a.json", b'["A cat."' + b"}]" * 10**6),
+    "commas in a list": ("a.json", b'["A cat."' + b"," * 100_000 + b"]"),
+    "numbers in a list": ("a.json", b"[" + b"1," * 100_000 + b"1]"),
+    "a list that does not end": ("a.json", b'["A cat.", "' + b"A dog " * 300_000),
+    "backslashes in a list": ("a.json", b'["A cat.", "' + b"\\" * 1_900_001 + b'"]'),
+    "an object on many lines": ("a.json", b'{\n"text": "A cat."\n}\n'),
     # -- trees
     "heads in a circle": ("a.conllu", tree(row(1, 2), row(2, 1))),
     "a word that is its own head": ("a.conllu", tree(row(1, 1), row(2, 0))),
