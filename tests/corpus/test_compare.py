@@ -10,7 +10,6 @@ from mha_viz.corpus.compare import beyond_by_chance, compare, compare_with_rando
 from mha_viz.errors import StudyError
 from tests.corpus.test_standing import TEXTS
 
-
 KEYS = ["layer", "head", "metric"]
 
 

@@ -1,6 +1,6 @@
 """Runs of pytest in forks of one process that has imported the large libraries already.
 
-A fork takes 1.5 s of the processor to begin the tests of a study, a process of its own 6 s and more.
+A fork takes 1.5 s of the processor to begin the tests of a study, a new process 6 s and more.
 """
 
 import os

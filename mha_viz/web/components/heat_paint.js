@@ -70,7 +70,7 @@ function paintNumbers(context, { left, top, cell, view }, codes, table) {
 }
 
 function paintLabels(context, layout, header, colours) {
-  const { left, top, wide, high, cell, view, step } = layout;
+  const { left, top, wide, high, view, step } = layout;
   context.fillStyle = colours.muted;
   context.textBaseline = "middle";
   context.textAlign = "center";
