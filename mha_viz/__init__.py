@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mha_viz.checkpoints.loading import load
     from mha_viz.checkpoints.wrapping import wrap
     from mha_viz.circuits.composition import composition
-    from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+    from mha_viz.circuits.faithfulness import faithfulness, find_heads
     from mha_viz.circuits.flow import FlowGraph, flow_graph
     from mha_viz.circuits.logit_attribution import logit_attribution
     from mha_viz.circuits.ov_circuit import copying_scores, favoured_pairs
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mha_viz.circuits.path_effects import path_effects
     from mha_viz.circuits.score_attribution import score_attribution
     from mha_viz.circuits.tasks import make_task
+    from mha_viz.circuits.tested_heads import Faithfulness
     from mha_viz.circuits.vocabulary import head_tokens, logit_lens
     from mha_viz.core.attention import attention
     from mha_viz.core.from_weights import record
@@ -90,7 +91,7 @@ _HOME = {
     "path_effect": "mha_viz.circuits.path_effect",
     "path_effects": "mha_viz.circuits.path_effects",
     "make_task": "mha_viz.circuits.tasks",
-    "Faithfulness": "mha_viz.circuits.faithfulness",
+    "Faithfulness": "mha_viz.circuits.tested_heads",
     "faithfulness": "mha_viz.circuits.faithfulness",
     "find_heads": "mha_viz.circuits.faithfulness",
     "copying_scores": "mha_viz.circuits.ov_circuit",

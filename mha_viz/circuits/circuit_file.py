@@ -9,11 +9,12 @@ from typing import Any
 
 from mha_viz.errors import RecordError
 
-KIND, VERSION = "mha_viz circuit", 1
+KIND, VERSION = "mha_viz circuit", 2
 MAX_BYTES = 1_000_000
 MAX_NAME = 300
 MAX_NUMBER = 1e100  # of what is measured: the difference of two stays finite
-_MEASURED = ("whole", "nothing", "alone", "missing")
+OUTCOMES = ("held_out", "chosen_on")  # four settings and a standard error each
+N_MEASURED = 5
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -70,9 +71,7 @@ def from_bytes(names: set[str], raw: bytes, file: str | Path) -> dict[str, Any]:
     if fault:
         raise _wrong(file, fault)
     fields["heads"] = tuple((layer, head) for layer, head in fields["heads"])
-    for name in _MEASURED:
-        fields[name] = float(fields[name])
-    for name in ("random_alone", "random_missing"):
+    for name in (*OUTCOMES, "random_alone", "random_missing"):
         fields[name] = tuple(map(float, fields[name]))
     return fields
 
@@ -97,9 +96,9 @@ def _fault(given: dict[str, Any]) -> str:
     for name in ("seed", "n_examples", "n_layers", "n_heads"):
         if not _whole(given[name]) or not 0 <= given[name] < 2**53:
             return f"{name} is not a whole number"
-    for name in _MEASURED:
-        if not _finite(given[name]):
-            return f"{name} is not a finite number"
+    for name in OUTCOMES:
+        if not _is_outcome(given[name]):
+            return f"{name} is not {N_MEASURED} finite numbers, the last of them an error"
     heads, sizes = given["heads"], (given["n_layers"], given["n_heads"])
     if not isinstance(heads, list) or not all(_is_head(head, *sizes) for head in heads):
         return "heads are not (layer, head) pairs of this model"
@@ -124,6 +123,11 @@ def _whole(value: Any) -> bool:
 def _finite(value: Any) -> bool:
     """Whether it is a number that a float holds; JSON's whole numbers have no end."""
     return (_whole(value) or isinstance(value, float)) and abs(value) <= MAX_NUMBER
+
+
+def _is_outcome(value: Any) -> bool:
+    whole = isinstance(value, list) and len(value) == N_MEASURED and all(map(_finite, value))
+    return whole and bool(value[-1] >= 0)
 
 
 def _is_head(value: Any, n_layers: int, n_heads: int) -> bool:

@@ -1,154 +1,27 @@
-"""How much of a behaviour some heads carry: alone, and when they alone are missing."""
+"""How much of a behaviour some heads carry: tested alone and missing, and searched for."""
 
 from __future__ import annotations
 
 import operator
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.circuits import circuit_file
 from mha_viz.circuits.patching import Head
 from mha_viz.circuits.task_runs import TaskRuns
 from mha_viz.circuits.tasks import Task, make_task
+from mha_viz.circuits.tested_heads import Faithfulness, Outcome
 from mha_viz.core.checks import Number
-from mha_viz.core.output_file import write_file
-from mha_viz.core.showing import table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
-from mha_viz.interventions.importance import t_interval
 from mha_viz.prediction.loss import OnProgress, Progress
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 N_RANDOM = 20
 ENOUGH = 0.9  # of the behaviour, for a search to stop
-
-
-@dataclass(frozen=True)
-class Faithfulness:
-    """How much of a task's behaviour some heads carry.
-
-    The behaviour is the mean of logit(right) - logit(wrong) over the task's texts.
-
-    Args:
-        model, task, seed, n_examples: what was asked of whom; `make_task` draws the texts again.
-        n_layers, n_heads: how many heads there are.
-        heads: the choice, (layer, head), in the order given.
-        whole, nothing: the behaviour with all heads, and with every head at its mean.
-        alone: with every head outside of the choice at its mean.
-        missing: with the choice at its means, and every other head as it is.
-        random_alone, random_missing: the same of random choices of as many heads.
-    """
-
-    model: str
-    task: str
-    seed: int
-    n_examples: int
-    n_layers: int
-    n_heads: int
-    heads: tuple[Head, ...]
-    whole: float
-    nothing: float
-    alone: float
-    missing: float
-    random_alone: tuple[float, ...]
-    random_missing: tuple[float, ...]
-
-    def share(self, value: float) -> float:
-        """(value - nothing) / (whole - nothing): 1 is the whole behaviour, 0 none of it.
-
-        NaN where the heads together add nothing to it.
-        """
-        size = self.whole - self.nothing
-        return (value - self.nothing) / size if size > 0 else float("nan")
-
-    def table(self) -> pd.DataFrame:
-        """A row for each setting: the behaviour, its share, and for random choices an interval."""
-        import pandas as pd
-
-        rows: list[dict[str, object]] = [
-            {"heads": name, "behaviour": value, "share": self.share(value)}
-            for name, value in (
-                ("all", self.whole),
-                ("none", self.nothing),
-                ("the choice alone", self.alone),
-                ("all but the choice", self.missing),
-            )
-        ]
-        for name, values in (
-            ("as many at random, alone", self.random_alone),
-            ("all but as many at random", self.random_missing),
-        ):
-            mean, low, high = (
-                float(one) for one in t_interval(torch.tensor(values, dtype=torch.float64))
-            )
-            rows.append(
-                {
-                    "heads": name,
-                    "behaviour": mean,
-                    "share": self.share(mean),
-                    "low": self.share(low),
-                    "high": self.share(high),
-                }
-            )
-        return pd.DataFrame(rows, columns=["heads", "behaviour", "share", "low", "high"])
-
-    def save(self, path: str | Path) -> None:
-        """Write it as JSON, which `load` opens again.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            WriteError: it cannot be written.
-        """
-        write_file(path, self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        """The file that `save` writes, in memory."""
-        return circuit_file.to_bytes(asdict(self))
-
-    @classmethod
-    def load(cls, path: str | Path) -> Faithfulness:
-        """Open what `save` wrote; a file of anybody's is checked, number by number.
-
-        Args:
-            path: of the file.
-
-        Raises:
-            RecordError: it is none, of a later version, or contradicts itself.
-        """
-        return cls.from_bytes(circuit_file.read(Path(path)), str(path))
-
-    @classmethod
-    def from_bytes(cls, raw: bytes, file: str) -> Faithfulness:
-        """Open a file that is in memory, as `load` does.
-
-        Args:
-            raw: what the file holds.
-            file: what an error calls it.
-
-        Raises:
-            RecordError: as `load`.
-        """
-        return cls(**circuit_file.from_bytes({field.name for field in fields(cls)}, raw, file))
-
-    def __repr__(self) -> str:
-        return (
-            f"Faithfulness({self.task}, {len(self.heads)} of {self.n_layers * self.n_heads} heads: "
-            f"{self.share(self.alone):.0%} alone, {self.share(self.missing):.0%} without them)"
-        )
-
-    def _repr_html_(self) -> str:
-        return table_html(repr(self), self.table(), "Share of the behaviour; 1 is all of it.")
 
 
 def faithfulness(
@@ -159,17 +32,25 @@ def faithfulness(
     *,
     n_random: int = N_RANDOM,
 ) -> Faithfulness:
-    """How much of a behaviour remains when only some heads act, and when only they do not.
+    """Measure how much of a behaviour remains when only some heads act, and when only they do not.
 
     A head that does not act gives its mean over other texts of the task, position by position: it
     still says what all such texts have in common, and nothing of the one at hand. MLPs always act.
+
+    The task's texts are in two halves: `find_heads` chooses on the first, and never sees the
+    second. Both are measured, each by itself: a choice fits the texts that it was made on, so that
+    the share that counts is the one on held-out texts. Random sets are measured there.
 
     Args:
         model: a causal or masked model of one stack, through our attention function.
         task: of `make_task`, or its name.
         heads: the choice, (layer, head) pairs; at least one, and not all.
         on_progress: called with how much is done, and of how much; an exception stops the work.
-        n_random: random choices of as many heads, 2 or more.
+        n_random: random sets of as many heads, 2 or more.
+
+    Returns:
+        Faithfulness. It has no shares where all heads together add too little to take one of:
+        0.1 logits or less, or less than two standard errors over the texts.
 
     Raises:
         ArgumentError: no such head or task, a task of another model, and what `make_task` raises.
@@ -180,9 +61,9 @@ def faithfulness(
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> task = mv.make_task(model, "closing", n_examples=3)
+    >>> task = mv.make_task(model, "closing", n_examples=6)
     >>> found = faithfulness(model, task, [(0, 1), (3, 6)], n_random=5)
-    >>> found.whole > found.alone, len(found.random_alone)
+    >>> found.held_out.whole > found.held_out.alone, len(found.random_alone)
     (True, 5)
     """
     task = _task_of(model, task)
@@ -194,17 +75,21 @@ def faithfulness(
     choices = [chosen, *(generator.sample(every, len(chosen)) for _ in range(n_random))]
     alone = torch.stack([_only(model, choice) for choice in choices])
     all_on = torch.ones_like(alone[:1])
-    kept = torch.cat([all_on, ~all_on, alone, ~alone])
-    progress = Progress(on_progress, len(kept) * len(task.examples))
-    found = TaskRuns(model, task).values(kept, progress).mean(1).tolist()
-    whole, nothing, *rest = found
-    alone_values, missing_values = rest[: len(choices)], rest[len(choices) :]
+    four = torch.cat([all_on, ~all_on, alone[:1], ~alone[:1]])
+    by_chance = torch.cat([alone[1:], ~alone[1:]])
+    n_runs = 4 * len(task.examples) + len(by_chance) * len(task.held_out)
+    runs, progress = TaskRuns(model, task), Progress(on_progress, n_runs)
+    held_out, chosen_on = (
+        _outcome(runs.values(four, examples, progress))
+        for examples in (task.held_out, task.to_choose_on)
+    )
+    found = runs.values(by_chance, task.held_out, progress).mean(1).tolist()
     return Faithfulness(
         *(model.name, task.name, task.seed, len(task.examples)),
         *(model.n_layers, model.n_heads, tuple(chosen)),
-        *(whole, nothing, alone_values[0], missing_values[0]),
-        random_alone=tuple(alone_values[1:]),
-        random_missing=tuple(missing_values[1:]),
+        *(held_out, chosen_on),
+        random_alone=tuple(found[:n_random]),
+        random_missing=tuple(found[n_random:]),
     )
 
 
@@ -215,19 +100,26 @@ class FoundHeads:
     Args:
         order: all heads, the one with the largest effect first.
         effect: (layer, head), the behaviour less what is left of it without that head.
-        share: share[n] is that of the behaviour with only the first n of `order` acting.
+        share: share[n] is that of the behaviour with only the first n of `order` acting, on the
+            texts that they were chosen on.
         heads: the fewest first heads that carry the share that was asked for.
+        held_out: the share that `heads` carry on the other half of the task's texts; NaN where all
+            heads together add too little there.
     """
 
     order: tuple[Head, ...]
     effect: Float[Tensor, "layer head"]
     share: tuple[float, ...]
     heads: tuple[Head, ...]
+    held_out: float
 
     def __repr__(self) -> str:
         n = len(self.heads)
         first = ", ".join(f"L{layer} H{head}" for layer, head in self.heads[:3])
-        return f"FoundHeads({n} of {len(self.order)} carry {self.share[n]:.0%}: {first}, ...)"
+        return (
+            f"FoundHeads({n} of {len(self.order)} carry {self.share[n]:.0%} on the texts they were "
+            f"chosen on, {self.held_out:.0%} on held-out ones: {first}, ...)"
+        )
 
 
 def find_heads(
@@ -236,52 +128,64 @@ def find_heads(
     enough: Number = ENOUGH,
     on_progress: OnProgress | None = None,
 ) -> FoundHeads:
-    """A choice of heads that carries a behaviour: greedily, by the effect of each.
+    """Choose heads that carry a behaviour: greedily, by the effect of each.
 
     Heads are ranked by what the behaviour loses when each alone gives its mean; from the top, they
-    are taken until they carry enough. It proposes and proves nothing: heads that stand in for each
-    other have little effect alone. `faithfulness` tests what it finds.
+    are taken until they carry enough. The first half of the task's texts is all that this sees;
+    what the choice carries is measured on the other half, too. It proposes and proves nothing:
+    heads that stand in for each other have little effect alone. `faithfulness` tests what it finds.
 
     Args:
         model: as for `faithfulness`.
-        task: as for `faithfulness`; test the result on one of another seed.
+        task: as for `faithfulness`.
         enough: the share of the behaviour to carry, in (0, 1].
         on_progress: as for `faithfulness`.
 
     Raises:
-        ArgumentError: `enough` out of range; heads that add nothing to the behaviour; and what
-            `make_task` raises.
+        ArgumentError: `enough` out of range; heads that add too little to the behaviour for a share
+            of it; and what `make_task` raises.
 
     >>> import mha_viz as mv
     >>> model = mv.load("tiny-gpt2")
-    >>> found = find_heads(model, mv.make_task(model, "closing", n_examples=3), enough=0.5)
+    >>> found = find_heads(model, mv.make_task(model, "closing", n_examples=6), enough=0.5)
     >>> len(found.heads) < len(found.order) == 32
     True
     """
     if not 0 < enough <= 1:
         raise ArgumentError(f"enough must lie in (0, 1], got {enough}.")
     task, every = _task_of(model, task), _every(model)
-    runs, n = TaskRuns(model, task), len(every)
-    progress = Progress(on_progress, (2 * n + 2) * len(task.examples))
+    n, seen, unseen = len(every), task.to_choose_on, task.held_out
+    runs = TaskRuns(model, task)
+    progress = Progress(on_progress, (2 * n + 2) * len(seen) + 4 * len(unseen))
     all_on = torch.ones(1, model.n_layers, model.n_heads, dtype=torch.bool)
     without = torch.stack([~_only(model, [head]) for head in every])
-    values = runs.values(torch.cat([all_on, without]), progress).mean(1)
+    values = runs.values(torch.cat([all_on, without]), seen, progress).mean(1)
     effect = (values[0] - values[1:]).reshape(model.n_layers, model.n_heads)
     order = [every[i] for i in torch.argsort(effect.flatten(), descending=True, stable=True)]
     first = torch.stack([_only(model, order[:count]) for count in range(n + 1)])
-    carried = runs.values(first, progress).mean(1)
-    size = float(carried[-1] - carried[0])
-    if size <= 0:
+    carried = runs.values(first, seen, progress)
+    chosen_on = _outcome(carried[[-1, 0, 0, -1]])
+    if chosen_on.refusal:
         raise ArgumentError(
-            f"The heads of {model.name} add nothing to “{task.name}” ({size:.3g} in the difference "
-            "of logits): there is no circuit of them to find. Choose another task."
+            f"There is no circuit of {model.name} to find for “{task.name}”. {chosen_on.refusal} "
+            "Choose another task."
         )
-    share = ((carried - carried[0]) / size).tolist()
+    share = [chosen_on.share(value) for value in carried.mean(1).tolist()]
     n_needed = next(i for i, value in enumerate(share) if value >= enough)
-    return FoundHeads(tuple(order), effect, tuple(share), tuple(order[:n_needed]))
+    four = torch.cat([first[[-1, 0]], first[[n_needed]], ~first[[n_needed]]])
+    held_out = _outcome(runs.values(four, unseen, progress))
+    heads = tuple(order[:n_needed])
+    return FoundHeads(tuple(order), effect, tuple(share), heads, held_out.share(held_out.alone))
 
 
 # -- inside ----------------------------------------------------------------------------------------
+
+
+def _outcome(values: Float[Tensor, "4 example"]) -> Outcome:
+    """Summarise whole, nothing, alone and missing over their texts."""
+    size = values[0] - values[1]
+    error = float(size.std()) / len(size) ** 0.5
+    return Outcome._make([*values.mean(1).tolist(), error])
 
 
 def _task_of(model: AttentionModel, task: Task | str) -> Task:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from mha_viz.circuits.behaviour import Behaviour
-from mha_viz.circuits.tasks import Task
+from mha_viz.circuits.tasks import Example, Task
 from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import logits
@@ -21,7 +22,7 @@ _TOKENS_AT_ONCE = 2048
 
 
 class TaskRuns:
-    """The behaviour of a model on a task's texts, for any choice of heads.
+    """The behaviour of a model on texts of a task, for any choice of heads.
 
     Args:
         model: the model that the task was made for.
@@ -33,19 +34,22 @@ class TaskRuns:
     """
 
     def __init__(self, model: AttentionModel, task: Task) -> None:
-        self.model, self.task = model, task
+        self.model = model
         self.means = _means(model, task)
 
     def values(
-        self, kept: Bool[Tensor, "setting layer head"], progress: Progress
+        self,
+        kept: Bool[Tensor, "setting layer head"],
+        examples: Sequence[Example],
+        progress: Progress,
     ) -> Float[Tensor, "setting example"]:
-        """logit(right) - logit(wrong) of every example, where only the kept heads are themselves.
+        """Compute logit(right) - logit(wrong) of each example while only the kept heads act.
 
         Args:
             kept: which heads those are; every other one gives its mean.
-            progress: told of every setting of an example that is done.
+            examples: of the task.
+            progress: counts every setting of an example that is done.
         """
-        examples = self.task.examples
         found = torch.zeros(len(kept), len(examples), dtype=torch.float64)
         targets = PredictionTargets(
             rows=tuple(example.clean for example in examples),
@@ -56,18 +60,19 @@ class TaskRuns:
         )
         with torch.inference_mode(False), torch.no_grad():
             for part in in_passes(targets, len(kept)):
-                self._add(found, part, kept, progress)
+                wrong = torch.tensor([examples[row].wrong for row in part.text])
+                self._add(found, part, wrong, kept, progress)
         return found
 
     def _add(
         self,
         found: Tensor,
         part: PredictionTargets,
+        wrong: Int[Tensor, " row"],
         kept: Bool[Tensor, "setting layer head"],
         progress: Progress,
     ) -> None:
         runs, rows = ReplayingPass(self.model, part), list(part.text)
-        wrong = torch.tensor([self.task.examples[row].wrong for row in rows])
         behaviour = Behaviour("logit_difference", runs.answer, wrong)
         first = runs.first_layers(kept.float(), progress.again)
         for layer in first.unique().tolist():

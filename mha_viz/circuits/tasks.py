@@ -21,7 +21,8 @@ from mha_viz.text.tokens import Encoded
 INDUCTION = "induction"
 TASKS = (INDUCTION, *TEMPLATES)
 PERIOD = 13  # random tokens that are said twice
-MOST_EXAMPLES = 256
+N_EXAMPLES = 32
+LEAST_EXAMPLES, MOST_EXAMPLES = 4, 256  # two in each half, at least, for a standard error
 _DRAWS = 30  # for each text that is wanted
 
 
@@ -46,7 +47,7 @@ class Task:
         name: one of `TASKS`.
         model: its name.
         seed: by which the texts were drawn.
-        examples: what is asked.
+        examples: what is asked; no two of the same text.
         others: further texts, drawn alike, for the means that take a head's place.
     """
 
@@ -56,13 +57,25 @@ class Task:
     examples: tuple[Example, ...]
     others: tuple[Encoded, ...]
 
+    @property
+    def to_choose_on(self) -> tuple[Example, ...]:
+        """The first half of the examples: a search for heads sees these alone."""
+        return self.examples[: len(self.examples) // 2]
+
+    @property
+    def held_out(self) -> tuple[Example, ...]:
+        """The other half, on which heads are tested; no text of it is in the first."""
+        return self.examples[len(self.examples) // 2 :]
+
     def __repr__(self) -> str:
         n = len(self.examples[0].clean.tokens)
         return f"Task({self.name}, {count(len(self.examples), 'text')} of {n} tokens)"
 
 
-def make_task(model: AttentionModel, name: str, n_examples: int = 16, seed: int = 0) -> Task:
-    """Texts for a behaviour, whose answers are one token each for the model at hand.
+def make_task(
+    model: AttentionModel, name: str, n_examples: int = N_EXAMPLES, seed: int = 0
+) -> Task:
+    """Draw texts for a behaviour, whose answers are one token each for the model at hand.
 
     - "induction": random tokens said twice, up to one of the second copy: which one follows? In
       the corrupted text another token stands there in the first copy.
@@ -77,7 +90,8 @@ def make_task(model: AttentionModel, name: str, n_examples: int = 16, seed: int 
     Args:
         model: a causal or masked model of one stack, through our attention function.
         name: one of `TASKS`.
-        n_examples: texts, 2 to 256; as many again are drawn for the means.
+        n_examples: texts, 4 to 256, no two alike; as many again are drawn for the means. One half
+            is to choose heads on, the other to test them.
         seed: of the random numbers.
 
     Raises:
@@ -88,12 +102,14 @@ def make_task(model: AttentionModel, name: str, n_examples: int = 16, seed: int 
     >>> import mha_viz as mv
     >>> task = make_task(mv.load("tiny-gpt2"), "agreement")
     >>> task, task.examples[0].clean.text
-    (Task(agreement, 16 texts of ... tokens), 'The ... that ...')
+    (Task(agreement, 32 texts of ... tokens), 'The ... that ...')
     """
     if name not in TASKS:
         raise ArgumentError(f"task must be one of {', '.join(TASKS)}; got {name!r}.")
-    if isinstance(n_examples, bool) or not 2 <= n_examples <= MOST_EXAMPLES:
-        raise ArgumentError(f"n_examples must lie in 2..{MOST_EXAMPLES}, got {n_examples!r}.")
+    if isinstance(n_examples, bool) or not LEAST_EXAMPLES <= n_examples <= MOST_EXAMPLES:
+        raise ArgumentError(
+            f"n_examples must lie in {LEAST_EXAMPLES}..{MOST_EXAMPLES}, got {n_examples!r}."
+        )
     check_predicts(model.network)
     part_size(model, model.parts[0])
     generator = random.Random(f"{name} {seed}")
@@ -124,7 +140,7 @@ def _different(draw: Drawing, generator: random.Random, n: int) -> list[Example]
         if example is not None:
             ids = tuple(example.clean.input_ids)
             alike = by_length.setdefault(len(ids), {})
-            alike.setdefault((*ids, example.right), example)
+            alike.setdefault(ids, example)  # a text with two right answers is one text
             if len(alike) == n:
                 return list(alike.values())
     return list(max(by_length.values(), key=len).values()) if by_length else []

@@ -124,7 +124,9 @@ def faithfulness(
         str | None, typer.Option(help="layer.head, as 3.7,2.1; else a search proposes some.")
     ] = None,
     model: Model = "tiny-gpt2",
-    examples: Annotated[int, typer.Option(help="How many texts.")] = 16,
+    examples: Annotated[
+        int, typer.Option(help="How many texts; one half is to choose heads on, one to test them.")
+    ] = 32,
     seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
     save: Annotated[
         Path | None, typer.Option(help="Write the tested choice as JSON that opens again.")
@@ -132,9 +134,9 @@ def faithfulness(
     file_format: TableAs = None,
     out: Out = None,
 ) -> None:
-    """How much of a behaviour some heads carry, alone and when they alone are missing.
+    """Measure how much of a behaviour some heads carry, alone and when they alone are missing.
 
-    Heads that a search proposes are tested on other texts than those they were found on.
+    Shares are those on held-out texts: a search chooses heads on the other half of the texts.
     """
     chosen = None if heads is None else parse_heads(heads)
     from mha_viz.circuits.faithfulness import faithfulness, find_heads
@@ -143,15 +145,17 @@ def faithfulness(
     loaded = load(model)
     asked = make_task(loaded, task, examples, seed)
     if chosen is None:
-        other = make_task(loaded, task, examples, seed + 1)
-        chosen = list(find_heads(loaded, other, on_progress=progress("search")).heads)
+        chosen = list(find_heads(loaded, asked, on_progress=progress("search")).heads)
     found = faithfulness(loaded, asked, chosen, progress("test"))
     if save is not None:
         found.save(save)
         typer.echo(f"wrote {save}", err=True)
+    if found.held_out.refusal:
+        tell_notes([found.held_out.refusal])
     names = ", ".join(f"L{layer} H{head}" for layer, head in found.heads)
-    title = f"{loaded.name}, {task}: {names}"
-    deliver_table(found.table(), file_format, out, title, n_examples=found.n_examples)
+    numbers = {"held_out": len(asked.held_out), "chosen_on": len(asked.to_choose_on)}
+    title = f"{loaded.name}, {task}: {names}. {found.beside_random}"
+    deliver_table(found.table(), file_format, out, title, **numbers)
 
 
 # -- inside ----------------------------------------------------------------------------------------

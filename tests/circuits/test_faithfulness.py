@@ -1,14 +1,15 @@
 """How much some heads carry: against hooks on the eager model, the search, the file."""
 
 import json
+import math
 import statistics
 from dataclasses import replace
 
 import pytest
-import scipy.stats
 
-from mha_viz.circuits.faithfulness import Faithfulness, faithfulness, find_heads
+from mha_viz.circuits.faithfulness import faithfulness, find_heads
 from mha_viz.circuits.tasks import make_task
+from mha_viz.circuits.tested_heads import Faithfulness, Outcome
 from mha_viz.core.metrics.labels import LABELS
 from mha_viz.errors import ArgumentError, RecordError, WriteError
 from mha_viz.prediction import replay
@@ -20,7 +21,7 @@ from tests.faults.disk import full_disk
 CHOICE = [(0, 3), (1, 0), (2, 4)]
 
 
-def plain_value(plain: PlainPaths, task, kept: set) -> float:
+def plain_values(plain: PlainPaths, task, examples, kept: set) -> list[float]:
     """The behaviour by its definition, text by text, with every head outside `kept` at its mean."""
     n = plain.d_head
     runs = [plain.noted(text.input_ids)[0] for text in task.others]
@@ -32,16 +33,16 @@ def plain_value(plain: PlainPaths, task, kept: set) -> float:
                 own = slice(head * n, (head + 1) * n)
                 hooks.append(put(module, means[layer][..., own], own, inputs=True))
     values = []
-    for clean, _, place, right, wrong in task.examples:
+    for clean, _, place, right, wrong in examples:
         logits = plain.run(clean.input_ids, *hooks)[place]
         values.append(float(logits[right] - logits[wrong]))
-    return sum(values) / len(values)
+    return values
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name):
     model = predicting(name, double=True)
-    task = make_task(model, "induction", 3)
+    task = make_task(model, "induction", 5)
     found = faithfulness(model, task, CHOICE, n_random=2)
     plain = PlainPaths(model.network)
     every = {(layer, head) for layer in range(3) for head in range(5)}
@@ -51,9 +52,16 @@ def test_the_behaviour_is_that_of_hooks_on_the_eager_model(name):
         "alone": set(CHOICE),
         "missing": every - set(CHOICE),
     }
-    for field, kept in expected.items():
-        assert getattr(found, field) == pytest.approx(plain_value(plain, task, kept), abs=1e-9)
-    assert len({found.whole, found.nothing, found.alone, found.missing}) == 4
+    for half, examples in (("held_out", task.examples[2:]), ("chosen_on", task.examples[:2])):
+        outcome = getattr(found, half)
+        values = {
+            field: plain_values(plain, task, examples, kept) for field, kept in expected.items()
+        }
+        for field, each in values.items():
+            assert getattr(outcome, field) == pytest.approx(statistics.fmean(each), abs=1e-9)
+        sizes = [one - none for one, none in zip(values["whole"], values["nothing"], strict=True)]
+        error = statistics.stdev(sizes) / len(sizes) ** 0.5
+        assert outcome.error == pytest.approx(error, abs=1e-9) and len(set(outcome)) == 5
 
 
 @pytest.mark.parametrize("name", ["llama", "albert", "gpt_neox", "modernbert"])
@@ -64,30 +72,78 @@ def test_small_passes_change_nothing(name, monkeypatch):
     monkeypatch.setattr(replay, "MAX_TOKENS", 60)
     told = []
     parts = faithfulness(model, task, [(0, 3), (2, 4)], lambda *done: told.append(done), n_random=3)
-    for field in ("whole", "nothing", "alone", "missing", "random_alone", "random_missing"):
+    for field in ("held_out", "chosen_on", "random_alone", "random_missing"):
         assert getattr(parts, field) == pytest.approx(getattr(whole, field), abs=1e-6)
-    assert told[0] == (0, 50) and told[-1] == (50, 50) and told == sorted(told)
+    n = 4 * 5 + 6 * 3  # four settings of every text; three random sets, twice, of the held-out ones
+    assert told[0] == (0, n) and told[-1] == (n, n) and told == sorted(told)
 
 
-def test_shares_and_the_interval_of_random_choices(gpt):
-    found = faithfulness(gpt, make_task(gpt, "agreement", 3), [(0, 0), (3, 0)], n_random=4)
-    assert found.share(found.whole) == 1 and found.share(found.nothing) == 0
+def test_shares_are_of_what_all_heads_add_beside_random_sets(gpt):
+    task, heads = make_task(gpt, "closing", 5), [(0, 0), (3, 0)]
+    found = faithfulness(gpt, task, heads, n_random=7)
+    one = found.held_out
+    assert one.share(one.whole) == 1 and one.share(one.nothing) == 0 and not one.refusal
     table = found.table().set_index("heads")
-    mean, error = statistics.fmean(found.random_alone), scipy.stats.sem(found.random_alone)
-    low, high = scipy.stats.t.interval(0.95, 3, loc=mean, scale=error)
-    row = table.loc["as many at random, alone"]
-    assert (row.low, row.high) == pytest.approx((found.share(low), found.share(high)))
-    assert table.loc["the choice alone"].share == found.share(found.alone)
+    for row, setting in (("the choice alone", "alone"), ("all but the choice", "missing")):
+        for column, half in (("share", found.held_out), ("share_chosen_on", found.chosen_on)):
+            size = half.whole - half.nothing
+            expected = (getattr(half, setting) - half.nothing) / size
+            assert table[column][row] == pytest.approx(expected)
+    mean = statistics.fmean(found.random_alone)
+    assert table.behaviour["as many at random, alone"] == pytest.approx(mean)
+    assert "low" not in table
     assert "2 of 32 heads" in repr(found) and "<table" in found._repr_html_()
-    assert str(replace(found, nothing=found.whole + 1).share(1.0)) == "nan"
-    assert faithfulness(gpt, make_task(gpt, "agreement", 3), [(0, 0), (3, 0)], n_random=4) == found
+    assert faithfulness(gpt, task, heads, n_random=7) == found
+
+
+def test_random_sets_that_carry_as_much_are_counted(gpt):
+    found = faithfulness(gpt, make_task(gpt, "closing", 5), [(0, 0), (3, 0)], n_random=2)
+    alone, missing = found.held_out.alone, found.held_out.missing
+    found = replace(
+        found,
+        random_alone=(alone, alone + 1, alone - 1, alone + 2, alone - 2),
+        random_missing=(missing + 1, missing - 1, missing + 2, missing + 3, missing + 4),
+    )
+    assert found.beside_random == (
+        "3 of 5 random sets of this size carry as much alone; without them as little is left for "
+        "1 of 5."
+    )
+    assert found.beside_random in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("whole", "nothing", "error", "given"),
+    [
+        (0.31, 0.22, 0.01, False),  # 0.09 logits
+        (1.31, 0.22, 0.54, True),
+        (1.31, 0.22, 0.55, False),  # less than twice its error
+        (0.22, 0.31, 0.0, False),
+        (0.31, 0.2, 0.0, True),
+    ],
+)
+def test_a_share_of_nearly_nothing_is_refused_with_both_numbers(whole, nothing, error, given):
+    outcome = Outcome(whole, nothing, 0.17, 0.3, error)
+    said = outcome.refusal
+    assert (not said) == given == (not math.isnan(outcome.share(0.17)))
+    for part in (f"{whole:.3g} logits with all", f"{nothing:.3g} with none", "would be noise"):
+        assert (part in said) != given
+
+
+def test_what_is_refused_says_so_wherever_it_is_shown(masked):
+    task = make_task(masked, "agreement")
+    found = faithfulness(masked, task, [(0, 1), (2, 3)], n_random=2)
+    assert found.held_out.refusal in found._repr_html_() and "no share" in repr(found)
+    assert found.table().share.isna().all() and found.table().behaviour.notna().all()
+    with pytest.raises(ArgumentError, match="There is no circuit of tiny-bert to find for “agre"):
+        find_heads(masked, task)
 
 
 # -- the search ------------------------------------------------------------------------------------
 
 
 def test_the_induction_heads_that_the_search_finds_are_those_of_the_label(gpt):
-    found = find_heads(gpt, make_task(gpt, "induction", 5))
+    task = make_task(gpt, "induction", 10)
+    found = find_heads(gpt, task)
     scores, label = induction_scores(gpt).mean, LABELS["induction"]
     labelled = {tuple(head) for head in (scores >= label.threshold).nonzero().tolist()}
     assert labelled and all(layer > 0 for layer, _ in labelled)  # they read a layer before them
@@ -97,22 +153,39 @@ def test_the_induction_heads_that_the_search_finds_are_those_of_the_label(gpt):
     weights = gpt.trace("the cat sat on the mat and the dog ran to the house").pattern[0]
     previous = weights.diagonal(-1, 1, 2).mean(-1)
     assert {(0, int(head)) for head in (previous > 0.9).nonzero()} < set(found.heads)
-    tested = faithfulness(gpt, make_task(gpt, "induction", 5, seed=1), found.heads, n_random=5)
-    assert tested.share(tested.alone) > 0.75 and tested.share(tested.missing) < 0.15
-    random = tested.table().set_index("heads").loc["as many at random, alone"]
-    assert tested.share(tested.alone) > random.high
+    tested = faithfulness(gpt, task, found.heads, n_random=5)
+    share = tested.held_out.share
+    assert share(tested.held_out.alone) > 0.75 and share(tested.held_out.missing) < 0.15
+    assert tested.beside_random.startswith("0 of 5 random sets of this size carry as much alone")
+
+
+@pytest.mark.parametrize("name", ["induction", "closing"])
+def test_the_search_sees_one_half_of_the_texts_and_is_tested_on_the_other(gpt, name):
+    task = make_task(gpt, name, 11)
+    assert task.to_choose_on + task.held_out == task.examples and len(task.held_out) == 6
+    found = find_heads(gpt, task)
+    tested = faithfulness(gpt, task, found.heads, n_random=2)
+    chosen_on = tested.chosen_on.share(tested.chosen_on.alone)
+    assert found.share[len(found.heads)] == pytest.approx(chosen_on, abs=1e-4)
+    assert found.held_out == pytest.approx(tested.held_out.share(tested.held_out.alone), abs=1e-4)
+    assert found.held_out != found.share[len(found.heads)]
+    other = make_task(gpt, name, 11, seed=1)  # what it is tested on changes nothing of the choice
+    again = find_heads(gpt, replace(task, examples=(*task.to_choose_on, *other.held_out)))
+    assert again.heads == found.heads and again.share == found.share
+    assert again.held_out != found.held_out
+    assert f"{found.held_out:.0%} on held-out" in repr(found)
 
 
 def test_the_search_ranks_by_effect_and_takes_the_first(gpt):
-    task = make_task(gpt, "closing", 3)
+    task = make_task(gpt, "closing", 5)
     found = find_heads(gpt, task, enough=0.5)
     effects = [float(found.effect[head]) for head in found.order]
     assert effects == sorted(effects, reverse=True) and len(set(found.order)) == 32
     n = len(found.heads)
     assert found.heads == found.order[:n] and found.share[n] >= 0.5 > max(found.share[:n])
-    one = faithfulness(gpt, task, found.heads, n_random=2)
+    one = faithfulness(gpt, task, found.heads, n_random=2).chosen_on
     assert found.share[n] == pytest.approx(one.share(one.alone), abs=1e-4)
-    alone = faithfulness(gpt, task, found.order[:1], n_random=2)
+    alone = faithfulness(gpt, task, found.order[:1], n_random=2).chosen_on
     assert effects[0] == pytest.approx(alone.whole - alone.missing, abs=1e-4)
 
 
@@ -121,7 +194,7 @@ def test_the_search_ranks_by_effect_and_takes_the_first(gpt):
 
 @pytest.fixture(scope="module")
 def saved(gpt):
-    return faithfulness(gpt, make_task(gpt, "agreement", 2), [(3, 0), (0, 1)], n_random=2)
+    return faithfulness(gpt, make_task(gpt, "agreement", 4), [(3, 0), (0, 1)], n_random=2)
 
 
 def test_a_file_opens_again(saved, tmp_path):
@@ -137,7 +210,8 @@ def test_a_file_opens_again(saved, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"version": 2},
+        {"version": 1},
+        {"version": 3},
         {"kind": "something else"},
         {"extra": 1},
         {"heads": [[9, 0]]},
@@ -145,9 +219,11 @@ def test_a_file_opens_again(saved, tmp_path):
         {"heads": [[0, 1], [0, 1]]},
         {"heads": [[0, 1.5]]},
         {"heads": "all"},
-        {"whole": "much"},
-        {"whole": float("nan")},
-        {"whole": float("inf")},
+        {"held_out": "much"},
+        {"held_out": [1, 2, 3, 4]},
+        {"held_out": [1, 2, 3, float("nan"), 0]},
+        {"chosen_on": [1, 2, float("inf"), 3, 0]},
+        {"chosen_on": [1, 2, 3, 4, -0.5]},
         {"n_layers": True},
         {"n_heads": -1},
         {"seed": 10**30},
@@ -181,7 +257,7 @@ def test_what_is_no_circuit_at_all(tmp_path, content):
 
 
 def test_what_cannot_be_tested(gpt, masked):
-    task = make_task(gpt, "agreement", 2)
+    task = make_task(gpt, "agreement", 4)
     every = [(layer, head) for layer in range(4) for head in range(8)]
     for heads in ([], every, [(0, 1), (0, 1)]):
         with pytest.raises(ArgumentError, match="at least one head, each once, and not all"):

@@ -53,18 +53,34 @@ def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
     file = tmp_path / "circuit.json"
     shown = json.loads(
         call(
-            *("circuits", "faithfulness", "agreement", "--heads", "3.0,0.0", "--examples", "3"),
+            *("circuits", "faithfulness", "agreement", "--heads", "3.0,0.0", "--examples", "5"),
             *("--save", str(file), "--format", "json"),
         ).stdout
     )
-    found = mv.faithfulness(gpt, mv.make_task(gpt, "agreement", 3), [(3, 0), (0, 0)])
+    found = mv.faithfulness(gpt, mv.make_task(gpt, "agreement", 5), [(3, 0), (0, 0)])
     assert mv.Faithfulness.load(file) == found
-    assert [row["behaviour"] for row in shown["rows"][:4]] == pytest.approx(
-        [found.whole, found.nothing, found.alone, found.missing]
-    )
-    searched = call("circuits", "faithfulness", "closing", "--examples", "2").stdout
-    heads = mv.find_heads(gpt, mv.make_task(gpt, "closing", 2, seed=1)).heads
-    assert "closing: " + ", ".join(f"L{i} H{j}" for i, j in heads) in searched
+    assert [row["behaviour"] for row in shown["rows"][:4]] == pytest.approx(found.held_out[:4])
+    assert (shown["held_out"], shown["chosen_on"]) == (3, 2)
+
+
+def test_a_search_is_tested_on_other_texts(gpt) -> None:
+    shown = call("circuits", "faithfulness", "closing", "--examples", "5", "--format", "json")
+    rows = {row["heads"]: row for row in json.loads(shown.stdout)["rows"]}
+    found = mv.find_heads(gpt, mv.make_task(gpt, "closing", 5))
+    alone = rows["the choice alone"]
+    assert alone["share_chosen_on"] == pytest.approx(found.share[len(found.heads)], abs=1e-4)
+    assert alone["share"] == pytest.approx(found.held_out, abs=1e-4) != alone["share_chosen_on"]
+    table = call("circuits", "faithfulness", "closing", "--examples", "5").stdout
+    assert "closing: " + ", ".join(f"L{i} H{j}" for i, j in found.heads) in table
+    assert "of 20 random sets of this size carry as much alone" in " ".join(table.split())
+
+
+def test_a_share_of_nearly_nothing_is_refused() -> None:
+    asked = ("circuits", "faithfulness", "agreement", "--model", "tiny-bert")
+    done = call(*asked, "--heads", "0.1,2.3", "--format", "json")
+    rows = json.loads(done.stdout, parse_constant=pytest.fail)["rows"]
+    assert {row["share"] for row in rows} == {None} and "would be noise" in done.stderr
+    assert "There is no circuit of tiny-bert to find" in call(*asked, code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ COMMANDS = {
         "faithfulness",
         "closing",
         "--heads=0.1",
-        "--examples=2",
+        "--examples=4",
         "--save",
     ),
 }

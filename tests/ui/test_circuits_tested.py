@@ -5,6 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.text.vocabulary import label_of
+from mha_viz.ui.circuits.tested import TELLS
 from mha_viz.ui.session.views import TASKS
 from mha_viz.ui.widgets.messages import plain
 from tests.ui.circuits_app import circuits
@@ -12,17 +13,34 @@ from tests.ui.compare_app import MODELS, check, said, table
 
 
 def test_a_circuit_is_tested_on_texts_of_its_task(models):
-    link = dict(model=models["gpt2"], text="the cat sat", circuit="test", tested="0.0")
+    link = dict(model="tiny-gpt2", text="the cat sat", circuit="test", tested="0.7", task="closing")
     app = circuits("faithfulness", **link)
     app.button(key="test_heads").click().run()
     check(app)
-    model = mv.load(models["gpt2"])
-    found = mv.faithfulness(model, mv.make_task(model, "induction"), [(0, 0)])
-    shown = table(app, "heads", "behaviour", "share")
+    model = mv.load("tiny-gpt2")
+    found = mv.faithfulness(model, mv.make_task(model, "closing"), [(0, 7)])
+    shown = table(app, "heads", "behaviour", "share", "share_chosen_on")
     np.testing.assert_allclose(shown["behaviour"], found.table()["behaviour"], rtol=1e-4, atol=1e-6)
-    share = f"{found.share(found.alone):.0%}".replace("-", "−")
-    assert f"carry {share} of the behaviour" in said(app)
-    assert app.query_params["tested"] == "0.0"
+    for half in (found.held_out, found.chosen_on):
+        assert f"carry {percent(half)} of the behaviour" in said(app)
+    assert percent(found.held_out) != percent(found.chosen_on)
+    assert found.beside_random in said(app)
+    assert app.query_params["tested"] == "0.7"
+
+
+def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
+    link = dict(model="tiny-bert", text="the cat sat", circuit="test", tested="0.1")
+    app = circuits(**link, task="agreement")
+    app.button(key="test_heads").click().run()
+    check(app)
+    (told,) = (one.value.replace("\\", "") for one in app.info)
+    assert told.startswith("No share of L0 H1 is given.") and "would be noise" in told
+    assert "carry" not in said(app).replace(TELLS, "") and len(app.get("plotly_chart")) == 1
+
+
+def percent(outcome):
+    """The share that the choice carries alone, as the page writes it."""
+    return f"{outcome.share(outcome.alone):.0%}".replace("-", "−")
 
 
 @pytest.mark.slow
@@ -54,7 +72,7 @@ def test_every_task_shows_some_of_its_texts(name, task):
 def test_a_saved_circuit_opens_again(tmp_path):
     model = mv.load("tiny-gpt2")
     heads = ((0, 7), (2, 4))
-    task = mv.make_task(model, "closing", n_examples=2)
+    task = mv.make_task(model, "closing", n_examples=10)
     found = mv.faithfulness(model, task, heads, n_random=2)
     found.save(tmp_path / "circuit.json")
     app = circuits(model="tiny-gpt2", circuit="test")
@@ -65,8 +83,7 @@ def test_a_saved_circuit_opens_again(tmp_path):
     check(app)
     assert app.multiselect(key="ask_tested").value == list(heads)
     assert app.query_params["task"] == "closing"
-    share = f"{found.share(found.alone):.0%}".replace("-", "−")
-    assert f"carry {share} of the behaviour" in said(app)
+    assert f"carry {percent(found.held_out)} of the behaviour" in said(app)
     app.file_uploader(key="circuit_file").upload("x.json", b"{", "application/json").run()
     assert not app.exception and app.error[0].value.startswith("This file is not a circuit")
 

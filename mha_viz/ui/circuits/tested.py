@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from mha_viz.circuits.faithfulness import N_RANDOM, Faithfulness, faithfulness, find_heads
+from mha_viz.circuits.faithfulness import N_RANDOM, faithfulness, find_heads
 from mha_viz.circuits.tasks import Task, make_task
+from mha_viz.circuits.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from mha_viz.plots.shares import signed_rows
 from mha_viz.text.vocabulary import label_of
@@ -30,9 +31,9 @@ N_SHOWN = 3  # texts of a task
 TELLS = (
     "A head that does not act gives its mean over other texts of the task; MLPs always act. Alone: "
     "how much the chosen heads carry while all others give their means, 100% is all that the "
-    "heads of the model do. Missing: how much is left without them. Heads that stand in for each "
-    "other are missed little, one by one. Test a proposal on another task or model before you "
-    "believe in it: it was chosen on these texts."
+    "heads of the model do. Without: how much is left when they alone give their means. Heads that "
+    "stand in for each other are missed little, one by one. Heads are proposed on one half of the "
+    "texts and tested on the other: a choice fits the texts it was made on."
 )
 _SHORT = {  # what fits beside a bar on a phone
     "the choice alone": "these alone",
@@ -43,7 +44,7 @@ _SHORT = {  # what fits beside a bar on a phone
 
 
 def draw(scene: Scene) -> None:
-    """Task, heads and what they carry. Not a fragment, as Stop must end what measures."""
+    """Draw task, heads and what they carry. Not a fragment, as Stop must end what measures."""
     task = _task()
     heads = _heads(scene)
     _example(task)
@@ -92,14 +93,17 @@ def _heads(scene: Scene) -> tuple[tuple[int, int], ...]:
 
 
 def _example(task: Task) -> None:
-    """Some texts of the task, and what is right and wrong there."""
+    """Show some texts of the task, and what is right and wrong there."""
     tokenizer = memory.model(*state.current().checkpoint).tokenizer
     lines = []
     for one in task.examples[:N_SHOWN]:
         right, wrong = (plain(label_of(tokenizer, i)) for i in (one.right, one.wrong))
         shown = " ".join(label_of(tokenizer, i) for i in one.clean.input_ids)
         lines.append(f"- {plain(shown)} → **{right}**, not {wrong}")
-    st.markdown(f"{len(task.examples)} texts, such as\n" + "\n".join(lines))
+    st.markdown(
+        f"{len(task.to_choose_on)} texts to propose heads on and {len(task.held_out)} others to "
+        "test them on, such as\n" + "\n".join(lines)
+    )
 
 
 def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
@@ -107,7 +111,7 @@ def _key(task: Task, heads: tuple[tuple[int, int], ...]) -> Hashable:
 
 
 def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> None:
-    """Both buttons, and the work with its progress."""
+    """Draw both buttons, and the work with its progress."""
     with st.container(horizontal=True):
         tests = st.button(
             "Test these heads", icon=":material/play_arrow:", key="test_heads", type="primary"
@@ -117,7 +121,7 @@ def _measure(task: Task, heads: tuple[tuple[int, int], ...], n_heads: int) -> No
         )
     with known_parts():
         if tests:
-            work = _work(faithfulness, task, heads, passes=2 * N_RANDOM + 4)
+            work = _work(faithfulness, task, heads, passes=N_RANDOM + 4)  # random sets: one half
             found = progress.done(work, "stop_testing", "Measuring …", progress.of_total)
             measuring.keep("circuit", _key(task, heads), found)
             st.rerun()
@@ -140,35 +144,18 @@ def _work(function: Callable[..., Any], task: Task, *heads: object, passes: int)
 
 
 def _result(scene: Scene, found: Faithfulness) -> None:
-    """What the choice carries, beside random choices of as many heads; and the file."""
-    table = found.table()
-    shares = table.set_index("heads")["share"].map(_percent)
-    st.markdown(
-        f"**Alone, {words.listed(found.heads, 5)} carry {shares['the choice alone']} of the "
-        f"behaviour; without them {shares['all but the choice']} is left.** As many heads at "
-        f"random carry {shares['as many at random, alone']}, and leave "
-        f"{shares['all but as many at random']}."
-    )
-    left, right = st.columns([3, 2], gap="medium")
-    caption = words.settings(
-        scene, f"task: {found.task}", words.listed(found.heads, MAX_TESTED), f"seed {found.seed}"
-    )
-    with left:
-        figures.show(
-            signed_rows(
-                table["heads"].replace(_SHORT).tolist(),
-                100 * table["share"].to_numpy(dtype=np.float64),
-                "% of the behaviour",
-                title="How much of the behaviour remains",
-                dark=look.dark(),
-            ),
-            key="faithfulness",
-            name="How much of the behaviour remains",
-            table=table,
-            caption=caption,
-            how_to_read="Behaviour: the logit of the right token less that of the wrong one, as a "
-            "share of what all heads add to it. The table has intervals for random choices.",
+    """Show what the choice carries, beside random sets of as many heads; and the file."""
+    heads = words.listed(found.heads, 5)
+    if found.held_out.refusal:
+        st.info(plain(f"No share of {heads} is given. {found.held_out.refusal}"))
+    else:
+        st.markdown(
+            f"**On held-out texts, {heads} alone carry {_shares(found.held_out)}** On the texts to "
+            f"propose heads on, they carry {_shares(found.chosen_on)} {found.beside_random}"
         )
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        _bars(scene, found)
     with right:
         exports.download(
             "Circuit (JSON)",
@@ -179,9 +166,43 @@ def _result(scene: Scene, found: Faithfulness) -> None:
         st.caption("The address of this page opens the same task and heads, too.")
 
 
+def _bars(scene: Scene, found: Faithfulness) -> None:
+    """Draw the behaviour that each setting of the heads leaves: a share, or logits without one."""
+    table = found.table()
+    refused = bool(found.held_out.refusal)
+    name = "What remains on held-out texts"
+    figures.show(
+        signed_rows(
+            table["heads"].replace(_SHORT).tolist(),
+            (table["behaviour"] if refused else 100 * table["share"]).to_numpy(dtype=np.float64),
+            "logits" if refused else "% of the behaviour",
+            title=name,
+            dark=look.dark(),
+        ),
+        key="faithfulness",
+        name=name,
+        table=table,
+        caption=words.settings(
+            scene,
+            f"task: {found.task}",
+            words.listed(found.heads, MAX_TESTED),
+            f"seed {found.seed}",
+        ),
+        how_to_read="Behaviour: the logit of the right token less that of the wrong one"
+        + ("." if refused else ", as a share of what all heads add to it.")
+        + " Random: the mean of as many heads drawn at random.",
+    )
+
+
+def _shares(outcome: Outcome) -> str:
+    """Say what the heads carry and what is left without them."""
+    alone, missing = (_percent(outcome.share(one)) for one in (outcome.alone, outcome.missing))
+    return f"{alone} of the behaviour; without them {missing} is left."
+
+
 def _percent(share: float) -> str:
-    """A share in words; of a behaviour to which all heads together add nothing there is none."""
-    return "an undefined share" if isnan(share) else f"{share:.0%}".replace("-", "−")
+    """Write a share; all heads may add too little for one."""
+    return "no defined share" if isnan(share) else f"{share:.0%}".replace("-", "−")
 
 
 def _open() -> None:

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 
 from mha_viz.circuits import circuit_file
-from mha_viz.circuits.faithfulness import Faithfulness
+from mha_viz.circuits.tested_heads import Faithfulness, Outcome
 from mha_viz.errors import RecordError
 from tests.strangers.files.damage import as_json, damaged, forged
 from tests.strangers.fuzzing import fuzzed
 
 TRUE = Faithfulness(
-    *("m", "induction", 0, 2, 2, 4, ((0, 1), (1, 3))),
-    *(3.5, 0.5, 2.0, 1.0, (1.0, 2.0), (2.0, 1.0)),
+    *("m", "induction", 0, 4, 2, 4, ((0, 1), (1, 3))),
+    *(Outcome(3.5, 0.5, 2.0, 1.0, 0.25), Outcome(3.0, 0.25, 2.5, 1.5, 0.75)),
+    *((1.0, 2.0), (2.0, 1.0)),
 )
 FIELDS = json.loads(
     json.dumps(asdict(TRUE) | {"kind": circuit_file.KIND, "version": circuit_file.VERSION})
@@ -32,7 +33,8 @@ def opened(content: bytes, path: Path) -> str:
     except RecordError as error:
         return str(error)
     assert f"{found!r}{found.model}".encode()
-    assert len(found.table()) == 6 and isfinite(found.whole - found.nothing)
+    assert len(found.table()) == 6 and isfinite(found.held_out.whole - found.held_out.nothing)
+    assert found.beside_random and isinstance(found.held_out, Outcome)
     return ""
 
 
@@ -48,10 +50,12 @@ def test_forged_circuits(fields: dict, tmp_path: Path) -> None:
     assert len(opened(as_json(fields), tmp_path / "c.json")) < 500
 
 
-@pytest.mark.parametrize("name", ["whole", "alone"])
+@pytest.mark.parametrize("place", range(5))
 @pytest.mark.parametrize("number", [10**400, 1e308, -(10**400)])
-def test_numbers_that_no_float_holds(name: str, number: float, tmp_path: Path) -> None:
-    assert f"{name} is not a finite" in opened(as_json(FIELDS | {name: number}), tmp_path / "c")
+def test_numbers_that_no_float_holds(place: int, number: float, tmp_path: Path) -> None:
+    numbers = [number if i == place else 1 for i in range(5)]
+    said = opened(as_json(FIELDS | {"held_out": numbers}), tmp_path / "c")
+    assert "held_out is not 5 finite numbers" in said
     lists = FIELDS | {"random_alone": [1, number]}
     assert "two lists of as many finite" in opened(as_json(lists), tmp_path / "c")
 
