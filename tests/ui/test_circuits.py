@@ -98,6 +98,34 @@ def test_a_masked_model_guesses_the_last_word_or_the_gap():
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "before"),
+    [
+        ("The king smiled, and went to bed.", "to"),
+        ("The old dog slept unbelievably!", "pt"),  # the last word is of several tokens
+        ("The cat saw the", "the"),  # what follows is the question
+        ("?!", "!"),
+        ("Dog.", "D"),  # nothing stands before it
+    ],
+)
+def test_a_causal_model_predicts_a_word_not_what_follows_the_full_stop(text, before):
+    app = circuits(model="tiny-gpt2", text=text)
+    place = app.selectbox(key="ask_place").value
+    tokens = mv.load("tiny-gpt2").trace(text).tokens
+    assert tokens[place].text == before
+    check(app)
+
+
+def test_the_first_view_of_a_causal_model_is_about_a_word():
+    app = circuits(model="tiny-gpt2")
+    place = app.selectbox(key="ask_place").value
+    assert "place" not in app.query_params
+    found = mv.predict(mv.load("tiny-gpt2"), DEFAULT.text, position=place, top_k=1)
+    assert found.candidates[0].isalpha()
+    follows = mv.load("tiny-gpt2").trace(DEFAULT.text).tokens[place + 1]
+    assert follows.text.isalpha()
+
+
 def test_a_log_probability_is_taken_apart_too_but_no_difference_of_two():
     app = circuits(model="tiny-gpt2", text=TEXT, target="cat", quantity="log_probability")
     model = mv.load("tiny-gpt2")

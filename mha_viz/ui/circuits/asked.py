@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import SupportsFloat, TypeVar
 
@@ -10,6 +10,7 @@ import streamlit as st
 
 from mha_viz.circuits.logit_attribution import LogitAttribution
 from mha_viz.circuits.score_attribution import ScoreAttribution
+from mha_viz.core.token import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import AttentionUnavailableError, MhaVizError, NotKeptError
 from mha_viz.prediction.logits import check_predicts, objective
@@ -89,10 +90,11 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
 
 
 def place_menu(scene: Scene, label: str) -> int:
-    """The token that the page is about; returns its position.
+    """Draw the menu of the token that the page is about; returns its position.
 
-    A causal model is asked at its last token until one is chosen; a masked one at its first gap,
-    else at the last word, and never at tokens such as [SEP], which it does not predict.
+    Until one is chosen the page is about a word. A causal model predicts what follows the text, or
+    its last word where a full stop or another sign ends it. A masked model predicts its first gap,
+    else the last word, and never tokens such as [SEP].
 
     Args:
         scene: what the page shows.
@@ -109,11 +111,21 @@ def place_menu(scene: Scene, label: str) -> int:
             if not tokens[i].is_special or tokens[i].id == gap
         } or offered
     gaps = [i for i in offered if masked and tokens[i].id == gap]
-    named = [i for i in offered if masked and tokens[i].text.isalnum()]
-    telling = gaps[0] if gaps else (named or list(offered))[-1]
-    place = view.place if view.place in offered else telling
+    named = [i for i in offered if tokens[i].text.isalnum()]
+    default = gaps[0] if gaps else (named or list(offered))[-1]
+    if not masked and default + 1 < len(tokens):
+        default = max(_first_of_word(tokens, default) - 1, 0)
+    place = view.place if view.place in offered else default
     choosing.menu("place", label, offered, displayed=place, width=190)
     return place
+
+
+def _first_of_word(tokens: Sequence[Token], last: int) -> int:
+    """Find the first token of the word that a token is of."""
+    word = tokens[last].word
+    if word is None:
+        return last
+    return next(i for i, token in enumerate(tokens) if token.word == word)
 
 
 def whole_and_parts(found: LogitAttribution | ScoreAttribution, name: str) -> None:
