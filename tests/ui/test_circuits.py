@@ -57,6 +57,7 @@ def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
     check(app)
     assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
     assert float(summed(app)[2]) < 1e-3
+    assert "what raises all logits alike" not in said(app)  # it is in no difference
     shown = table(app, "component", "share")
     assert shown["component"].tolist() == [one.name for one in found.components]
     np.testing.assert_allclose(shown["share"], found.shares.numpy())
@@ -64,6 +65,7 @@ def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
 
 def test_the_piles_of_the_layers_sum_to_the_logit():
     app = circuits(model="tiny-gpt2", text=TEXT)
+    assert "what raises all logits alike" in said(app)
     found = mv.logit_attribution(mv.load("tiny-gpt2"), TEXT)
     figure = next(f for f in map(_figure, app.get("plotly_chart")) if "Layer by layer" in str(f))
     piles = [trace for trace in figure["data"] if trace["type"] == "bar"]

@@ -73,14 +73,14 @@ def pickers(scene: Scene, quantity: bool = True) -> int:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         place = place_menu(scene, "Masked and predicted" if masked else "Predicted after")
         for name, label, hint in (
-            ("target", "Follow this token", "(the likeliest)"),
-            ("against", "against this one", "(none)"),
+            ("target", "Token to track", "(the likeliest)"),
+            ("against", "Compared with", "(none)"),
         ):
             state.bound(name, st.text_input, label, width=160, placeholder=hint, max_chars=100)
         if quantity:
             choosing.menu(
                 "quantity",
-                "Taken apart",
+                "Decompose",
                 QUANTITIES,
                 displayed="logit" if view.against.strip() else view.quantity,
                 disabled=bool(view.against.strip()),

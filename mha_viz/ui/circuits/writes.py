@@ -26,6 +26,10 @@ N_GUESSES = 3  # after each layer
 UNITS = {"logit": "logits", "log_probability": "nats"}
 PILES = {"embedding": "embedding", "head": "heads", "MLP": "MLP"}
 REST = "biases and the rest"
+ONE_LOGIT = (
+    "These parts include what raises all logits alike, which changes no probability. Compare with "
+    "another token, or decompose the log-probability, to see why this token is likely."
+)
 LENS = (
     "What the model would say if it ended after that layer. Nobody has trained it for that: middle "
     "layers may write in directions that only later layers turn into tokens, so that a guess that "
@@ -89,8 +93,10 @@ def _whole(found: LogitAttribution) -> str:
 
 
 def _answer(found: LogitAttribution) -> None:
-    """The sum, and the heads that write most of it."""
+    """Show the sum, and the heads that write most of it."""
     asked.whole_and_parts(found, _whole(found))
+    if found.of == "logit" and found.versus is None:
+        st.caption(ONE_LOGIT)
     shares = found.heads.numpy()
     order = np.argsort(-np.abs(shares), axis=None, kind="stable")[:N_NAMED]
     heads = [divmod(int(i), shares.shape[1]) for i in order]
