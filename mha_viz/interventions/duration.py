@@ -1,49 +1,74 @@
-"""How long it takes to measure heads: said before it begins, from a short run of the model."""
+"""The time that measuring heads takes, estimated before it begins from one batch of the work."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+
+import torch
 
 from mha_viz.core.names import METHODS, Method
 from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction.loss import losses
-from mha_viz.prediction.targets import prediction_targets
+from mha_viz.prediction.replay import ReplayingPass, in_passes
+from mha_viz.prediction.targets import PredictionTargets, prediction_targets
 
 _RUNS = 2  # the faster one counts: the first one of a model may be slow
+# Parameters times tokens of a batch: about a second of one thread. Small models get a whole batch.
+# A large model spends its time on products, so that a part of a batch tells as much.
+_MEASURED = 2 * 10**10
 
 
-def seconds_per_token(model: AttentionModel, text: str) -> float:
-    """What one token costs in a forward pass here and now, in a batch as `losses` makes them.
+@torch.inference_mode()
+def seconds_per_token(
+    model: AttentionModel,
+    texts: str | Sequence[str],
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Measure what a token costs in a forward pass through all layers, in a batch of the work.
 
-    Measured on a part of the text, with each head of the first layer off in turn: every layer is
-    run. On a busy machine it is larger.
+    The batch has the rows and settings that `losses` gives one pass when it switches off the heads
+    of a layer one at a time. What a pass costs however small it is, is then shared by as many
+    tokens as in the work itself. On a busy machine a token costs more.
 
     Args:
         model: a causal or masked model of one stack, through our attention function.
-        text: what is to be measured over.
+        texts: those that are to be measured over.
+        clock: tells the time in seconds.
+
+    Returns:
+        Seconds, above 0, for the number of threads that torch has in the calling thread.
 
     Raises:
         TextError, AttentionUnavailableError: what `prediction_targets` raises.
     """
-    row = prediction_targets(model, text).part([0])
-    off = [[head] for head in range(min(model.n_heads, 8))]
+    n_settings = model.n_heads
+    rows = max(in_passes(prediction_targets(model, texts), n_settings), key=_tokens)
+    size = sum(each.numel() for each in model.network.parameters())
+    most = _MEASURED // (size * max(len(row.input_ids) for row in rows.rows))
+    rows = rows.part(range(min(len(rows.rows), max(1, most))))
+    batch = ReplayingPass(model, rows)
+    n_settings = min(n_settings, batch.n_settings, max(1, most // len(rows.rows)))
+    gates = torch.ones(n_settings, model.n_layers, model.n_heads)
     times = []
     for _ in range(_RUNS):
-        begin = time.perf_counter()
-        losses(model, row, off)
-        times.append(time.perf_counter() - begin)
-    return min(times) / (len(off) * len(row.rows[0].input_ids))
+        begin = clock()
+        batch.log_p(gates)
+        times.append(clock() - begin)
+    return min(times) / (n_settings * _tokens(rows))
 
 
 def n_tokens(model: AttentionModel, texts: str | Sequence[str]) -> int:
-    """How many tokens go through the model when the loss of texts is taken once.
+    """Count the tokens that go through the model when the loss of texts is taken once.
 
     Args:
         model: as for `prediction_targets`, which says what it raises.
         texts: one or several.
     """
-    return sum(len(row.input_ids) for row in prediction_targets(model, texts).rows)
+    return _tokens(prediction_targets(model, texts))
+
+
+def _tokens(targets: PredictionTargets) -> int:
+    return sum(len(row.input_ids) for row in targets.rows)
 
 
 def importance_passes(model: AttentionModel, method: Method | str) -> float:

@@ -2,10 +2,12 @@
 
 import pytest
 from torch.nn.modules.module import register_module_forward_hook
+from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 import mha_viz as mv
 from mha_viz.errors import TextError
+from mha_viz.interventions import duration
 from mha_viz.interventions.duration import (
     importance_passes,
     n_tokens,
@@ -63,9 +65,60 @@ def test_what_is_known_is_not_counted_again(model):
     assert both == importance_passes(model, "ablation") > importance_passes(model, "gradient")
 
 
+class Machine:
+    """A clock that only computing moves on: by what each call of a layer costs, and each token."""
+
+    CALL, TOKEN = 5e-3, 1e-5  # seconds: a call costs as much as 500 tokens
+
+    def __init__(self):
+        self.now = 0.0
+        self.tokens = []
+
+    def __call__(self):
+        return self.now
+
+    def count(self, module, given, output):
+        if isinstance(module, (GPT2Block, BertLayer)):
+            tokens = given[0].shape[0] * given[0].shape[1]
+            self.tokens.append(tokens)
+            self.now += self.CALL + self.TOKEN * tokens
+
+
+@pytest.fixture
+def machine():
+    made = Machine()
+    hook = register_module_forward_hook(made.count)
+    yield made
+    hook.remove()
+
+
+MANY = [f"{text} Then {text.lower()}" for text in TEXTS] * 3
+
+
 @pytest.mark.parametrize("name", ["tiny-gpt2", "tiny-bert"])
-def test_the_pace_is_measured_by_running_every_layer(name):
-    assert 0 < seconds_per_token(mv.load(name), TEXTS[0]) < 10
+@pytest.mark.parametrize("texts", [TEXTS[:1], MANY, ["A dog.", *MANY]], ids=["one", "many", "odd"])
+def test_the_estimate_is_what_the_work_takes_where_calls_cost_more_than_tokens(
+    machine, name, texts
+):
+    model = mv.load(name)
+    pace = seconds_per_token(model, texts, machine)
+    said = pace * n_tokens(model, texts) * importance_passes(model, "ablation")
+    machine.now = 0.0
+    head_importance(model, texts)
+    assert said == pytest.approx(machine.now, rel=0.35)
+
+
+def test_a_large_model_is_measured_by_a_part_of_a_batch_and_every_layer(
+    model, machine, monkeypatch
+):
+    n_parameters = sum(each.numel() for each in model.network.parameters())
+    monkeypatch.setattr(duration, "_MEASURED", 100 * n_parameters)
+    assert seconds_per_token(model, MANY, machine) > 0
+    assert len(machine.tokens) == 2 * model.n_layers and max(machine.tokens) <= 100
+    machine.tokens.clear()
+    monkeypatch.setattr(duration, "_MEASURED", 1)  # one row at least
+    assert seconds_per_token(model, MANY, machine) > 0
+    assert machine.tokens and max(machine.tokens) < 30
 
 
 def test_a_text_with_nothing_to_predict_is_said(model):

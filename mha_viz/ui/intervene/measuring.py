@@ -1,4 +1,4 @@
-"""Work that takes a while: what it found stays for the session, a bar shows how far it is."""
+"""Measurements that take a while: how long, and their results, kept for the session."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import streamlit as st
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import MhaVizError
 from mha_viz.interventions.duration import n_tokens, seconds_per_token
+from mha_viz.ui.session import heavy
+from mha_viz.ui.widgets import progress
 
 KEPT = 8  # measurements that a visitor may come back to
 
@@ -44,9 +46,9 @@ def keep(kind: str, key: object, result: object) -> None:
 def seconds(
     checkpoint: object, model: AttentionModel, texts: Sequence[str], passes: float
 ) -> float | None:
-    """How long so many passes over the texts will take here.
+    """Estimate how long so many passes over the texts take in the lane of heavy work.
 
-    How fast a model is, is measured once in a session.
+    The pace of a model is measured once in a session, in as many threads as the work will have.
 
     Args:
         checkpoint: what the model was loaded from.
@@ -59,7 +61,8 @@ def seconds(
     """
     try:
         if checkpoint not in found("pace"):
-            keep("pace", checkpoint, seconds_per_token(model, texts[0]))
+            with heavy.its_threads(model):
+                keep("pace", checkpoint, seconds_per_token(model, texts))
         pace: float = found("pace")[checkpoint]
         return pace * n_tokens(model, texts) * passes
     except MhaVizError:
@@ -72,20 +75,4 @@ def estimate(seconds: float | None) -> str:
     Args:
         seconds: 0 or more.
     """
-    return "" if seconds is None else f"Takes {about(seconds)} on this machine."
-
-
-def about(seconds: float) -> str:
-    """A duration in round numbers: nobody knows it better beforehand.
-
-    Args:
-        seconds: 0 or more.
-
-    >>> [about(seconds) for seconds in (0.2, 7.0, 38.0, 140.0, 5e3)]
-    ['a few seconds', 'about 10 seconds', 'about 40 seconds', 'about 2 minutes', 'about 83 minutes']
-    """
-    if seconds < 5:
-        return "a few seconds"
-    if seconds < 95:
-        return f"about {max(10, round(seconds / 10) * 10)} seconds"
-    return f"about {round(seconds / 60)} minutes"
+    return "" if seconds is None else f"Takes {progress.about(seconds)} on this machine."

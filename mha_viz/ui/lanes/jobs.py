@@ -20,7 +20,7 @@ from mha_viz.errors import JobError
 from mha_viz.ui.lanes.order import Order
 from mha_viz.ui.lanes.process import NoProcessError, Workers
 from mha_viz.ui.lanes.stop import Stopped
-from mha_viz.ui.lanes.ticket import Job, Ticket
+from mha_viz.ui.lanes.ticket import Job, Ticket, Told
 from mha_viz.ui.lanes.turns import turns
 from mha_viz.ui.lanes.work import Waiting, Work
 from mha_viz.ui.operating.settings import Settings, settings
@@ -36,10 +36,16 @@ class Jobs:
     Args:
         limits: how much it takes.
         workers: the processes; made by the limits where none are given.
+        clock: tells the time in seconds.
     """
 
-    def __init__(self, limits: Settings, workers: Workers | None = None) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        limits: Settings,
+        workers: Workers | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limits, self._clock = limits, clock
         processors = os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()
         self.most = limits.heavy_running or max(1, (processors or 2) // 2)
         # Of torch, in each process: what processors there are for it.
@@ -69,7 +75,9 @@ class Jobs:
                 self._unless_full()
             self._unless_too_many(session)
             if job is None:
-                job = self._jobs[work.key] = Job(work, threading.Condition(self._lock))
+                job = self._jobs[work.key] = Job(
+                    work, threading.Condition(self._lock), clock=self._clock
+                )
                 job.stop.then(partial(self._notify, job))
             ticket = Ticket(self, job, session)
             job.waits.append(ticket)
@@ -78,7 +86,7 @@ class Jobs:
             self._start_next()
             return ticket
 
-    def do(self, work: Work, session: str, told: Callable[..., object]) -> Any:
+    def do(self, work: Work, session: str, told: Told) -> Any:
         """What the work finds: `ask`, and wait as `Ticket.result` does."""
         return self.ask(work, session).result(told)
 
@@ -104,8 +112,7 @@ class Jobs:
             same = [one for one in self._order if one.work.short == job.work.short]
             first = same[: same.index(job)]
             running = [one for one in self._running if one.work.short == job.work.short]
-            left = [max(self._expected(one) - one.lasts, 1) for one in running]
-            ahead = sum(left) + sum(map(self._expected, first))
+            ahead = sum(map(self._left, running)) + sum(map(self._expected, first))
             return Waiting(len(first) + 1, ahead / self.most)
 
     def figures(self) -> dict[str, float]:
@@ -140,7 +147,11 @@ class Jobs:
             )
 
     def _all_left(self) -> float:
-        return sum(map(self._expected, [*self._running, *self._order])) / self.most
+        waiting = sum(map(self._expected, self._order))
+        return (sum(map(self._left, self._running)) + waiting) / self.most
+
+    def _left(self, job: Job) -> float:
+        return job.left(self._expected(job))
 
     def _expected(self, job: Job) -> float:
         if job.work.patient:
@@ -155,7 +166,7 @@ class Jobs:
                     break
                 self._order.take(job)
                 goes_on = job.began is not None
-                job.began, job.runs = time.monotonic(), True
+                job.began, job.runs = self._clock(), True
                 self._running.add(job)
                 running += 1
                 if goes_on:
@@ -241,7 +252,7 @@ class Jobs:
             job.changed.wait_for(lambda: job.runs or job.stop.given)
             if not job.runs:  # stopped: it goes on only to end
                 self._order.remove(job)
-                job.began, job.runs = time.monotonic(), True
+                job.began, job.runs = self._clock(), True
                 self._running.add(job)
 
     def _late(self, job: Job) -> None:

@@ -14,6 +14,7 @@ from mha_viz.ui.lanes.work import Waiting, Work
 if TYPE_CHECKING:
     from mha_viz.ui.lanes.jobs import Jobs
 
+Told = Callable[[Waiting | tuple[Any, ...]], float | None]
 LOOK = 0.2  # seconds between two looks at how far a job is, and whether somebody still waits
 
 
@@ -30,6 +31,7 @@ class Job:
         began: when its latest turn did; None where it had none.
         worked: seconds of the turns before that.
         told: how far it is.
+        share: how much of it is done, as one who waits for it understood what it told; else 0.
         ended: whether there is a result or an error.
         late: whether it was stopped for taking too long.
     """
@@ -42,15 +44,27 @@ class Job:
     began: float | None = None
     worked: float = 0.0
     told: tuple[Any, ...] = ()
+    share: float = 0.0
     ended: bool = False
     late: bool = False
     result: Any = None
     error: BaseException | None = None
+    clock: Callable[[], float] = time.monotonic
 
     @property
     def lasts(self) -> float:
         """Seconds of its present turn."""
-        return 0.0 if self.began is None else time.monotonic() - self.began
+        return 0.0 if self.began is None else self.clock() - self.began
+
+    def left(self, expected: float) -> float:
+        """Estimate the seconds that it still takes: by what it has done, where that is known.
+
+        Args:
+            expected: seconds of all of it, as they were estimated before it began.
+        """
+        if self.share > 0:
+            return self.lasts * max(1 - self.share, 0.0) / self.share
+        return max(expected - self.lasts, 1.0)
 
 
 class Ticket:
@@ -85,19 +99,21 @@ class Ticket:
         """Wait no more; the job ends if nobody else waits for it."""
         self._jobs.leave(self, self._job)
 
-    def wait(self, told: Callable[[Waiting | tuple[Any, ...]], object] = lambda news: None) -> None:
+    def wait(self, told: Told = lambda news: None) -> None:
         """Until the job has ended.
 
         Args:
-            told: called now and then, with the place in the queue or with what the job told last.
+            told: called now and then, with the place in the queue or with what the job told last;
+                returns the share of the job that is done, where it knows.
         """
         while not self._job.ended:
-            told(self.waiting or self._job.told)
+            share = told(self.waiting or self._job.told)
             with self._job.changed:
+                self._job.share = share or self._job.share
                 if not self._job.ended:
                     self._job.changed.wait(LOOK)
 
-    def result(self, told: Callable[[Waiting | tuple[Any, ...]], object]) -> Any:
+    def result(self, told: Told) -> Any:
         """What the job found, once it is there.
 
         Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from mha_viz.ui.lanes.calls import Call, Checkpoint
 from mha_viz.ui.lanes.jobs import jobs
-from mha_viz.ui.lanes.ticket import Ticket
+from mha_viz.ui.lanes.ticket import Ticket, Told
 from mha_viz.ui.lanes.work import Waiting, Work
 from mha_viz.ui.operating import ceiling, resident
 from mha_viz.ui.operating.settings import settings
@@ -23,7 +24,6 @@ LIBRARIES = 10**9  # bytes that a process takes before its model, and some to sp
 _SMALL = 30_000_000  # parameters; matrices of smaller models gain little from several threads
 
 RATE = 2 * 10**10  # parameters times tokens in a second, of one thread
-Told = Callable[[Waiting | tuple[Any, ...]], object]
 
 
 def model_of(checkpoint: tuple[str, str, str], random: bool = False) -> Any:
@@ -55,17 +55,26 @@ def work(
     """
     given = Call(function).models
     made = {one: _model(one) for one in given}
-    n_parameters = [sum(p.numel() for p in one.network.parameters()) for one in made.values()]
-    large = max(n_parameters, default=0) > _SMALL
+    large = any(map(_large, made.values()))
     call = Call(function, tells, jobs().threads if large else 1)
+    n_bytes = sum(4 * p.numel() for one in made.values() for p in one.network.parameters())
 
     def here(tell: Callable[..., None]) -> Any:
         with one_thread():
             return call.with_models(made.__getitem__)(**{tells: tell})
 
-    apart = all(one.device.type == "cpu" for one in made.values()) and _room(4 * sum(n_parameters))
+    apart = all(one.device.type == "cpu" for one in made.values()) and _room(n_bytes)
     name = f"{function.func.__module__}.{function.func.__qualname__}"
     return Work((name, key), here, call if apart else None, seconds)
+
+
+def its_threads(model: Any) -> AbstractContextManager[None]:
+    """Give torch as many threads, in this one, as the work on a model has, about."""
+    return nullcontext() if _large(model) else one_thread()
+
+
+def _large(model: Any) -> bool:
+    return sum(p.numel() for p in model.network.parameters()) > _SMALL
 
 
 def work_here(function: Callable[..., Any], key: Hashable) -> Work:
@@ -119,17 +128,19 @@ def do(some: Work, told: Told) -> Any:
 
     Args:
         some: work.
-        told: called where there is news: a place in the queue, or what the function tells.
+        told: called where there is news: a place in the queue, or what the function tells. It
+            returns the share that is done, where it knows.
     """
     before: object = None
+    share: float | None = None
 
-    def look(news: Waiting | tuple[Any, ...]) -> None:
-        nonlocal before
+    def look(news: Waiting | tuple[Any, ...]) -> float | None:
+        nonlocal before, share
         # Where its state is read, Streamlit ends a run that was overtaken or whose page was left.
         "view" in st.session_state  # noqa: B015
         if news and news != before:
-            told(news)
-            before = news
+            share, before = told(news), news
+        return share
 
     with standing_by():  # the page computes nothing meanwhile
         return ask(some).result(look)

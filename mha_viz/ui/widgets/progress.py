@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,31 @@ from mha_viz.ui.lanes.work import Waiting, Work
 from mha_viz.ui.session import heavy
 
 Said = tuple[float, str]  # the share that is done, and a few words
+SURE = 2.0  # seconds of work after which its pace is known well enough
+
+
+class TimeLeft:
+    """The time that work still takes, by what it has done since it was first heard of.
+
+    An estimate from before it began is wrong where the machine is busier now, or less so.
+
+    Args:
+        clock: tells the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[float, float] | None = None
+
+    def after(self, share: float) -> float | None:
+        """Estimate the seconds left once this share is done; None while too little is known."""
+        now = self._clock()
+        if self._first is None:
+            self._first = now, share
+        began, before = self._first
+        if now - began < SURE or share <= before:
+            return None
+        return (now - began) * max(1 - share, 0.0) / (share - before)
 
 
 def done(
@@ -22,6 +48,8 @@ def done(
     place: DeltaGenerator | None = None,
 ) -> Any:
     """What some heavy work finds; a bar and a button "Stop" are there while it waits and is done.
+
+    The bar says how much longer it takes, once that is known.
 
     Args:
         work: to be done.
@@ -36,10 +64,16 @@ def done(
     """
     bar, stop = st.progress(0.0, begin), (place or st).empty()
     stop.button("Stop", key=key, icon=":material/stop:")
+    time_left = TimeLeft()
 
-    def told(news: Waiting | tuple[Any, ...]) -> None:
-        share, said = (0.0, waiting(news)) if isinstance(news, Waiting) else words(*news)
-        bar.progress(min(share, 1.0), said)
+    def told(news: Waiting | tuple[Any, ...]) -> float | None:
+        if isinstance(news, Waiting):
+            bar.progress(0.0, waiting(news))
+            return None
+        share, said = words(*news)
+        left = time_left.after(share)
+        bar.progress(min(share, 1.0), said if left is None else f"{said}, {about(left)} left")
+        return share
 
     try:
         return heavy.do(work, told)
@@ -61,8 +95,22 @@ def waiting(place: Waiting) -> str:
     """A place in the queue, in words.
 
     >>> waiting(Waiting(2, 70.0)), waiting(Waiting(1, 4.0))
-    ('Waiting: 2 before you, about 1 min', 'Waiting: 1 before you, about 10 s')
+    ('Waiting: 2 before you, about 70 seconds', 'Waiting: 1 before you, a few seconds')
     """
-    seconds = 10 * max(1, round(place.seconds / 10))
-    about = f"{seconds} s" if seconds < 60 else f"{round(seconds / 60)} min"
-    return f"Waiting: {place.before} before you, about {about}"
+    return f"Waiting: {place.before} before you, {about(place.seconds)}"
+
+
+def about(seconds: float) -> str:
+    """A duration in round numbers: nobody knows it better beforehand.
+
+    Args:
+        seconds: 0 or more.
+
+    >>> [about(seconds) for seconds in (0.2, 7.0, 38.0, 140.0, 5e3)]
+    ['a few seconds', 'about 10 seconds', 'about 40 seconds', 'about 2 minutes', 'about 83 minutes']
+    """
+    if seconds < 5:
+        return "a few seconds"
+    if seconds < 95:
+        return f"about {max(10, round(seconds / 10) * 10)} seconds"
+    return f"about {round(seconds / 60)} minutes"

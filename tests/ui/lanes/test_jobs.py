@@ -15,6 +15,7 @@ from mha_viz.ui.lanes.calls import Call, imported
 from mha_viz.ui.lanes.jobs import Jobs
 from mha_viz.ui.lanes.work import SHORT, Waiting, Work
 from mha_viz.ui.operating.settings import Settings
+from tests.waiting import wait_for
 
 LONG = 60  # seconds until a test counts as hanging
 
@@ -168,6 +169,27 @@ def test_the_place_in_the_queue_is_told():
     jobs.do(Work("mine", lambda tell: None), "c", told)
     assert isinstance(heard[0], Waiting)
     assert heard[0].before == 2 and 50 < heard[0].seconds <= SHORT + 57
+
+
+def test_the_time_left_is_what_the_progress_says_once_there_is_some():
+    """An estimate of 600 seconds of which nothing is true: half is done after 20."""
+    now = [100.0]
+    jobs, gate = Jobs(Settings(heavy_running=1), clock=lambda: now[0]), Gate(seconds=600.0)
+    first = jobs.ask(gate.work, "a")
+
+    def told(news):
+        return 0.5 if news and not isinstance(news, Waiting) else None
+
+    follower = threading.Thread(target=first.wait, args=(told,))
+    follower.start()
+    second = jobs.ask(Work("next", lambda tell: 1), "b")
+    now[0] += 20
+    wait_for(lambda: second.waiting == Waiting(1, 20.0), "what the first one's page understood")
+    now[0] += 10
+    assert second.waiting == Waiting(1, 30.0)  # it has become slower
+    gate.opened.set()
+    follower.join(LONG)
+    assert second.result(quiet) == 1
 
 
 def test_short_work_does_not_wait_for_heavy_work():
