@@ -5,6 +5,7 @@ import base64
 import numpy as np
 
 from mha_viz.core.record import AttentionRecord
+from mha_viz.plots.numbers import number_matrix
 from mha_viz.ui.widgets import head_switches
 from mha_viz.ui.widgets.flow_graph import payload_of
 from mha_viz.web import theme
@@ -34,6 +35,7 @@ def written() -> dict[str, object]:
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "switches": _switches(5, 7),
+        "numbers": _numbers(3, 5),
         "graph": text_of(payload_of(flow())),
         "hostile_graph": text_of(payload_of(flow(layers=3, n=29, hostile=True))),
     }
@@ -70,4 +72,26 @@ def _switches(layers: int, heads: int) -> dict[str, object]:
         ],
         "labels": held["labels"],
         "payload": text_of(held["payload"]),
+    }
+
+
+def _numbers(rows: int, columns: int) -> dict[str, object]:
+    """Two matrices of one shape, the colours of the first, and one of very small cells."""
+    dice = np.random.default_rng(11)
+    pair = dice.dirichlet(np.ones(columns), (2, rows))
+    names = ["The", "<b>cat</b>", "$x$"], [f"k{i}" for i in range(columns)]
+    look = {"shape": "3 × 5", "diverging": False, "limits": (0.0, 1.0)}
+    note = {"marked": [(1, 2)], "note": "of {row} to {column}"}
+    small = np.tril(dice.dirichlet(np.ones(13), 13))
+    small[0, 0], small[2, 7] = 1.0, np.nan
+    tokens = [f"t{i}" for i in range(13)]
+    return {
+        "tables": [vars(number_matrix(one, "softmax", *names, **look, **note)) for one in pair],
+        "colours": [
+            [theme.rgb(theme.mix(theme.sequential(dark), v)) for v in pair[0].ravel().tolist()]
+            for dark in (False, True)
+        ],
+        "small": vars(
+            number_matrix(small, "weights", tokens, tokens, cell=9, **look, marked=[(2, 3)])
+        ),
     }
