@@ -5,6 +5,7 @@ What it draws, says and takes from keys is tried in tests/web/javascript/test_he
 
 from collections.abc import Callable
 
+import pytest
 import numpy as np
 from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
