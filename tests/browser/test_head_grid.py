@@ -5,8 +5,8 @@ What it draws, says and takes from keys is tried in tests/web/javascript/test_he
 
 from collections.abc import Callable
 
-import pytest
 import numpy as np
+import pytest
 from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
 from mha_viz.web import theme
@@ -36,6 +36,7 @@ def assert_painted(page: Page, dark: bool) -> None:
             assert np.abs(image[int(y), int(x), :3].astype(int) - colour).max() <= 2
 
 
+@pytest.mark.journey
 def test_it_is_painted_in_both_themes_and_a_click_reruns_only_the_fragment(
     show: Callable[..., Page], wait_idle: Callable[[Page], None]
 ) -> None:

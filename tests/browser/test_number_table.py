@@ -20,6 +20,7 @@ def cell(page: Page, title: str, row: int, column: int) -> Locator:
     return table.locator("tbody tr").nth(row).locator("td").nth(column)
 
 
+@pytest.mark.journey
 def test_cells_are_coloured_followed_and_said_on_a_labs_page(open_page, wait_idle) -> None:
     page = open_page(LOOKUP, color_scheme="dark")
     said = page.locator(".number-table .tip:popover-open")
