@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from io import BufferedIOBase, TextIOWrapper
 from itertools import chain
+from typing import TextIO
 
 from mha_viz.corpus.reading import MAX_LINE, Passage, Skip, chosen_column, first_lines, lines
 from mha_viz.errors import SourceError
@@ -143,7 +144,7 @@ def _elements(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[i
         pieces, size, number = [], 0, number + 1
 
 
-def _pieces(text: TextIOWrapper, name: str) -> Iterator[tuple[str, str]]:
+def _pieces(text: TextIO, name: str) -> Iterator[tuple[str, str]]:
     """The elements of a list piece by piece: after the last piece of one the sign behind it."""
     quoted, depth = False, 0
     while chunk := text.read(_CHUNK):
@@ -172,7 +173,7 @@ def _pieces(text: TextIOWrapper, name: str) -> Iterator[tuple[str, str]]:
     raise SourceError(f"{name} ends within its list: it was cut, or is no JSON.")
 
 
-def _check_end(rest: str, text: TextIOWrapper, name: str) -> None:
+def _check_end(rest: str, text: TextIO, name: str) -> None:
     """Nothing but space follows the list."""
     while rest:
         if rest.strip():
