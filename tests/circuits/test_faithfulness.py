@@ -105,8 +105,7 @@ def test_random_sets_that_carry_as_much_are_counted(gpt):
         random_missing=(missing + 1, missing - 1, missing + 2, missing + 3, missing + 4),
     )
     assert found.beside_random == (
-        "3 of 5 random sets of this size carry as much alone; without them as little is left for "
-        "1 of 5."
+        "3 of 5 random sets of this size carry as much alone; without 1 of 5 as little is left."
     )
     assert found.beside_random in found._repr_html_()
 

@@ -40,7 +40,7 @@ def test_a_share_of_nearly_nothing_is_refused_on_the_page(models):
 
 def percent(outcome):
     """The share that the choice carries alone, as the page writes it."""
-    return f"{outcome.share(outcome.alone):.0%}".replace("-", "−")
+    return f"{round(100 * outcome.share(outcome.alone))}%".replace("-", "−")
 
 
 @pytest.mark.slow

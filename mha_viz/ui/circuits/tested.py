@@ -202,7 +202,7 @@ def _shares(outcome: Outcome) -> str:
 
 def _percent(share: float) -> str:
     """Write a share; all heads may add too little for one."""
-    return "no defined share" if isnan(share) else f"{share:.0%}".replace("-", "−")
+    return "no defined share" if isnan(share) else f"{round(100 * share)}%".replace("-", "−")
 
 
 def _open() -> None:
