@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz
+.PHONY: help run test test-all test-extended test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -77,6 +77,9 @@ fuzz: SEED := $(SEED)
 fuzz: $(TEST_STAMP) ## strangers' texts, addresses and files at length (SEED=1 tries the same again)
 	@echo 'The same again: make fuzz SEED=$(SEED) ARGS="$(ARGS)"'
 	FUZZ=long $(PYTEST) -o timeout=0 --hypothesis-seed=$(SEED) tests/strangers $(ARGS)
+
+mutations: $(TEST_STAMP) $(NODE_STAMP) ## put listed faults into a copy of the code: tests must notice (ARGS="-k word")
+	$(PY) -m tests.mutations $(ARGS)
 
 check: $(TEST_STAMP) check-javascript ## format, lint, types, import contracts; those of the JavaScript where npm is
 	$(PY) -m ruff format --check .

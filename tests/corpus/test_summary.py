@@ -110,7 +110,7 @@ def test_a_head_just_below_its_threshold_has_no_label(made: Study) -> None:
 def test_corpus_labels_are_given_by_the_lower_end_of_an_interval_and_not_by_its_mean() -> None:
     ends = {"mean": [0.7, 0.7], "low": [0.45, 0.6], "high": [0.9, 0.8]}
     heads = pd.DataFrame({"metric": "previous_token", **ends})
-    uniform = {end: [0.1] for end in ends}
+    uniform = {name: [0.1] for name in ("mean", "low", "high")}
     chance = pd.DataFrame({"metric": "previous_token_uniform", **uniform})
     shares = {"previous_token": np.zeros((1, 2))}
     found = corpus_labels(1, 2, {"texts": heads, "chance": chance}, shares)

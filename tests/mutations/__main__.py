@@ -6,7 +6,9 @@ where one is not, and 2 where the check cannot tell.
 """
 
 import argparse
+import math
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -33,16 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen or not hasattr(os, "fork"):
         print("No mutation has that word." if not chosen else "The check needs os.fork.")
         return 2
-    with tempfile.TemporaryDirectory(prefix="mutations-") as name:
+    with tempfile.TemporaryDirectory(prefix="mutations-", ignore_cleanup_errors=True) as name:
         place = Path(name).resolve()
-        folders = [place / f"copy{i}" for i in range(min(given.jobs, len(chosen)))]
+        copy_tree(root, whole := place / "whole")
+        folders = [place / f"copy{i}" for i in range(max(1, min(given.jobs, len(chosen))))]
         for folder in folders:
-            copy_tree(root, folder)
+            shutil.copytree(whole, folder)
         (home := place / "home").mkdir()
         warm_up(home)
-        if not _pass_unmutated(chosen, root, folders):
+        if not _pass_unmutated(chosen, whole, folders):
             return 2
-        return _try(chosen, root, folders)
+        return _try(chosen, whole, folders)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,13 +56,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pass_unmutated(chosen: Sequence[Mutation], root: Path, folders: Sequence[Path]) -> bool:
+def _pass_unmutated(chosen: Sequence[Mutation], whole: Path, folders: Sequence[Path]) -> bool:
     """Whether all tests pass as long as nothing is wrong."""
     begin = time.monotonic()
     tests = sorted({test for one in chosen for test in one.tests})
     parts = [tests[i :: len(folders)] for i in range(len(folders))]
     runs = [Run(tuple(part)) for part in parts if part]
-    failed = [one for one in run_all(runs, root, folders, LIMIT) if one.code != 0]
+    failed = [one for one in run_all(runs, whole, folders, math.inf) if one.code != 0]
     for one in failed:
         print(f"Without any mutation the tests do not pass:\n{one.output}", file=sys.stderr)
     if not failed:
@@ -67,17 +70,17 @@ def _pass_unmutated(chosen: Sequence[Mutation], root: Path, folders: Sequence[Pa
     return not failed
 
 
-def _try(chosen: Sequence[Mutation], root: Path, folders: Sequence[Path]) -> int:
+def _try(chosen: Sequence[Mutation], whole: Path, folders: Sequence[Path]) -> int:
     begin = time.monotonic()
     survivors, unclear = [], []
-    for outcome in run_all([Run(one.tests, one) for one in chosen], root, folders, LIMIT):
+    for outcome in run_all([Run(one.tests, one) for one in chosen], whole, folders, LIMIT):
         if outcome.noticed:
             said = f"noticed by {outcome.by}"
-        elif outcome.code == 0:
+        elif outcome.survived:
             said = "SURVIVED"
             survivors.append(outcome)
         else:
-            said = f"UNCLEAR: pytest ended with {outcome.code}"
+            said = f"UNCLEAR: pytest ended with {outcome.code}, and no test passed or failed"
             unclear.append(outcome)
         assert outcome.run.mutation is not None  # as made above
         print(f"{outcome.seconds:5.1f} s  {outcome.run.mutation.name}: {said}", flush=True)

@@ -1,13 +1,15 @@
 """Runs of pytest in forks of one process that has imported the large libraries already.
 
-A fork takes 1.5 s of the processor to begin the tests of a study, a new process 6 s and more.
+The tests of a study begin after 1.5 s of the processor in a fork, and 6 s in a process of its own.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections import deque
@@ -67,6 +69,11 @@ class Outcome:
         return self.code is None or self.code == 1
 
     @property
+    def survived(self) -> bool:
+        """Whether all tests passed, and were not just skipped."""
+        return self.code == 0 and re.search(r"^\d+ passed\b", self.output, re.MULTILINE) is not None
+
+    @property
     def by(self) -> str:
         """The test that failed."""
         if self.code is None:
@@ -85,6 +92,7 @@ def warm_up(home: Path) -> None:
         "OMP_NUM_THREADS": "1",
         "TMPDIR": str(home),  # a fork ends without the steps that delete its temporary folders
     }
+    tempfile.tempdir = None  # it is read from TMPDIR again
     for name in LIBRARIES:
         import_module(name)
 
@@ -100,13 +108,13 @@ def copy_tree(root: Path, folder: Path) -> None:
 
 
 def run_all(
-    runs: Sequence[Run], root: Path, folders: Sequence[Path], limit: float
+    runs: Sequence[Run], whole: Path, folders: Sequence[Path], limit: float
 ) -> Iterator[Outcome]:
     """Run tests, one run in each folder at a time.
 
     Args:
         runs: what to run.
-        root: the tree that the folders are copies of.
+        whole: the tree that the folders are copies of; nothing is run in it.
         folders: as many copies as runs may go on at once; they are left as they were.
         limit: seconds after which a run is ended.
 
@@ -121,8 +129,8 @@ def run_all(
                 folder = free.pop()
                 number, run = left.popleft()
                 if run.mutation is not None:
-                    _write(run.mutation, root, folder, number)
-                running[_fork(root, folder, run.tests)] = run, folder, time.monotonic()
+                    _write(run.mutation, whole, folder, number)
+                running[_fork(folder, run.tests)] = run, folder, time.monotonic()
             time.sleep(0.02)
             for pid, (run, folder, begin) in list(running.items()):
                 seconds = time.monotonic() - begin
@@ -132,7 +140,7 @@ def run_all(
                 del running[pid]
                 _end(pid, reap=not ended)
                 if run.mutation is not None:
-                    shutil.copy2(root / run.mutation.file, folder / run.mutation.file)
+                    shutil.copy2(whole / run.mutation.file, folder / run.mutation.file)
                 code = os.waitstatus_to_exitcode(status) if ended else None
                 yield Outcome(run, code, seconds, _output(folder).read_text("utf-8", "replace"))
                 free.append(folder)
@@ -141,14 +149,14 @@ def run_all(
             _end(pid, reap=True)
 
 
-def _write(mutation: Mutation, root: Path, folder: Path, number: int) -> None:
+def _write(mutation: Mutation, whole: Path, folder: Path, number: int) -> None:
     path = folder / mutation.file
-    path.write_text(mutation.mutated(root), "utf-8")
+    path.write_text(mutation.mutated(whole), "utf-8")
     # Python takes compiled code for that of a file of the same size and time: no two have one time.
     os.utime(path, (number, number))
 
 
-def _fork(root: Path, folder: Path, tests: Sequence[str]) -> int:
+def _fork(folder: Path, tests: Sequence[str]) -> int:
     """Begin a run, in a group of processes of its own."""
     sys.stdout.flush()
     sys.stderr.flush()
@@ -162,8 +170,9 @@ def _fork(root: Path, folder: Path, tests: Sequence[str]) -> int:
         with open(os.devnull) as nothing, _output(folder).open("w") as output:
             for file, number in ((nothing, 0), (output, 1), (output, 2)):
                 os.dup2(file.fileno(), number)
+        here = ("", os.getcwd())
         os.chdir(folder)
-        sys.path[:] = [str(folder), *(path for path in sys.path if path not in ("", str(root)))]
+        sys.path[:] = [str(folder), *(path for path in sys.path if path not in here)]
         sys.dont_write_bytecode = False  # the folder is ours
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]

@@ -112,7 +112,8 @@ def test_files_refuse() -> None:
 
 
 def test_grid_page_needs_no_network_and_holds_tokens_as_data() -> None:
-    payload = grid_payload(record(softmax_rows(2, 3, 7, 7), TOKENS))
+    facts = {"</script><script>": np.zeros((2, 3))}  # a metric of one's own may have any name
+    payload = grid_payload(record(softmax_rows(2, 3, 7, 7), TOKENS), facts)
     page = grid_html(payload, title="</title><script>x", caption="<i>c</i>", dark=True)
     assert not re.search(r"(src|href)=|https?://", page)
     assert page.count("<script") == 1 and page.count("</script>") == 1

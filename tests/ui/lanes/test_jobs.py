@@ -126,6 +126,7 @@ def test_a_job_ends_when_the_last_who_waits_is_overtaken_and_no_sooner():
         pass
     first.set()
     threads[0].join(LONG)
+    assert not any(job.stop.given for job in jobs._running)  # it would end a moment later
     assert not gate.ended.is_set() and jobs.figures()["running"] == 1
     second.set()
     threads[1].join(LONG)
@@ -196,7 +197,8 @@ def test_short_work_does_not_wait_for_heavy_work():
     jobs, gate = one_at_a_time(), Gate()
     jobs.ask(gate.work, "a")
     assert gate.begun.wait(LONG)
-    assert jobs.do(Work("short", lambda tell: 1, seconds=SHORT / 2), "b", quiet) == 1
+    short = jobs.ask(Work("short", lambda tell: 1, seconds=SHORT / 2), "b")
+    assert short.waiting is None and short.result(quiet) == 1
     assert not gate.ended.is_set()
     gate.opened.set()
 

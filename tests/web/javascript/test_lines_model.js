@@ -31,6 +31,11 @@ test("the share is one of the row's own mass, and a row of zeros has no lines", 
   assert.deepEqual(linesOf(model, 0.8), { rows: [[1], []], count: 1, all: 3 });
 });
 
+test("the last digits of a sum add no line", () => {
+  assert.deepEqual(linesOf(modelOf([[0.5, 0.27, 0.23]]), 0.5).rows, [[0]]);
+  assert.deepEqual(linesOf(modelOf([[0.45, 0.35, 0.2]]), 0.8).rows, [[0, 1]]);
+});
+
 test("equal weights keep the order of their keys", () => {
   assert.deepEqual([...modelOf([[0.2, 0.3, 0.2, 0.3]]).orderOf(0)], [1, 3, 0, 2]);
 });
