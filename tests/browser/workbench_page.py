@@ -62,16 +62,3 @@ def _longest(line: np.ndarray) -> tuple[int, int]:
     starts, ends = edges[::2], edges[1::2]
     best = (ends - starts).argmax()
     return int(starts[best]), int(ends[best] - starts[best])
-
-
-def top_pairs(page: Page) -> list[tuple[str, str, float]]:
-    """The rows of the table of pairs: who looks, at whom, with which weight."""
-    return [
-        (query, key, float(weight))
-        for query, key, weight in page.locator(".pairs").evaluate(
-            """table => [...table.querySelectorAll("tr")].slice(1).map((row) => [
-              ...[...row.querySelectorAll("bdi")].map((token) => token.textContent),
-              row.querySelector(".weight").textContent.trim(),
-            ])"""
-        )
-    ]

@@ -4,13 +4,15 @@ import base64
 
 import numpy as np
 
+from mha_viz.core.metrics import LABELS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.plots.numbers import number_matrix
+from mha_viz.ui.session.views import BENCH, DEFAULT, SCALES, SHOWS
 from mha_viz.ui.widgets import head_switches
 from mha_viz.ui.widgets.flow_graph import payload_of
 from mha_viz.web import theme
 from mha_viz.web.browser import script
-from mha_viz.web.payload import grid_payload
+from mha_viz.web.payload import grid_payload, head_payload, notes_payload
 from tests.browser.demo_components import attention, entropy_of
 from tests.browser.demo_flow import made_up as flow
 from tests.browser.demo_switches import drawn as patterns
@@ -32,6 +34,7 @@ def written() -> dict[str, object]:
     return {
         "scripts": {name: script(name) for name in DRAWING},
         "heads": _heads(attention(3, 5, 11, 11)),
+        "bench": _bench(attention(3, 5, 11, 11)),
         "pooled": _heads(attention(2, 3, 131, 131)),
         "small": _heads(small) | {"colours": [_colours(small, dark) for dark in (False, True)]},
         "switches": _switches(5, 7),
@@ -49,6 +52,35 @@ def _heads(made: AttentionRecord) -> dict[str, object]:
         "grid": text_of(grid_payload(made, {"entropy": entropy}, exact_url="/exact")),
         "exact": text_of(pattern.astype("<f4").tobytes()),
         "entropy": entropy.ravel().tolist(),
+    }
+
+
+def _bench(made: AttentionRecord) -> dict[str, object]:
+    """What the workbench is told beside its payload, and what comes later."""
+    payload = grid_payload(made, {"entropy": entropy_of(made.pattern.numpy())}, exact_url="/exact")
+    labels = [[] for _ in range(made.n_layers * made.n_heads)]
+    for head, *earned in ((2, "first_token"), (7, "previous_token", "local"), (11, "first_token")):
+        labels[head] = [LABELS[key] for key in earned]
+    notes = {
+        "labels": [[label.title for label in earned] for earned in labels],
+        "kinds": [[label.key for label in earned] for earned in labels],
+        "badges": [earned[0].badge if earned else "" for earned in labels],
+        "twins": [[(head + 4) % len(labels), 0.25] for head in range(len(labels))],
+    }
+    heads = np.ndindex(made.n_layers, made.n_heads)
+    return {
+        "settings": {
+            "view": {name: getattr(DEFAULT, name) for name in BENCH} | {"layer": 1, "head": 2},
+            "titles": {"entropy": "entropy"},
+            "kinds": {key: label.title for key, label in LABELS.items()},
+            "shows": SHOWS,
+            "scales": SCALES,
+            "fact": None,
+            "later": True,
+            "made": False,
+        },
+        "exact": [text_of(head_payload(payload, made, head)) for head in heads],
+        "notes": text_of(notes_payload(payload, notes)),
     }
 
 

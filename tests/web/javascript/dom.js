@@ -27,6 +27,7 @@ const globals = {
   history: window.history,
   sessionStorage: window.sessionStorage,
   MutationObserver: window.MutationObserver,
+  scrollY: 0,
   innerWidth: 1280,
   innerHeight: 900,
   devicePixelRatio: 1,
@@ -181,6 +182,7 @@ export function test(name, body) {
     queries.clear();
     observers.clear();
     boxes = () => WINDOW;
+    globalThis.fetch = async () => new Response("", { status: 404 }); // until a test serves something
     await body();
     assert.deepEqual(faults.splice(0).map((fault) => fault.detail ?? fault), []);
   });

@@ -1,0 +1,63 @@
+// The workbench as the Explore page has it: two parts that share what is chosen, and a Python that
+// listens and says what a test has it say.
+
+import assert from "node:assert/strict";
+
+import { putPayload, unpack } from "../../../mha_viz/web/components/shared.js";
+import workbench from "../../../mha_viz/web/components/workbench.js";
+import { paintedOn } from "./canvas.js";
+import { click, mounted } from "./dom.js";
+import { bytesIn, python } from "./python.js";
+
+/**
+ * Opens both parts.
+ * @param {any} view what differs from the page's own View
+ * @param {{ grid?: string, exact?: string[], more?: any }} given the payload and heads' exact weights
+ */
+export function openBench(view = {}, { grid = python.heads.grid, exact = python.bench.exact, more = {} } = {}) {
+  const bytes = bytesIn(grid);
+  const { header } = unpack(bytes);
+  const { settings } = python.bench;
+  let said = { name: "bench", heard: null, payload: putPayload(bytes), ...settings, view: { ...settings.view, ...view }, ...more };
+  const parts = ["grid", "head"].map((part) => [part, mounted(workbench)]);
+  /** Python says something new, to both parts. */
+  const say = (news = {}) => {
+    said = { ...said, ...news };
+    for (const [part, page] of parts) page.update({ ...said, part });
+  };
+  say();
+  const { layer, head } = said.view;
+  if (exact) putPayload(bytesIn(exact[layer * header.heads + head]));
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const find = (selector) => document.querySelector(selector);
+  const messages = () => {
+    const [asker, other] = parts.map(([, { told }]) => told).sort((one, two) => two.length - one.length);
+    assert.deepEqual(other, []); // always the same part tells
+    return asker;
+  };
+  const page = {
+    header, say, all, find,
+    text: (selector) => find(selector).textContent,
+    texts: (selector) => all(selector).map((element) => element.textContent),
+    word: (place) => all(".head-view .word")[place],
+    button: (name) => all("button").find((button) => button.textContent === name),
+    menu: (name) => all(".grid-view .menu").find((menu) => menu.textContent.startsWith(name)).querySelector("select"),
+    box: (name) => all(".grid-view .check").find((check) => check.textContent === name).querySelector("input"),
+    /** What was told, in order. */
+    told: () => messages().map(([name, { view }]) => (assert.equal(name, "view"), view)),
+    /** The name of the last message. */
+    last: () => messages().at(-1)[1].id,
+  };
+  /** Where a cell of the heatmap lies, from what was painted. */
+  page.cell = (row, column, rows = header.rows, cols = header.cols) => {
+    const [{ x, y, width, height }] = paintedOn(find(".heat-cells"), "image");
+    return [x + ((column + 0.5) * width) / cols, y + ((row + 0.5) * height) / rows];
+  };
+  /** The middle of a tile of the grid. */
+  page.tile = (index) => {
+    const { x, y, width, height } = paintedOn(find(".cells"), "image")[index];
+    return [x + width / 2, y + height / 2];
+  };
+  page.clickHead = (index) => click(find(".head-grid .stage"), ...page.tile(index));
+  return page;
+}

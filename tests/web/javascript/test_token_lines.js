@@ -1,0 +1,154 @@
+// The token lines of the workbench: which lines are painted, what they say, pins and keys.
+
+import assert from "node:assert/strict";
+
+import { formatWeight } from "../../../mha_viz/web/components/shared.js";
+import { openBench } from "./bench_page.js";
+import { paintedOn } from "./canvas.js";
+import { click, enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
+import { python, weightsIn } from "./python.js";
+
+const N = 11;
+const weights = weightsIn(python.heads.exact);
+const weight = (head, query, key) => weights[(head * N + query) * N + key];
+const SHOWN = { show: "lines", layer: 0, head: 0, heads: [[0, 1], [0, 2]] };
+
+/** The lines of the first three heads, once their exact weights are there. */
+async function shown(view = {}) {
+  serve(python.heads.exact);
+  const page = openBench({ ...SHOWN, ...view });
+  await settled();
+  pass(16); // the next frame
+  const [queries, keys] = ["queries", "keys"].map((side) => page.find(`.token-lines .side.${side}`));
+  const rows = (list) => [...list.querySelectorAll(".row")];
+  const hover = (list, index) => {
+    point(rows(list)[index], "pointermove");
+    pass(16);
+  };
+  const pin = (list, index) => {
+    click(rows(list)[index]);
+    pass(150); // what was chosen is told when nothing follows
+  };
+  const values = (side, index) => page.all(`.token-lines .values.${side} .value-row`)
+    .find((row) => Number(row.dataset.index) === index);
+  const numbers = (side, index) => [...values(side, index).querySelectorAll(".number")].map((one) => one.textContent);
+  return { ...page, queries, keys, rows, hover, pin, numbers, canvas: page.find(".token-lines canvas") };
+}
+
+test("a query that is pointed at has the exact weights of all heads beside its keys, and a key likewise", async () => {
+  lay(() => ({ width: 1600 }));
+  const { hover, queries, keys, numbers, find } = await shown();
+  assert.equal(find(".head-view").dataset.exact, "true");
+  assert.ok(!find(".token-lines").hidden && find(".heat").hidden);
+  hover(queries, 3);
+  for (let key = 0; key < N; key++) {
+    assert.deepEqual(numbers("keys", key), [0, 1, 2].map((head) => formatWeight(weight(head, 3, key))));
+  }
+  hover(keys, 0);
+  assert.deepEqual(numbers("queries", 5), [0, 1, 2].map((head) => formatWeight(weight(head, 5, 0))));
+  point(keys, "pointerleave");
+  pass(16);
+  assert.equal(find(".value-row"), null);
+});
+
+test("lines go from each query to the keys that hold the share, in the colours of their heads", async () => {
+  const { canvas, hover, queries, find } = await shown({ mass: 0.5 });
+  const colours = python.palette.qualitative.light.slice(0, 3);
+  const strokes = () => paintedOn(canvas, "stroke");
+  const lines = (path) => [...path.matchAll(/M2 ([\d.-]+)(?:L|C\S+ \S+ \S+ \S+ )\S+ ([\d.-]+)/g)].map(([, from, to]) => [+from, +to]);
+  assert.deepEqual([...new Set(strokes().map(({ colour }) => colour))].sort(), [...colours].sort());
+  const height = parseFloat(find(".token-lines .row").style.height);
+  [0, 1, 2].forEach((head) => {
+    const own = strokes().filter(({ colour }) => colour === colours[head]).flatMap(({ path }) => lines(path));
+    const found = own.map((ends) => ends.map((y) => Math.floor(y / height)).join()).sort();
+    assert.deepEqual(found, kept(head, 0.5).map(([query, key]) => `${query},${key}`).sort());
+  });
+  hover(queries, 3);
+  const some = strokes().flatMap(({ path }) => lines(path));
+  assert.ok(some.length > 0 && some.every(([from]) => Math.floor(from / height) === 3));
+});
+
+/** Queries and keys of the fewest lines of a head that hold a share of each row. */
+function kept(head, share) {
+  const found = [];
+  for (let query = 0; query < N; query++) {
+    const row = [...Array(N).keys()].sort((a, b) => weight(head, query, b) - weight(head, query, a));
+    let held = 0;
+    for (const key of row) {
+      if (held >= share - 1e-5) break;
+      held += weight(head, query, key);
+      found.push([query, key]);
+    }
+  }
+  return found;
+}
+
+test("how many lines are hidden is said, heads can be left out, and the slider changes the share", async () => {
+  const { text, all, find, told } = await shown();
+  const hidden = (heads, share) => heads.reduce((sum, head) => sum + N * N - kept(head, share).length, 0);
+  const said = () => {
+    pass(16);
+    return text(".token-lines .hidden");
+  };
+  assert.equal(said(), `${hidden([0, 1, 2], 0.9)} fainter lines not drawn`);
+  assert.deepEqual(all(".token-lines .head").map((head) => head.textContent), ["L0 H0", "L0 H1", "L0 H2"]);
+  all(".token-lines .head")[0].click();
+  assert.equal(all(".token-lines .head")[0].getAttribute("aria-pressed"), "false");
+  assert.equal(said(), `${hidden([1, 2], 0.9)} fainter lines not drawn`);
+  const range = find(".token-lines input[type=range]");
+  range.value = "70";
+  range.dispatchEvent(new globalThis.window.Event("input"));
+  assert.equal(said(), `${hidden([1, 2], 0.7)} fainter lines not drawn`);
+  pass(1000);
+  assert.deepEqual(told(), []); // until the slider is let go
+  enter(range, "100");
+  assert.equal(said(), "All lines drawn");
+  assert.equal(text(".token-lines .percent"), "100 %");
+  pass(1000);
+  assert.deepEqual(told(), [{ mass: "1" }]);
+});
+
+test("a query is pinned, with a key it is a pair, and Escape lets go", async () => {
+  const { pin, queries, keys, all, told, rows, find } = await shown();
+  pin(queries, 3);
+  assert.deepEqual(all(".token-lines .pinned"), [rows(queries)[3]]);
+  assert.match(find(".token-lines .hint").textContent, /^Pinned\. Choose a key/);
+  pin(keys, 8);
+  assert.deepEqual(all(".token-lines .pair"), [rows(keys)[8]]);
+  keys.focus();
+  press("Escape");
+  pass(1000);
+  assert.deepEqual(all(".token-lines .pinned"), []);
+  assert.deepEqual(told(), [{ query: "3" }, { query: "3", key: "8" }, { query: "-1", key: "-1" }]);
+});
+
+test("a token that the address pins is pinned", async () => {
+  const { all, rows, queries } = await shown({ query: 4 });
+  assert.deepEqual(all(".token-lines .pinned"), [rows(queries)[4]]);
+});
+
+test("keys walk through the tokens, say their partners and choose a pair", async () => {
+  const { find, queries, keys, text, told, header, rows } = await shown();
+  const stops = [...find(".token-lines").querySelectorAll("button, input, [tabindex='0']")];
+  const order = [...stops.slice(3)];
+  assert.deepEqual(order, [find(".token-lines input"), queries, keys]); // of the Tab key, behind the heads
+  assert.deepEqual([queries.getAttribute("role"), rows(queries)[0].getAttribute("role")], ["listbox", "option"]);
+  queries.focus();
+  assert.ok(press("ArrowDown"));
+  const best = [...Array(N).keys()].sort((a, b) => weight(0, 1, b) - weight(0, 1, a)).slice(0, 3);
+  const partners = best.map((key) => `${header.key_labels[key]} ${formatWeight(weight(0, 1, key))}`).join(", ");
+  assert.ok(text(".token-lines .live").startsWith(`The looks at L0 H0: ${partners}; L0 H1: `));
+  assert.equal(queries.getAttribute("aria-activedescendant"), "query-1");
+  press("Enter");
+  pass(16);
+  press("ArrowRight");
+  assert.equal(document.activeElement, keys);
+  press("ArrowDown");
+  press("ArrowDown");
+  press("Enter");
+  pass(1000);
+  assert.deepEqual(told(), [{ query: "1", key: "2" }]);
+  press("ArrowLeft");
+  assert.equal(document.activeElement, queries);
+  assert.ok(!press("x"));
+});

@@ -1,0 +1,249 @@
+// The workbench: what is chosen in one part is drawn in both at once, and told to Python a moment later.
+
+import assert from "node:assert/strict";
+
+import { formatWeight, putPayload } from "../../../mha_viz/web/components/shared.js";
+import { openBench } from "./bench_page.js";
+import { paintedOn, pixelAt } from "./canvas.js";
+import { enter, lay, pass, point, press, serve, settled, test } from "./dom.js";
+import { bytesIn, python, weightsIn } from "./python.js";
+
+const N = 11, HEADS = 5, COUNT = 15;
+const weights = weightsIn(python.heads.exact);
+const weight = (head, query, key) => weights[(head * N + query) * N + key];
+const rowOf = (head, query) => Array.from({ length: N }, (_, key) => weight(head, query, key));
+const nameOf = (head) => `L${Math.floor(head / HEADS)} H${head % HEADS}`;
+const largest = (row) => row.indexOf(Math.max(...row));
+
+/** The tiles' names, in their order. */
+const order = (page) => page.texts(".head-grid .caption b");
+
+// -- heads ------------------------------------------------------------------------------------------
+
+test("a head is painted at once where its tile is clicked, and told a moment later", () => {
+  const page = openBench();
+  const { find, text, clickHead, cell, told } = page;
+  for (const head of [14, 3]) {
+    clickHead(head);
+    assert.equal(text("h2.name"), nameOf(head));
+    assert.equal(find(".heat").dataset.painted, nameOf(head));
+    assert.equal(find(".head-grid").dataset.selected, nameOf(head));
+    const [{ x, y, width, height }] = paintedOn(find(".cells"), "image").slice(head);
+    for (const [row, column] of [[0, 0], [4, 7], [10, 2]]) {
+      const small = [x + ((column + 0.5) * width) / N, y + ((row + 0.5) * height) / N];
+      assert.deepEqual(pixelAt(find(".heat-cells"), ...cell(row, column)), pixelAt(find(".cells"), ...small));
+    }
+  }
+  pass(149);
+  assert.deepEqual(told(), []);
+  pass(1);
+  assert.deepEqual(told(), [{ layer: "0", head: "3" }]);
+  clickHead(3); // what is chosen already
+  pass(1000);
+  assert.equal(told().length, 1);
+});
+
+test("the cell that is pointed at says its exact weight and its rank, and each cell has its number", () => {
+  const { find, text, cell, header } = openBench();
+  const chosen = 7;
+  for (const row of [0, 5]) {
+    const column = largest(rowOf(chosen, row));
+    point(find(".heat-over"), "pointermove", ...cell(row, column));
+    assert.equal(text(".heat .tip .weight"), formatWeight(weight(chosen, row, column)));
+    assert.match(text(".heat .tip"), new RegExp(` largest of ${N} in its row$`));
+    assert.ok(text(".heat .tip .pair").startsWith(`${header.query_labels[row]}${row} → `));
+    const { x, y, width, height } = paintedOn(find(".heat-over"), "strokeRect").at(-1); // its frame
+    const middle = [x + width / 2, y + height / 2];
+    cell(row, column).forEach((at, i) => assert.ok(Math.abs(at - middle[i]) < 1));
+  }
+  const texts = paintedOn(find(".heat-cells"), "text").map((one) => one.text);
+  for (const label of header.query_labels) assert.ok(texts.includes(label), label);
+});
+
+test("keys choose a head, and walk through the cells of its picture", () => {
+  const { find, text, told, header } = openBench();
+  find(".cells").focus();
+  press("ArrowRight");
+  press("Enter");
+  assert.equal(text("h2.name"), "L1 H3");
+  const over = find(".heat-over");
+  over.focus();
+  press("ArrowDown"); // to the first cell
+  press("ArrowDown");
+  press("ArrowRight");
+  const live = text(".head-view > .live");
+  assert.ok(live.startsWith(`${header.query_labels[1]} to ${header.key_labels[1]}: `), live);
+  press("Enter");
+  pass(150);
+  assert.deepEqual(told(), [{ head: "3", query: "1", key: "1" }]);
+  press("Escape");
+  pass(150);
+  assert.deepEqual([told()[1].query, told()[1].key], ["-1", "-1"]);
+});
+
+test("the nearest head is a click away", () => {
+  const { find, text, texts } = openBench();
+  assert.deepEqual(texts(".head-view .labels .none"), ["labels are on their way …"]);
+  assert.ok(find(".twin").hidden);
+  putPayload(bytesIn(python.bench.notes));
+  assert.equal(find(".twin").textContent, "Nearest: L2 H1"); // of L1 H2, as the notes say
+  assert.match(find(".twin").title, /^Hellinger distance 0\.25/);
+  find(".twin").click();
+  assert.equal(text("h2.name"), "L2 H1");
+});
+
+test("labels stand on the tiles and beside the name, and choose which heads are shown", () => {
+  const page = openBench();
+  const { texts, clickHead, menu } = page;
+  putPayload(bytesIn(python.bench.notes));
+  assert.deepEqual(texts(".head-grid .badge"), ["first", "prev", "first"]);
+  clickHead(7);
+  assert.deepEqual(texts(".head-view .labels .label"), ["Previous token", "Local"]);
+  clickHead(0);
+  assert.deepEqual(texts(".head-view .labels .none"), ["no label"]);
+  enter(menu("Show"), "first_token");
+  assert.deepEqual(order(page), ["L0 H2", "L2 H1"]);
+  enter(menu("Show"), "broad");
+  assert.equal(page.find(".grid-view .message").textContent, "No head of that kind on this text.");
+  assert.ok(page.find(".grid-view .below").hidden);
+});
+
+// -- pictures, order and axes -------------------------------------------------------------------------
+
+test("the picture is chosen, with the pointer and with keys", () => {
+  const { button, find, all } = openBench();
+  const shown = () => [".heat", ".token-lines", ".pairs"].filter((part) => !find(part).hidden);
+  assert.deepEqual(shown(), [".heat"]);
+  button("Token lines").click();
+  assert.deepEqual(shown(), [".token-lines"]);
+  assert.ok(find(".token-lines").dataset.painted);
+  button("Top pairs").click();
+  assert.deepEqual(shown(), [".pairs"]);
+  assert.equal(all(".pairs tr").length, 41);
+  assert.equal(button("Top pairs").getAttribute("aria-checked"), "true");
+  button("Top pairs").focus();
+  press("ArrowLeft");
+  assert.equal(document.activeElement, button("Token lines"));
+  assert.deepEqual(shown(), [".token-lines"]);
+  button("Carried").click(); // which Python draws
+  assert.deepEqual(shown(), []);
+  assert.equal(find(".head-view .wait").textContent, "Computing …");
+});
+
+test("a scale recolours both pictures", () => {
+  const { button, find } = openBench();
+  const painted = () => [".heat-cells", ".cells"].map((name) => [...find(name).getContext("2d").cells]);
+  const before = painted();
+  button("Log").click();
+  painted().forEach((cells, i) => assert.notDeepEqual(cells, before[i]));
+  assert.equal(find(".legend-kind").textContent, "logarithmic");
+});
+
+test("heads stand in the order of a quantity, from a least one on", () => {
+  const page = openBench();
+  const { entropy } = python.heads;
+  const ranked = [...entropy.keys()].sort((a, b) => entropy[b] - entropy[a]);
+  const [least] = page.all(".grid-view input[type=number]");
+  assert.ok(least.closest("label").hidden);
+  enter(page.menu("Sort"), "entropy");
+  assert.deepEqual(order(page), ranked.map(nameOf));
+  const middle = (entropy[ranked[6]] + entropy[ranked[7]]) / 2;
+  enter(least, String(middle));
+  assert.deepEqual(order(page), ranked.slice(0, 7).map(nameOf));
+  enter(least, "99");
+  const top = String(Number(entropy[ranked[0]].toPrecision(4)));
+  assert.equal(page.text(".grid-view .message"), `No head reaches 99 in entropy: the largest is ${top}.`);
+  enter(page.menu("Sort"), "");
+  assert.deepEqual(page.texts(".head-grid .axis.row"), ["L0", "L1", "L2"]);
+});
+
+test("heads stand in the order of a pair's weight", async () => {
+  serve(python.heads.exact);
+  const page = openBench({ query: 8, key: 3 });
+  const { query_labels: queries, key_labels: keys } = page.header;
+  enter(page.menu("Sort"), "pair");
+  await settled(); // exact weights of all heads are asked for
+  const ranked = [...Array(COUNT).keys()].sort((a, b) => weight(b, 8, 3) - weight(a, 8, 3));
+  assert.equal(page.menu("Sort").selectedOptions[0].textContent, `Weight “${queries[8]}” → “${keys[3]}”`);
+  assert.deepEqual(order(page), ranked.map(nameOf));
+  const values = page.texts(".head-grid .caption span").map(Number);
+  values.forEach((value, i) => assert.ok(Math.abs(value - weight(ranked[i], 8, 3)) < 0.051 * weight(ranked[i], 8, 3)));
+  assert.match(page.text(".grid-view .note"), new RegExp(`with even weights it would be ${formatWeight(1 / N)}\\.$`));
+  pass(150);
+  assert.deepEqual(page.told(), [{ sort: "pair" }]);
+});
+
+// The first case is of no wish: its payload is what the browser has, and others are made of it.
+const { cases, pattern } = python.reduced;
+for (const wish of ["words", "no_special", "no_first"]) {
+  test(`weights on other axes are those that Python finds: ${wish}`, () => {
+    const { grid, pattern: expected } = cases.find(({ wish: asked }) =>
+      asked[wish] && Object.values(asked).filter(Boolean).length === 1);
+    const page = openBench({ layer: 1, head: 1, show: "table" }, { grid: cases[0].grid, exact: null });
+    const exact = new Float32Array(pattern[1][1].flat());
+    putPayload(headOf(page.header, 3, exact));
+    const labels = { words: "Whole words", no_special: "No special", no_first: "No first" };
+    enter(page.box(labels[wish]), true);
+    const { query_labels: words } = headerOf(grid);
+    assert.deepEqual(page.texts(".head-view .word"), words);
+    const found = page.all(".pairs tr").slice(1).map((row) => {
+      const [from, to] = [...row.querySelectorAll(".position")].map((place) => Number(place.textContent));
+      const names = [...row.querySelectorAll("bdi")].map((token) => token.textContent);
+      return { from, to, names, weight: Number(row.querySelector(".weight").textContent) };
+    });
+    const rows = expected[1][1];
+    const most = rows.flat().filter((one) => one > 0).sort((a, b) => b - a).slice(0, 40);
+    assert.equal(found.length, most.length);
+    found.forEach(({ from, to, names, weight: value }, i) => {
+      assert.ok(Math.abs(value - most[i]) < 1e-3 * most[i] + 1e-6);
+      assert.ok(Math.abs(value - rows[from][to]) < 1e-3 * value + 1e-6);
+      assert.deepEqual(names, [words[from], words[to]]);
+    });
+  });
+}
+
+const headerOf = (grid) => {
+  const bytes = bytesIn(grid);
+  return JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true))));
+};
+
+/** A head's exact weights, as Python packs them. */
+function headOf({ id }, head, exact) {
+  const text = JSON.stringify({ v: 1, kind: "head", id: `${id} head ${head}`, of: id, head });
+  const padded = new TextEncoder().encode(text.padEnd(4 * Math.ceil(text.length / 4)));
+  const bytes = new Uint8Array(4 + padded.length + exact.byteLength);
+  new DataView(bytes.buffer).setUint32(0, padded.length, true);
+  bytes.set(padded, 4);
+  bytes.set(new Uint8Array(exact.buffer), 4 + padded.length);
+  return bytes;
+}
+
+// -- what Python says -----------------------------------------------------------------------------------
+
+test("another text takes the place of the one before; what cannot be drawn is told in words", () => {
+  const { say, find, text } = openBench();
+  say({ error: "This picture cannot be drawn: it is cut short." });
+  assert.match(text(".workbench.grid > .message"), /cannot be drawn/);
+  assert.ok(find(".grid-view").hidden && find(".head-view").hidden);
+  say({ error: undefined, payload: putPayload(bytesIn(cases[0].grid)), view: { ...python.bench.settings.view, head: 1 } });
+  assert.ok(!find(".grid-view").hidden && find(".workbench.grid > .message").hidden);
+  assert.equal(paintedOn(find(".cells"), "image").length, 4);
+  assert.equal(text("h2.name"), "L1 H1");
+});
+
+test("on a phone a tap on a head brings its picture into view, elsewhere nothing moves", () => {
+  const seen = [];
+  const { scrollIntoView } = globalThis.window.Element.prototype;
+  globalThis.window.Element.prototype.scrollIntoView = function () {
+    seen.push(this.className);
+  };
+  openBench().clickHead(4);
+  assert.deepEqual(seen, []);
+  globalThis.innerWidth = 390;
+  document.body.replaceChildren();
+  lay(() => ({ width: 390 }));
+  openBench().clickHead(9);
+  globalThis.innerWidth = 1280;
+  globalThis.window.Element.prototype.scrollIntoView = scrollIntoView;
+  assert.ok(seen.length > 0 && seen.every((name) => name.includes("head-view")));
+});

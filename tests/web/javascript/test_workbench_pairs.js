@@ -1,0 +1,112 @@
+// Tokens in the workbench: one that looks, one that is looked at, chosen in the sentence, in the
+// heatmap, by pointer and finger, marked everywhere; and the heatmap's zoom.
+
+import assert from "node:assert/strict";
+
+import { inkOn, rgbOf } from "../../../mha_viz/web/components/shared.js";
+import { openBench } from "./bench_page.js";
+import { paintedOn } from "./canvas.js";
+import { click, pass, point, test } from "./dom.js";
+import { python, weightsIn } from "./python.js";
+
+const N = 11, COUNT = 15;
+const CHOSEN = 7; // L1 H2
+const weights = weightsIn(python.heads.exact);
+const rowOf = (query) => [...weights.subarray((CHOSEN * N + query) * N, (CHOSEN * N + query + 1) * N)];
+const largest = (row) => row.indexOf(Math.max(...row));
+
+test("a pair of words is marked everywhere, survives a change of head, and can be let go", () => {
+  const page = openBench();
+  const { word, text, header, find, clickHead, told, button, say, last } = page;
+  const [query, key] = [8, 3];
+  assert.ok(button("Let go").hidden);
+  word(query).click();
+  assert.match(text(".hint"), new RegExp(`^Tinted by how much “${header.query_labels[query]}” looks at each`));
+  const { light } = python.palette.sequential;
+  const tints = Array.from({ length: N }, (_, place) => word(place).style.background.match(/\d+/g).map(Number));
+  const far = ([red, green, blue]) => rgbOf(light.at(-1)).reduce((sum, value, i) => sum + Math.abs(value - [red, green, blue][i]), 0);
+  assert.equal(tints.map(far).indexOf(Math.min(...tints.map(far))), largest(rowOf(query)));
+  tints.forEach((tint, place) => assert.deepEqual(word(place).style.color.match(/\d+/g).map(Number), rgbOf(inkOn(tint))));
+  word(key).click();
+  assert.equal(text(".hint"), `“${header.query_labels[query]}” looks at “${header.key_labels[key]}”`);
+  const marked = () => [word(query).classList.contains("looks"), word(key).classList.contains("looked")];
+  assert.deepEqual(marked(), [true, true]);
+  assert.equal(word(key).getAttribute("aria-pressed"), "true");
+  const marks = paintedOn(find(".marks"), "strokeRect");
+  assert.equal(marks.length, 3 * COUNT); // its row, its column and its cell, in each head
+  assert.ok(!find(".marks").hidden && marks.every(({ colour }) => colour === python.palette.accent.light));
+  const accent = paintedOn(find(".heat-over"), "strokeRect").filter(({ colour }) => colour === python.palette.accent.light);
+  assert.equal(accent.length, 3);
+  clickHead(14);
+  assert.deepEqual(marked(), [true, true]);
+  pass(150);
+  assert.deepEqual(told(), [{ query: "8", key: "3", layer: "2", head: "4" }]);
+  say({ heard: last(), view: { ...python.bench.settings.view, query: 8, key: 3, layer: 2, head: 4 } });
+  assert.ok(!button("Let go").hidden);
+  button("Let go").click();
+  assert.deepEqual(marked(), [false, false]);
+  assert.ok(find(".marks").hidden);
+  pass(150);
+  assert.deepEqual(told()[1], { query: "-1", key: "-1" });
+});
+
+test("the mean of all heads tints the words, where it is asked for", () => {
+  const { word, button } = openBench({ query: 8 });
+  const tints = () => Array.from({ length: N }, (_, place) => word(place).style.background);
+  const own = tints();
+  button("Mean of all heads").click();
+  assert.equal(button("Mean of all heads").getAttribute("aria-pressed"), "true");
+  assert.notDeepEqual(tints(), own);
+  button("Mean of all heads").click();
+  assert.deepEqual(tints(), own);
+});
+
+test("a cell is pinned by a click and let go by another one; beside the cells a row or a column", () => {
+  const { find, cell, word, told } = openBench();
+  const over = find(".heat-over");
+  const [x, y] = cell(5, 2);
+  click(over, x, y);
+  assert.ok(word(5).classList.contains("looks") && word(2).classList.contains("looked"));
+  click(over, x, y);
+  pass(150);
+  assert.ok(!word(5).classList.contains("looks"));
+  assert.deepEqual(told(), [{ query: "-1", key: "-1" }]);
+  click(over, 5, y);
+  pass(150);
+  click(over, x, 5);
+  pass(150);
+  assert.deepEqual(told().slice(1).map(({ query, key }) => [query, key]), [["5", "-1"], ["-1", "2"]]);
+});
+
+test("a finger's tap says for a while what it hit, and pins it", () => {
+  const { find, cell, told } = openBench();
+  click(find(".heat-over"), ...cell(3, 4), { pointerType: "touch" });
+  assert.match(find(".heat .tip").textContent, /in its row$/);
+  pass(2499);
+  assert.ok(!find(".heat .tip").hidden);
+  pass(1);
+  assert.ok(find(".heat .tip").hidden);
+  assert.deepEqual(told(), [{ query: "3", key: "4" }]);
+});
+
+test("the heatmap is zoomed by dragging, which pins nothing, and comes back", () => {
+  const { find, cell, button, texts, told } = openBench();
+  const over = find(".heat-over");
+  const painted = () => [...find(".heat-cells").getContext("2d").cells];
+  const whole = painted();
+  const [from, to] = [cell(2, 3), cell(5, 6)];
+  point(over, "pointerdown", ...from);
+  point(over, "pointermove", ...to);
+  assert.equal(paintedOn(over, "fillRect").at(-1).width, to[0] - from[0]); // what is dragged over
+  point(over, "pointerup", ...to);
+  assert.ok(!button("Whole picture").hidden);
+  point(over, "pointermove", ...cell(0, 0, 4, 4)); // the first of four by four
+  assert.deepEqual(texts(".heat .tip .position"), ["2", "3"]);
+  point(over, "pointermove", ...cell(3, 3, 4, 4));
+  assert.deepEqual(texts(".heat .tip .position"), ["5", "6"]);
+  button("Whole picture").click();
+  assert.ok(button("Whole picture").hidden);
+  assert.deepEqual(painted(), whole);
+  pass(1000);
+  assert.deepEqual(told(), []);
+});
