@@ -91,6 +91,7 @@ def test_what_was_chosen_meanwhile_reaches_the_address_once(open_page, wait_idle
     assert page.evaluate("talk.asked") > asked
 
 
+@pytest.mark.journey
 def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):
     """Of messages that wait, the server reads the last one only."""
     page = open_page(LINK)
@@ -153,6 +154,7 @@ def test_all_heads_and_the_chosen_one_are_whole_without_scrolling(open_page, wai
         assert heat["width"] * heat["height"] > 0.08 * width * height
 
 
+@pytest.mark.journey
 def test_back_leads_to_the_head_before_and_to_the_pair_before(open_page, wait_idle, go_back):
     page = open_page(LINK)
     click_head(page, 3, 3)
