@@ -45,7 +45,7 @@ NPM := $(shell command -v npm 2>/dev/null)
 NODE_STAMP := $(if $(NPM),node_modules/.installed-$(shell cat package.json package-lock.json | cksum | tr ' ' -))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-extended test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
+.PHONY: help run test test-all test-extended test-numeric test-fast check check-javascript javascript format bench soak docs pictures lowest wheel wheel-try clean distclean image-try space fuzz mutations
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -68,6 +68,12 @@ test-all: check ## check, then all tests
 
 test-extended: $(TEST_STAMP) $(NODE_STAMP) ## the tests that `make test` leaves out
 	$(PYTEST) -m extended $(ARGS)
+
+# As on a processor without AVX-512: torch's plain kernels, those of oneDNN and MKL for AVX2.
+NUMERIC := $(addprefix tests/,core engine prediction interventions reports corpus circuits labs)
+test-numeric: $(TEST_STAMP) ## the numeric tests again, as on other processors
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 \
+	    $(PYTEST) -m "not extended" $(NUMERIC) $(ARGS)
 
 test-fast: $(TEST_STAMP) $(NODE_STAMP) ## tests without browsers, training and builds, for daily work
 	$(PYTEST) -m "not browser and not slow and not extended" $(ARGS)

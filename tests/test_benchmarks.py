@@ -28,6 +28,7 @@ from benchmarks import (
     trace,
 )
 from mha_viz.ui.learn.contents import LABS
+from tests.making.comparing import near
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +103,7 @@ def test_importance_is_measured_beside_passes_that_find_the_same() -> None:
         for layer in range(2)
     ]
     ours = mv.head_importance(model, sentence, method="ablation").mean
-    assert ours.numpy() == pytest.approx(np.array(separate), abs=1e-5)
+    assert ours.numpy() == near(np.array(separate))
     results = importance.measure(repeats=1, n_layers=2, n_heads=3, d_model=12)
     assert [r.measure for r in results if "TransformerLens" not in r.beside] == [
         "ablation of 6 heads, GPT-2 head",
@@ -134,9 +135,9 @@ def test_transformer_lens_computes_the_same_in_the_benchmark() -> None:
     clean, other = circuits.text(7), circuits._changed(circuits.text(7))
     ids, others = (circuits._ids(model, one) for one in (clean, other))
     ours = mv.logit_attribution(model, clean).heads.flatten()
-    assert ours.numpy() == pytest.approx(circuits._logit(lens, ids).flatten().numpy(), abs=1e-6)
+    assert ours.numpy() == near(circuits._logit(lens, ids).flatten().numpy())
     path = mv.path_effect(model, clean, other, (0, 0), (2, 0, "key"), "logit").direct
-    assert path == pytest.approx(circuits._path(lens, ids, others, 3), abs=1e-6)
+    assert path == near(circuits._path(lens, ids, others, 3))
 
 
 def test_every_lab_has_a_control_that_is_measured() -> None:

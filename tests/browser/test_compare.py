@@ -22,6 +22,7 @@ from tests.browser.compare_page import (
     tick,
     ticked,
 )
+from tests.making.comparing import near
 
 TEXT = "The old dog slept while the young cat watched the birds."
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
@@ -143,7 +144,7 @@ def test_a_row_of_the_nearest_twins_opens_the_pair(open_page, wait_idle):
     likeness = mv.head_similarity(record, "cka").fill_diagonal_(0)
     asked = {name: int(query(page).get(name, 0)) for name in ("layer", "head", "layer_b", "head_b")}
     found = likeness[asked["layer"] * 8 + asked["head"], asked["layer_b"] * 8 + asked["head_b"]]
-    assert float(found) == pytest.approx(float(likeness.max()), abs=1e-6)
+    assert float(found) == near(float(likeness.max()))
     names = [f"L{asked['layer' + end]} H{asked['head' + end]}" for end in ("", "_b")]
     expect(heading(page, " and ".join(names))).to_be_visible()
     wait_idle(page)

@@ -9,6 +9,7 @@ import transformers as tf
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, BrokenCheckpointError
 from tests.making.checkpoints import TEXT, bert, gpt2, tokenizer
+from tests.making.comparing import close
 from tests.making.families import FAMILIES
 
 
@@ -24,7 +25,7 @@ def test_a_fresh_fine_tune_shows_its_own_weights(make):
     ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
     expected = torch.stack(own(ids, output_attentions=True).attentions)[:, 0]
     record = model.trace(TEXT)
-    torch.testing.assert_close(record.pattern, expected.detach(), atol=1e-5, rtol=0)
+    close(record.pattern, expected.detach())
     assert (model.backend, model.notes, record.z is None) == ("mha_viz", (), False)
     assert model.network is network and not network.training
 

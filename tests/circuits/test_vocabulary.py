@@ -7,6 +7,7 @@ import mha_viz as mv
 from mha_viz.circuits.vocabulary import head_tokens, logit_lens
 from mha_viz.errors import ArgumentError
 from mha_viz.prediction.prediction import predict
+from tests.making.comparing import near
 from tests.making.every_family import PREDICTING, build, text_for
 
 
@@ -16,9 +17,9 @@ def test_the_last_guess_is_the_prediction(name):
     found = logit_lens(model, text, "mat", top_k=3)
     own = predict(model, text, top_k=3)
     assert found.ids.shape == (model.n_layers + 1, 3)
-    assert found.probabilities[-1].tolist() == pytest.approx(own.probabilities, abs=1e-5)
+    assert found.probabilities[-1].tolist() == near(own.probabilities)
     mat = model.tokenizer.convert_tokens_to_ids("mat")
-    assert float(found.chosen[-1]) == pytest.approx(float(own.log_probs[mat].exp()), abs=1e-5)
+    assert float(found.chosen[-1]) == near(float(own.log_probs[mat].exp()))
 
 
 def test_the_guess_after_a_layer_is_that_of_a_model_which_ends_there():

@@ -6,6 +6,7 @@ import pytest
 
 import mha_viz as mv
 from tests.cli.command import call
+from tests.making.comparing import near
 
 CLEAN, CORRUPT = "A bird saw a cat. A bird saw a", "A bird saw a dog. A bird saw a"
 TOKENS = ("--target", "cat", "--against", "dog")
@@ -20,8 +21,8 @@ def test_path_prints_what_the_library_finds(gpt) -> None:
         gpt, CLEAN, CORRUPT, (0, 1), (1, 0, "value"), target="cat", against="dog"
     )
     assert (shown["clean"], shown["target"], shown["against"]) == (found.clean, "cat", "dog")
-    assert [row["exact"] for row in shown["rows"]] == pytest.approx([found.direct, found.total])
-    assert shown["rows"][0]["estimate"] == pytest.approx(found.direct_estimate)
+    assert [row["exact"] for row in shown["rows"]] == near([found.direct, found.total])
+    assert shown["rows"][0]["estimate"] == near(found.direct_estimate)
     table = call("circuits", "path", CLEAN, CORRUPT, "--sender", "2.3", "--metric", "kl")
     assert "tiny-gpt2: L2 H3 -> logits, change of kl" in table.stdout
 
@@ -33,10 +34,10 @@ def test_paths_are_all_of_them_the_strongest_first(gpt) -> None:
     found.measure()
     exact = [row["exact"] for row in shown["rows"]]
     assert len(exact) == 1152 and exact == sorted(exact, key=abs, reverse=True)
-    assert shown["rank_correlation"] == pytest.approx(found.agreement)
+    assert shown["rank_correlation"] == near(found.agreement)
     assert shown["recall_20"] == found.recall() >= 0.9
     assert {row["known"] for row in shown["rows"]} == {"measured"}
-    assert exact[0] == pytest.approx(found.exact[0, 1, 1, 0, 2])
+    assert exact[0] == near(found.exact[0, 1, 1, 0, 2])
     asked_kl = ("circuits", "paths", CLEAN, CORRUPT, "--metric", "kl", "--exact")
     shown = json.loads(call(*asked_kl, "--format", "json").stdout, parse_constant=pytest.fail)
     assert shown["rows"][0].keys() >= {"exact", "input"} and "estimate" not in shown["rows"][0]
@@ -59,7 +60,7 @@ def test_faithfulness_tests_a_choice_and_saves_it(gpt, tmp_path) -> None:
     )
     found = mv.faithfulness(gpt, mv.make_task(gpt, "agreement", 5), [(3, 0), (0, 0)])
     assert mv.Faithfulness.load(file) == found
-    assert [row["behaviour"] for row in shown["rows"][:4]] == pytest.approx(found.held_out[:4])
+    assert [row["behaviour"] for row in shown["rows"][:4]] == near(found.held_out[:4])
     assert (shown["held_out"], shown["chosen_on"]) == (3, 2)
 
 

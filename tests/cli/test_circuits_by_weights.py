@@ -2,10 +2,9 @@
 
 import json
 
-import pytest
-
 import mha_viz as mv
 from tests.cli.command import call
+from tests.making.comparing import near
 
 
 def test_composition_prints_what_the_library_finds() -> None:
@@ -13,7 +12,7 @@ def test_composition_prints_what_the_library_finds() -> None:
     found = mv.composition(mv.load("tiny-gpt2"), "V").table()
     assert shown["through"] == "V" and len(shown["rows"]) == len(found) == 6 * 8 * 8
     for column in found:
-        assert [row[column] for row in shown["rows"]] == pytest.approx(found[column].tolist())
+        assert [row[column] for row in shown["rows"]] == near(found[column].tolist())
     table = call("circuits", "composition", "tiny-gpt2", "--kind", "V").stdout
     assert "tiny-gpt2: V-composition, 20 of 384 pairs, by z-score" in table
     assert len([line for line in table.splitlines() if "." in line]) == 20
@@ -24,7 +23,7 @@ def test_copying_prints_what_the_library_finds() -> None:
     found = mv.copying_scores(mv.load("tiny-gpt2")).table()
     assert len(shown["rows"]) == len(found) == 32
     for column in found:
-        assert [row[column] for row in shown["rows"]] == pytest.approx(found[column].tolist())
+        assert [row[column] for row in shown["rows"]] == near(found[column].tolist())
     assert "not linear" in call("circuits", "copying", "tiny-bert", code=2).stderr
 
 

@@ -57,7 +57,3 @@ def by_definition(
         total = sum(weights) or 1.0
         pattern[tuple(place)] = torch.tensor([w / total for w in weights])
     return pattern @ value.repeat_interleave(group, -3), pattern
-
-
-def close(ours: Tensor, theirs: Tensor, atol: float = 1e-6) -> None:
-    torch.testing.assert_close(ours, theirs.to(ours.dtype), atol=atol, rtol=1e-5)

@@ -39,8 +39,3 @@ def faint_directions(faint: float, width: int) -> tuple[Tensor, Weights]:
     z = torch.linalg.qr(torch.randn(2 * width, width, generator=dice)).Q * strength
     W_O = torch.linalg.qr(torch.randn(2 * width, width, generator=dice)).Q.T
     return z[None, None], (W_O[None],)
-
-
-def close(got: Tensor, want: object, atol: float = 1e-6, rtol: float = 1e-5) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=True)

@@ -30,8 +30,3 @@ def random_z(query: int = N, d_head: int = D_HEAD, seed: int = 13) -> Tensor:
 
 def inputs(function: Callable[..., Tensor], seed: int = 13) -> Tensor:
     return random_pattern(seed=seed) if function in OF_PATTERN else random_z(seed=seed)
-
-
-def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=0, equal_nan=True)

@@ -39,8 +39,3 @@ def shifted(offset: int, n: int = N) -> Tensor:
 
 def head(*rows: list[float]) -> Tensor:
     return torch.tensor([[list(rows)]])
-
-
-def close(got: Tensor, want: object, atol: float = 1e-6) -> None:
-    want = torch.as_tensor(want, dtype=got.dtype).expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=1e-5)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.errors import ArgumentError, ShapeError
+from tests.making.comparing import close, near
 
 
 def edit_distance(a: str, b: str) -> int:
@@ -92,7 +93,7 @@ def test_change_of_patterns_is_the_mean_total_variation_on_common_axes() -> None
                     right = 0.0 if m is None else float(b[layer, head, j, m])
                     total += abs(left - right) / 2
                 rows.append(total)
-            assert float(got[layer, head]) == pytest.approx(sum(rows) / len(rows), abs=1e-6)
+            assert float(got[layer, head]) == near(sum(rows) / len(rows))
     assert torch.equal(pattern_change(a, a, [(i, i) for i in range(5)]), torch.zeros(2, 3))
 
 
@@ -112,5 +113,5 @@ def test_a_replaced_token_is_a_place_but_not_a_common_token() -> None:
     a, b = torch.rand(2, 2, 3, 4, 4, generator=generator).softmax(-1)
     got = pattern_change(a, b, pairs, [(0, 0), (3, 3)])
     want = (a - b).abs().sum(-1)[:, :, [0, 3]].mean(-1) / 2  # all places stand beside each other
-    assert torch.allclose(got, want, atol=1e-6)
+    close(got, want)
     assert pattern_change(a, b, pairs, []).isnan().all()

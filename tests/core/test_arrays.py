@@ -12,6 +12,7 @@ from mha_viz.core.metrics import METRICS, baselines, head_table
 from mha_viz.errors import DTypeError, ShapeError
 from tests.core.patterns import HEADS, LAYERS, N, random_pattern
 from tests.core.records import make
+from tests.making.comparing import close
 
 PATTERN = random_pattern()
 Z = torch.randn(LAYERS, HEADS, N, 5)
@@ -33,7 +34,7 @@ GIVEN: dict[str, tuple[Any, ...]] = {  # what is not made of a pattern, or z and
 
 
 def arrays(given: Any) -> Any:
-    """The same, with numpy's arrays in place of tensors."""
+    """The same in the same memory, with numpy's arrays in place of tensors."""
     if isinstance(given, torch.Tensor):
         return given.numpy()
     if isinstance(given, list | tuple):
@@ -57,7 +58,7 @@ def call(key: str, turned: Callable[[Any], Any]) -> torch.Tensor:
 def test_every_metric_takes_arrays(key: str) -> None:
     got, want = call(key, arrays), call(key, lambda given: given)
     assert isinstance(got, torch.Tensor)
-    torch.testing.assert_close(got, want, rtol=0, atol=0, equal_nan=True)
+    close(got, want, 0, 0, nan_ok=True)  # to the bit: the same memory
 
 
 def test_a_list_of_layers_is_a_pattern() -> None:
@@ -98,7 +99,7 @@ def test_ones_own_metric_gets_tensors() -> None:
         found = head_table(arrays(PATTERN), is_special=np.arange(N) < 2)["on_special"]
     finally:
         del mv.METRICS["on_special"]
-    torch.testing.assert_close(found, PATTERN[..., :2].sum((-2, -1)))
+    close(found, PATTERN[..., :2].sum((-2, -1)))
 
 
 def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> None:
@@ -107,7 +108,7 @@ def test_arrays_of_any_layout_and_byte_order_are_read_or_refused_in_words() -> N
     locked.flags.writeable = False
     backwards = np.ascontiguousarray(PATTERN.numpy()[..., ::-1])[..., ::-1]
     for given in (locked, backwards, np.asfortranarray(locked)):
-        torch.testing.assert_close(entropy(given), entropy(PATTERN))
+        close(entropy(given), entropy(PATTERN))
     with pytest.raises(DTypeError, match="pattern must be a tensor or an array of numbers, got"):
         entropy(PATTERN.numpy().astype(object))
     with pytest.raises(DTypeError, match="got >f4"):
@@ -145,7 +146,7 @@ def test_what_is_not_known_comes_out_as_not_known(
     got = call(key, lambda given: given)
     if metric.of == "head":
         assert got[1, 2].isnan()
-        torch.testing.assert_close(got[0], want[0])
+        close(got[0], want[0])
     elif metric.of == "layer" and got.ndim:
         assert got[1].isnan().all() and got[0].isfinite().all()
     elif metric.of in ("pair", "parameters"):

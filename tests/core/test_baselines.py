@@ -12,6 +12,7 @@ from mha_viz.core.metrics import LABELS, Baseline, baselines, head_labels, too_s
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
 from mha_viz.core.metrics.chance import RARE, beyond_chance
 from mha_viz.errors import ArgumentError
+from tests.making.comparing import near
 
 LAYERS, HEADS, N, KEYS, D_HEAD, D_MODEL = 2, 3, 11, 13, 5, 7
 
@@ -25,7 +26,7 @@ def test_uniform_rows_share_the_weight_among_the_keys_in_sight(causal: bool) -> 
     pattern = uniform_pattern(N, KEYS, causal=causal)[0, 0]
     for q in range(N):
         seen = q + 1 if causal else KEYS
-        assert pattern[q].tolist() == pytest.approx([1 / seen] * seen + [0.0] * (KEYS - seen))
+        assert pattern[q].tolist() == near([1 / seen] * seen + [0.0] * (KEYS - seen))
 
 
 def test_a_fixed_offset_looks_at_one_key_and_stays_inside() -> None:
@@ -42,22 +43,20 @@ def test_what_heads_that_learned_nothing_score() -> None:
     found = baselines(empty(), ids=ids, is_special=special, causal=True)
     harmonic = sum(1 / (q + 1) for q in range(N)) / N
     entropy = sum(math.log(q + 1) for q in range(N)) / N
-    assert found["first_token"].uniform == pytest.approx(harmonic)
-    assert found["entropy"].uniform == pytest.approx(entropy)
+    assert found["first_token"].uniform == near(harmonic)
+    assert found["entropy"].uniform == near(entropy)
     assert found["entropy"].offset == 0.0
     assert found["previous_token"].offset == 1.0
-    assert found["distance"].offset == pytest.approx((N - 1) / N)
-    assert found["normalized_entropy"].uniform == pytest.approx((N - 1) / N)  # the first sees one
+    assert found["distance"].offset == near((N - 1) / N)
+    assert found["normalized_entropy"].uniform == near((N - 1) / N)  # the first sees one
     assert found["previous_token"].random is None
 
 
 def test_random_heads_give_a_mean_and_a_range() -> None:
     scores = torch.tensor([[0.2, 0.4, float("nan")], [0.1, 0.3, 0.5]])
     found = baselines(empty(), random={"self_token": scores, "variance": scores * math.nan})
-    assert found["self_token"].random == pytest.approx(0.3)
-    assert (found["self_token"].random_low, found["self_token"].random_high) == pytest.approx(
-        (0.1, 0.5)
-    )
+    assert found["self_token"].random == near(0.3)
+    assert (found["self_token"].random_low, found["self_token"].random_high) == near((0.1, 0.5))
     assert "variance" not in found
 
 
@@ -68,8 +67,8 @@ def test_outputs_have_baselines_where_the_values_are_known() -> None:
     found = baselines(empty(N, KEYS), value=value, W_O=W_O)
     outputs = torch.stack([value[i].mean(-2)[:, None] @ W_O[i] for i in range(LAYERS)])
     want = outputs.norm(dim=-1).mean()
-    assert found["output_norm"].uniform == pytest.approx(float(want), rel=1e-5)
-    assert found["variance"].uniform == pytest.approx(0.0, abs=1e-5)  # every row the same mean
+    assert found["output_norm"].uniform == near(float(want))
+    assert found["variance"].uniform == near(0.0)  # every row the same mean
     assert "output_norm" not in baselines(empty(N, KEYS))
 
 
@@ -96,7 +95,7 @@ def test_half_of_the_weight_earns_a_label_if_it_beats_the_baseline(key: str) -> 
     high = {metric: Baseline(uniform=0.1, random_high=0.7)}
     assert labels(scores_of(**{metric: 0.6}), **high) == []
     (found,) = head_labels(scores_of(**{metric: 0.8}), high)[1][2]
-    assert (found.score, found.threshold, found.baseline) == pytest.approx((0.8, 0.5, 0.7))
+    assert (found.score, found.threshold, found.baseline) == near((0.8, 0.5, 0.7))
     assert found.baseline_name == "best random head" and "0.8" in found.why
     assert head_labels(scores_of(**{metric: 0.8}), high)[0][0] == ()
 
@@ -186,7 +185,7 @@ def test_of_words_they_are_those_of_tokens_after_merging() -> None:
         want = measure(replace(record, pattern=heads.clone(), z=None).merge_words())
         got = text_baselines(words)
         for key, values in want.items():
-            assert getattr(got[key], name) == pytest.approx(float(values.mean()), abs=1e-5), key
+            assert getattr(got[key], name) == near(float(values.mean())), key
 
 
 def test_words_remember_how_many_tokens_they_were(tmp_path) -> None:

@@ -6,6 +6,7 @@ import torch
 import mha_viz as mv
 from mha_viz.core.views import between
 from mha_viz.errors import ArgumentError
+from tests.making.comparing import close
 
 
 @pytest.mark.parametrize(("looks", "looked"), [(0, 0), (0, 1), (1, 0), (1, 1)])
@@ -17,7 +18,7 @@ def test_the_weights_of_these_tokens_are_left_as_they_are(looks, looked):
     assert torch.equal(part.pattern, record.pattern[:, :, rows][..., columns])
     assert [token.text for token in part.tokens] == [record.tokens[i].text for i in rows]
     gone = 1 - part.pattern.sum(-1)
-    torch.testing.assert_close(part.removed, gone, atol=1e-5, rtol=0)
+    close(part.removed, gone)
 
 
 def test_a_text_without_a_second_one_has_nothing_between():

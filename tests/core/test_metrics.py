@@ -15,12 +15,12 @@ from tests.core.patterns import (
     KEYS,
     LAYERS,
     N,
-    close,
     head,
     random_pattern,
     shifted,
     uniform,
 )
+from tests.making.comparing import close, near
 
 THREE = head([1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.3, 0.5])
 H3 = -(0.2 * math.log(0.2) + 0.3 * math.log(0.3) + 0.5 * math.log(0.5))
@@ -45,7 +45,7 @@ BY_HAND = {
 def test_distances_of_a_long_text_add_up_without_loss() -> None:
     pattern = torch.rand(1, 3, 512, 512, generator=torch.Generator().manual_seed(0)).softmax(-1)
     exact = position.distance(pattern.double())
-    assert (position.distance(pattern) / exact - 1).abs().max() < 1e-6
+    close(position.distance(pattern), exact)
 
 
 def test_a_separator_is_no_word_that_occurs_again() -> None:
@@ -99,7 +99,7 @@ def test_half_patterns_are_added_up_in_float32(name: str, dtype: torch.dtype) ->
     got = function(pattern, **extra)
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     # the weights were rounded already; nothing more may be lost
-    close(got.double(), function(pattern.double(), **extra), atol=1e-5)
+    close(got.double(), function(pattern.double(), **extra))
 
 
 @pytest.mark.parametrize(("query", "key"), [(N, N), (5, KEYS)])
@@ -127,7 +127,7 @@ def test_information_of_two_rows_is_their_jensen_shannon_divergence() -> None:
     pattern = random_pattern(2, KEYS)
     first, second = pattern[1, 2].double().numpy()
     want = scipy.spatial.distance.jensenshannon(first, second) ** 2
-    assert spread.mutual_information(pattern)[1, 2].item() == pytest.approx(want, abs=1e-6)
+    assert float(spread.mutual_information(pattern)[1, 2]) == near(want)
 
 
 def test_looking_at_everything_alike() -> None:
@@ -325,7 +325,7 @@ def test_entropies_are_of_what_is_left_of_a_row() -> None:
     pattern = torch.tensor([[[[0.37, 0.37], [0.37, 0.37]]]])
     close(spread.entropy(pattern), math.log(2))
     close(spread.normalized_entropy(pattern), 1.0)
-    close(spread.entropy(0.1 * random_pattern()), spread.entropy(random_pattern()), 1e-5)
+    close(spread.entropy(0.1 * random_pattern()), spread.entropy(random_pattern()))
     close(spread.row_entropy(torch.zeros(1, 1, 2, 2)), 0.0)
     with pytest.raises(ArgumentError, match="may not see"):
         spread.normalized_entropy(pattern, causal=True)
@@ -353,4 +353,4 @@ def test_information_of_rows_of_less_than_1_is_that_of_the_joint_distribution() 
     joint = pattern.double() / pattern.double().sum((-2, -1), keepdim=True)
     h = [torch.special.entr(joint.sum(axes)).sum(-1) for axes in (-2, -1)]
     want = h[0] + h[1] - torch.special.entr(joint).sum((-2, -1))
-    close(spread.mutual_information(pattern), want.float(), atol=1e-5)
+    close(spread.mutual_information(pattern), want)

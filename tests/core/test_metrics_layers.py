@@ -24,13 +24,13 @@ from tests.core.outputs_by_definition import (
     HEADS,
     LAYERS,
     N,
-    close,
     faint_directions,
     materialised,
     random_z,
     rank,
     weights,
 )
+from tests.making.comparing import close
 
 
 def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:
@@ -57,7 +57,7 @@ def test_coverage_agrees_with_the_svd_of_the_stack(query: int, d_head: int, d_mo
 def test_the_rank_of_a_stack_needs_the_digits_of_float64(faint: float) -> None:
     z, W_O = faint_directions(faint, 64)
     want = rank(materialised(z, W_O)[0, 0].numpy())
-    close(layers.coverage(z, W_O).together, want, rtol=1e-6)
+    close(layers.coverage(z, W_O).together, want)
 
 
 def test_heads_that_write_alike_and_heads_that_share_nothing() -> None:
@@ -127,6 +127,8 @@ def test_the_bound_is_the_number_of_queries_where_heads_tell_more() -> None:
     tall = tall / tall.sum(-1, keepdim=True)
     assert (layers.capacity(tall).total > math.log(2)).all()
     close(layers.capacity(tall).bound, math.log(2))
+    # ln 2 rounded to float32 would be off by 2e-9.
+    close(layers.capacity(tall.double()).bound, math.log(2), atol=1e-12, rtol=0)
 
 
 @hypothesis.given(
@@ -169,7 +171,7 @@ def test_statements_agree_with_the_materialised_outputs(
     mean_square, width = layers.norm_statement(z, W_O)
     close(mean_square, heads.sum(1).norm(dim=-1).square().mean(-1))
     close(width, float(d_model))
-    close(layers.variance_statement(z, W_O).ratio, of_sum / sum_of)
+    close(layers.variance_statement(z, W_O).ratio, of_sum / sum_of, nan_ok=query == 1)
     close(layers.norm_statement(z, W_O).ratio, mean_square / d_model)
 
 
@@ -196,7 +198,7 @@ def test_half_precision_is_added_up_in_float32(row, dtype: torch.dtype) -> None:
     got = row.function(*given)
     assert got.shape == (LAYERS,)
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    close(got.double(), row.function(*wide), atol=1e-5, rtol=1e-5)
+    close(got.double(), row.function(*wide))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.key for row in ROWS])
@@ -230,7 +232,7 @@ def test_the_rows_give_the_number_they_name() -> None:
 def test_ranks_of_a_layer_are_those_of_its_heads() -> None:
     each = effective_rank(random_z(), weights())
     assert each.shape == (LAYERS, HEADS)
-    assert torch.equal(layers.coverage(random_z(), weights()).apart, each.sum(-1))
+    close(layers.coverage(random_z(), weights()).apart, each.sum(-1))
     close(layers.head_rank(random_z(), weights()), each.sum(-1) / HEADS)
 
 

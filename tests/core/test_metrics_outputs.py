@@ -15,13 +15,13 @@ from tests.core.outputs_by_definition import (
     D_HEAD,
     D_MODEL,
     Weights,
-    close,
     faint_directions,
     materialised,
     random_z,
     rank,
     weights,
 )
+from tests.making.comparing import close
 
 FUNCTIONS = [*(row.function for row in ROWS), outputs.effective_rank]
 
@@ -57,7 +57,7 @@ def test_every_number_agrees_with_the_materialised_outputs(
 def test_outputs_at_hand_change_nothing(row) -> None:
     z, W_O = random_z(), weights()
     got = row.function(z, W_O, compact=outputs.compact_outputs(z, W_O))
-    assert torch.equal(got, row.function(z, W_O))
+    close(got, row.function(z, W_O))
     other = outputs.compact_outputs(z, weights(seed=8))
     assert not torch.equal(got, row.function(z, W_O, compact=other))
 
@@ -76,7 +76,7 @@ def test_half_precision_is_added_up_in_float32(function, dtype: torch.dtype) -> 
     got = function(z, W_O)
     assert got.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
     want = function(z.double(), tuple(weight.double() for weight in W_O))
-    close(got.double(), want, rtol=1e-5)
+    close(got, want)
 
 
 def test_a_variance_far_from_zero_does_not_cancel() -> None:
@@ -121,9 +121,9 @@ def test_equal_directions_count_fully_and_rounding_not_at_all(directions: int) -
     for q in range(100 // directions * directions):
         z[..., q, q % directions] = 3.0
     W_O = (torch.linalg.qr(torch.randn(D_MODEL, D_HEAD)).Q.T[None],)
-    close(outputs.effective_rank(z, W_O), float(directions), rtol=1e-6)
+    close(outputs.effective_rank(z, W_O), float(directions))
     copied = z[..., :1].expand(1, 1, 101, D_HEAD)  # one direction, in all coordinates
-    close(outputs.effective_rank(copied, W_O), 1.0, rtol=1e-6)
+    close(outputs.effective_rank(copied, W_O), 1.0)
 
 
 def test_weights_of_low_rank() -> None:
@@ -143,7 +143,7 @@ def test_a_rank_needs_the_digits_of_float64(faint: float) -> None:
     z, W_O = faint_directions(faint, 64)
     want = rank(materialised(z, W_O)[0, 0].numpy())
     assert want > 1 + 60 * faint
-    close(outputs.effective_rank(z, W_O), want, rtol=1e-6)
+    close(outputs.effective_rank(z, W_O), want)
 
 
 @hypothesis.given(

@@ -22,6 +22,7 @@ from mha_viz.core.metrics.parameters import (
     subspace_overlap,
 )
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
+from tests.making.comparing import close
 
 LAYERS, HEADS, D_MODEL, D_HEAD, D_OTHER = 2, 3, 13, 5, 17
 PAIRWISE = {
@@ -39,12 +40,6 @@ def draw(seed: int = 7, d_model: int = D_MODEL, layers: int = LAYERS) -> list[Te
 def heads_of(weights: list[Tensor]) -> list[np.ndarray]:
     """All heads in order, in double precision."""
     return [head.double().numpy() for layer in weights for head in layer]
-
-
-def close(got: Tensor, want: object, atol: float = 2e-6) -> None:
-    torch.testing.assert_close(
-        got.double(), torch.as_tensor(want, dtype=torch.float64), atol=atol, rtol=0
-    )
 
 
 def table(heads: list, measure) -> np.ndarray:
@@ -72,7 +67,7 @@ def test_product_cosine_by_materialised_products(d_other):
     left, right = draw(), draw(11, d_other)
     products = [a @ b.T for a, b in zip(heads_of(left), heads_of(right), strict=True)]
     assert products[0].shape == (D_MODEL, d_other)
-    close(product_cosine(left, right), table(products, angle_cosine), atol=5e-6)
+    close(product_cosine(left, right), table(products, angle_cosine))
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -87,7 +82,7 @@ def test_product_overlap_by_the_svd_of_materialised_products(narrow):
     for bases in (U[..., :rank], V.mT[..., :rank]):
         inside = bases.mT[:, None] @ bases[None]
         want *= inside.square().sum((-2, -1)) / rank
-    close(product_overlap(left, right), want, atol=5e-6)
+    close(product_overlap(left, right), want)
 
 
 def test_product_cosine_where_the_product_is_nearly_nothing():
@@ -99,7 +94,7 @@ def test_product_cosine_where_the_product_is_nearly_nothing():
     products = [a @ b.T for a, b in zip(heads_of([left]), heads_of([right]), strict=True)]
     close(product_cosine([left], [right]), table(products, angle_cosine), atol=2e-3)
     wide = product_cosine([left.double()], [right.double()])
-    close(wide, table(products, angle_cosine), atol=1e-10)
+    close(wide, table(products, angle_cosine), atol=1e-10, rtol=0)
 
 
 def test_overlap_by_scipys_angles():

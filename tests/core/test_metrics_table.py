@@ -11,7 +11,8 @@ from torch import Tensor
 from mha_viz.core import metrics
 from mha_viz.core.metrics import content, spread
 from mha_viz.errors import ArgumentError, ShapeError
-from tests.core.patterns import HEADS, KEYS, LAYERS, N, close, random_pattern
+from tests.core.patterns import HEADS, KEYS, LAYERS, N, random_pattern
+from tests.making.comparing import close
 
 PATTERN_METRICS = [
     key
@@ -57,6 +58,7 @@ def test_the_table_holds_what_the_functions_say() -> None:
     special = torch.arange(N) == 3
     table = metrics.head_table(pattern, ids=ids, is_special=special, causal=True, period=3)
     assert list(table) == PATTERN_METRICS
+    # To the bit: the same functions on the same tensors.
     assert torch.equal(table["entropy"], spread.entropy(pattern))
     assert torch.equal(table["normalized_entropy"], spread.normalized_entropy(pattern, causal=True))
     assert torch.equal(table["mutual_information"], spread.mutual_information(pattern))
@@ -150,7 +152,7 @@ def test_a_learned_sink_is_measured_where_there_is_one_and_left_out_elsewhere() 
     pattern = random_pattern(causal=True) * 0.25
     sink = 1 - pattern.sum(-1)
     table = metrics.head_table(pattern, sink=sink)
-    torch.testing.assert_close(table["sink"], torch.full(pattern.shape[:2], 0.75))
+    close(table["sink"], 0.75)
     assert "sink" not in metrics.head_table(pattern)
     nothing = metrics.head_table(0 * pattern, sink=1 + 0 * sink)
     assert nothing["entropy"].isnan().all() and (nothing["sink"] == 1).all()

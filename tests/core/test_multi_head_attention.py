@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from mha_viz.core.attention import attention
 from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
+from tests.making.comparing import close
 
 BATCH, QUERY, KEY = 2, 5, 7
 HEADS, D_HEAD = 3, 11
@@ -15,10 +16,6 @@ D_MODEL = HEADS * D_HEAD
 
 def tokens(length: int = QUERY, width: int = D_MODEL, seed: int = 19) -> Tensor:
     return torch.randn(BATCH, length, width, generator=torch.Generator().manual_seed(seed))
-
-
-def close(ours: Tensor, theirs: Tensor, atol: float = 1e-6) -> None:
-    torch.testing.assert_close(ours, theirs, atol=atol, rtol=1e-5)
 
 
 def torch_module(**how: object) -> nn.MultiheadAttention:
@@ -222,8 +219,8 @@ def test_from_layer_computes_with_the_chosen_layers_weights() -> None:
     pattern = (0.7 * q @ (x @ given["W_K"][group]).mT).softmax(-1)
     mixed = pattern @ (x @ given["W_V"][group] + given["b_V"][group])
     out = mha(x)
-    close(out.pattern[:, head], pattern, atol=1e-5)
-    close(out.z[:, head], mixed, atol=1e-4)
+    close(out.pattern[:, head], pattern)
+    close(out.z[:, head], mixed)
     close(mha.head_output(out.z).sum(1) + given["b_O"], out.output, atol=1e-4)
     with torch.no_grad():
         mha.W_Q.zero_()

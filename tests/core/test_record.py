@@ -21,6 +21,7 @@ from tests.core.records import (
     make,
     tokens_of,
 )
+from tests.making.comparing import close, near
 
 # -- what a record is ----------------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ def test_head_output_is_z_times_the_heads_slice_of_w_o():
         ]
     )
     assert record.head_output.shape == (LAYERS, HEADS, TOKENS, D_MODEL)
-    assert torch.allclose(record.head_output, expected, atol=1e-5)
+    close(record.head_output, expected)
     assert make(W_O=tuple(w.bfloat16() for w in record.W_O)).head_output.dtype == torch.float32
 
 
@@ -225,7 +226,7 @@ def test_two_heads_compare_as_all_heads_do(measure):
     found = record.compare((0, 1), (-1, 2))
     assert found.name == "L0 H1 and L1 H2"
     everything = head_similarity(record, measure)
-    assert found[measure] == pytest.approx(float(everything[1, HEADS + 2]), abs=1e-5)
+    assert found[measure] == near(float(everything[1, HEADS + 2]))
 
 
 def test_what_was_not_kept_is_not_compared():

@@ -12,15 +12,12 @@ from mha_viz.core.metrics.baselines import uniform_pattern
 from mha_viz.core.record import AttentionRecord, Token
 from mha_viz.errors import ArgumentError, RecordError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
+from tests.making.comparing import close
 
 
 def plain(rows: list[list[float]], tokens: tuple[Token, ...], **fields) -> AttentionRecord:
     """One head with these weights."""
     return AttentionRecord(torch.tensor([[rows]]), tokens, **fields)
-
-
-def close(actual: torch.Tensor, expected: object) -> bool:
-    return torch.allclose(actual, torch.as_tensor(expected), atol=1e-6)
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -37,10 +34,10 @@ def test_mass_to_a_word_is_summed_and_mass_from_it_averaged():
     )  # fmt: skip
     merged = record.merge_words()
     expected = [[0.1, 0.5, 0.4], [0.3, 0.475, 0.225], [0.7, 0.3, 0.0]]
-    assert close(merged.pattern[0, 0], expected)
+    close(merged.pattern[0, 0], expected)
     assert merged.merged and merged.labels == ("t0", "t1t2", "t3")
     assert [token.id for token in merged.tokens] == [10, -1, 13]
-    assert close(record.pattern[0, 0, 0], [0.1, 0.2, 0.3, 0.4])  # the first one is as it was
+    close(record.pattern[0, 0, 0], [0.1, 0.2, 0.3, 0.4])  # the first one is as it was
     assert merged.merge_words() is merged
 
 
@@ -60,7 +57,7 @@ def test_special_tokens_and_segments_keep_words_apart():
     record = plain(torch.full((7, 7), 1 / 7).tolist(), tokens, text="xxxx", text_pair="über")
     merged = record.merge_words()
     assert merged.labels == ("t0", "t1t2", "t3", "t4", "über")
-    assert close(merged.pattern[0, 0, 1], torch.tensor([1, 2, 1, 1, 2]) / 7)
+    close(merged.pattern[0, 0, 1], torch.tensor([1, 2, 1, 1, 2]) / 7)
     # The same word number in two segments, with nothing between them
     both = plain([[0.5, 0.5], [0.5, 0.5]], tokens_of(4, 4, segments=(0, 1)))
     assert both.merge_words().labels == ("t0", "t1")
@@ -74,7 +71,7 @@ def test_cross_attention_merges_each_axis_by_its_own_words():
         part="cross",
     )
     merged = record.merge_words()
-    assert close(merged.pattern[0, 0], [[0.3, 0.7]])
+    close(merged.pattern[0, 0], [[0.3, 0.7]])
     assert (len(merged.tokens), len(merged.key_tokens)) == (1, 2)
 
 
@@ -85,15 +82,14 @@ def test_z_of_words_is_what_the_averaged_rows_give():
     average = torch.tensor(
         [[1, 0, 0, 0, 0], [0, 0.5, 0.5, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0, 1.0]]
     )
-    assert torch.allclose(merged.z, average @ record.pattern @ values, atol=1e-5)
+    close(merged.z, average @ record.pattern @ values)
     assert merged.query is None and merged.key is None and merged.value is None
     # Reading the values by words' means would be another quantity unless they agree inside a word.
     values[:, :, 2] = values[:, :, 1]
     merged = make(z=record.pattern @ values).merge_words()
-    assert torch.allclose(merged.z, merged.pattern @ values[:, :, [0, 1, 3, 4]], atol=1e-5)
-    assert torch.allclose(  # the output weights still apply to it
-        merged.head_output, torch.stack([z @ W for z, W in zip(merged.z, merged.W_O, strict=True)])
-    )
+    close(merged.z, merged.pattern @ values[:, :, [0, 1, 3, 4]])
+    outputs = [z @ W for z, W in zip(merged.z, merged.W_O, strict=True)]
+    close(merged.head_output, torch.stack(outputs))  # the output weights still apply to it
 
 
 # -- tokens left out -----------------------------------------------------------------------------
@@ -104,13 +100,14 @@ ROWS = [[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], [0.6, 0.1, 0.1, 0.2], [0.25]
 def test_special_tokens_go_from_both_axes():
     record = plain(ROWS, tokens_of(None, 0, 1, None), z=torch.arange(4.0).reshape(1, 1, 4, 1))
     kept = record.without_special(renormalize=False)
-    assert close(kept.pattern[0, 0], [[0.5, 0.5], [0.1, 0.1]])
+    close(kept.pattern[0, 0], [[0.5, 0.5], [0.1, 0.1]])
     assert kept.labels == kept.key_labels == ("t1", "t2")
     assert kept.z.flatten().tolist() == [1.0, 2.0]
-    assert close(kept.removed[0, 0], [0.0, 0.8]) and close(kept.removed_mass, [[0.4]])
+    close(kept.removed[0, 0], [0.0, 0.8])
+    close(kept.removed_mass, [[0.4]])
     scaled = record.without_special()
-    assert close(scaled.pattern[0, 0], [[0.5, 0.5], [0.5, 0.5]])
-    assert close(scaled.removed_mass, [[0.4]])
+    close(scaled.pattern[0, 0], [[0.5, 0.5], [0.5, 0.5]])
+    close(scaled.removed_mass, [[0.4]])
     assert record.removed is None and record.removed_mass is None
 
 
@@ -121,9 +118,9 @@ def test_a_record_without_special_tokens_is_itself():
 
 def test_the_first_token_goes_from_both_axes():
     kept = plain(ROWS, tokens_of(0, 1, 2, 3)).without_first()
-    assert close(kept.pattern[0, 0], [[0.5, 0.5, 0], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
-    assert close(kept.removed[0, 0], [0.0, 0.6, 0.25])
-    assert close(kept.removed_mass, [[0.85 / 3]])
+    close(kept.pattern[0, 0], [[0.5, 0.5, 0], [0.25, 0.25, 0.5], [1 / 3, 1 / 3, 1 / 3]])
+    close(kept.removed[0, 0], [0.0, 0.6, 0.25])
+    close(kept.removed_mass, [[0.85 / 3]])
 
 
 @pytest.mark.parametrize(
@@ -134,25 +131,27 @@ def test_two_removals_count_as_one_of_both(renormalize):
     record = plain(ROWS, tokens_of(None, 0, 1, 2))
     kept = record.without_special(renormalize[0]).without_first(renormalize[1])
     assert kept.labels == ("t2", "t3")
-    assert close(kept.removed[0, 0], [0.7, 0.5]) and close(kept.removed_mass, [[0.6]])
+    close(kept.removed[0, 0], [0.7, 0.5])
+    close(kept.removed_mass, [[0.6]])
     if any(renormalize[1:]):
-        assert close(kept.pattern[0, 0], [[1 / 3, 2 / 3], [0.5, 0.5]])
+        close(kept.pattern[0, 0], [[1 / 3, 2 / 3], [0.5, 0.5]])
     if not any(renormalize):
-        assert close(kept.pattern[0, 0], [[0.1, 0.2], [0.25, 0.25]])
+        close(kept.pattern[0, 0], [[0.1, 0.2], [0.25, 0.25]])
 
 
 def test_rows_with_nothing_left_are_zeros():
     record = plain([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [1 - 1e-7, 1e-7, 0.0]], tokens_of(None, 0, 1))
     kept = record.without_special()
     assert kept.pattern.count_nonzero() == 0 and not kept.pattern.isnan().any()
-    assert close(kept.removed[0, 0], [1.0, 1.0])
+    close(kept.removed[0, 0], [1.0, 1.0])
     again = kept.without_first()  # of nothing, nothing more can go
-    assert again.pattern.count_nonzero() == 0 and close(again.removed[0, 0], [1.0])
+    assert again.pattern.count_nonzero() == 0
+    close(again.removed[0, 0], [1.0])
 
 
 def test_a_query_that_saw_nothing_lost_nothing():
     record = plain([[1.0, 0, 0], [0, 0, 0], [0.5, 0, 0.5]], tokens_of(None, 0, 1))
-    assert close(record.without_special().removed[0, 0], [0.0, 0.5])
+    close(record.without_special().removed[0, 0], [0.0, 0.5])
 
 
 def test_the_keys_of_cross_attention_lose_their_own():
@@ -166,8 +165,8 @@ def test_the_keys_of_cross_attention_lose_their_own():
         value=torch.arange(6.0).reshape(1, 1, 3, 2),
     )
     kept = record.without_special(renormalize=False)
-    assert close(kept.pattern[0, 0], [[0.2, 0.5], [0.4, 0.2]])
-    assert close(kept.removed_mass, [[0.35]])
+    close(kept.pattern[0, 0], [[0.2, 0.5], [0.4, 0.2]])
+    close(kept.removed_mass, [[0.35]])
     assert kept.query.shape[2] == 2 and kept.key.flatten().tolist() == [0.0, 2.0]
     assert kept.value.flatten().tolist() == [0.0, 1.0, 4.0, 5.0]
 
@@ -185,8 +184,8 @@ def test_merging_and_removing_commute_where_nothing_special_is_split():
         make().without_special(False).merge_words(),
     )
     assert one.labels == other.labels == ("Walking", "cats")
-    assert torch.allclose(one.pattern, other.pattern, atol=1e-6)
-    assert torch.allclose(one.removed, other.removed, atol=1e-6)
+    close(one.pattern, other.pattern)
+    close(one.removed, other.removed)
 
 
 words_and_specials = st.lists(
@@ -208,7 +207,7 @@ def test_whatever_is_merged_or_removed_rows_stay_whole(words, seed, renormalize)
     drawn = torch.randn(2, 3, n, n, generator=torch.Generator().manual_seed(seed)) * 5
     record = AttentionRecord(drawn.softmax(-1), tokens_of(*words))
     merged = record.merge_words()
-    assert close(merged.pattern.sum(-1), torch.ones(2, 3, len(merged.tokens)))
+    close(merged.pattern.sum(-1), torch.ones(2, 3, len(merged.tokens)))
     specials = sum(word is None for word in words)
     assert sum(token.is_special for token in merged.tokens) == specials
     if specials == n:
@@ -220,7 +219,7 @@ def test_whatever_is_merged_or_removed_rows_stay_whole(words, seed, renormalize)
         left = torch.where(
             gone > 1 - 1e-5, kept.pattern.sum(-1), torch.ones(()) if renormalize else 1 - gone
         )
-        assert torch.allclose(kept.pattern.sum(-1), left, atol=1e-5)
+        close(kept.pattern.sum(-1), left)
 
 
 # -- what a query may see ------------------------------------------------------------------------
@@ -255,10 +254,10 @@ def test_words_behind_a_window_score_what_their_uniform_tokens_do():
         found = text_baselines(seen)
         for key, scores in measure(seen).items():
             for layer, heads in enumerate(scores):
-                assert close(heads, found[key].at(layer).uniform), key
+                close(heads, found[key].at(layer).uniform)
     # in layer 0 a word sees itself and the word before, of which its first token sees one part
     entropies = measure(record.merge_words())["normalized_entropy"]
-    assert not close(entropies[0], entropies[1])
+    assert not torch.allclose(*entropies, atol=1e-2)
 
 
 @pytest.mark.parametrize("shape", [(1, TOKENS, TOKENS), (LAYERS, TOKENS, TOKENS + 1)])

@@ -7,6 +7,7 @@ import mha_viz as mv
 from mha_viz.core.token import Token
 from mha_viz.corpus.alignment import align_words
 from mha_viz.corpus.trees import Sentence, Word
+from tests.making.comparing import close
 from tests.making.trees import sample, tree, word_tokens
 
 
@@ -27,14 +28,14 @@ def test_weight_to_a_word_is_summed_and_from_a_word_averaged():
     words = align_words(tokens, sentence).between_words(pattern)
     to_home = pattern[:, :, 1:3, 3].mean(-1)
     to_walking = pattern[:, :, 3, 1] + pattern[:, :, 3, 2]
-    torch.testing.assert_close(words[:, :, 0, 1], to_home)
-    torch.testing.assert_close(words[:, :, 1, 0], to_walking)
+    close(words[:, :, 0, 1], to_home)
+    close(words[:, :, 1, 0], to_walking)
 
 
 def test_a_token_of_two_words_is_shared_and_adds_up():
     sentence = Sentence("dont", (word("do", 0, 2), word("nt", 2, 4)))
     shares = align_words([Token("don", 1, 0, 3), Token("t", 2, 3, 4)], sentence).shares
-    torch.testing.assert_close(shares, torch.tensor([[2 / 3, 0.0], [1 / 3, 1.0]]))
+    close(shares, torch.tensor([[2 / 3, 0.0], [1 / 3, 1.0]]))
 
 
 def test_words_that_are_one_token_share_it_evenly():
@@ -53,7 +54,7 @@ def test_with_a_token_for_each_word_the_weights_stay():
     sentence = tree("a/X/0/root b/X/1/dep c/X/1/dep")
     pattern = torch.rand(1, 5, 5)
     words = align_words(word_tokens(sentence), sentence).between_words(pattern)
-    torch.testing.assert_close(words, pattern[:, 1:4, 1:4])
+    close(words, pattern[:, 1:4, 1:4])
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
@@ -64,4 +65,4 @@ def test_every_word_of_the_sample_is_covered_and_no_weight_is_lost(name):
         alignment = align_words(record.tokens, sentence)
         assert alignment.covered.all()
         special = torch.tensor([token.is_special for token in record.tokens])
-        torch.testing.assert_close(alignment.shares.sum(0), (~special).float())
+        close(alignment.shares.sum(0), (~special).float())

@@ -25,6 +25,7 @@ from mha_viz.engine.run import Run
 from tests.corpus.elsewhere import There
 from tests.corpus.reference import one_batch, small
 from tests.engine.test_families import SINGLE, build
+from tests.making.comparing import close
 from tests.making.trees import sample, word_tokens
 
 N_LAYERS, N_HEADS, N_VALUE_HEADS, D_HEAD = 3, 4, 2, 6
@@ -181,7 +182,7 @@ def test_what_heads_write_is_known_wherever_the_model_is(kind: str) -> None:
     weights = [torch.rand(N_HEADS, D_HEAD, 20) for _ in range(N_LAYERS)]
     with There(kind) as there:
         found = output_root([there.bring(one) for one in weights], torch.float32).cpu()
-    torch.testing.assert_close(found, output_root(weights, torch.float32))
+    close(found, output_root(weights, torch.float32))
 
 
 @pytest.mark.parametrize("kind", ["cuda", "mps"])
@@ -202,9 +203,7 @@ def test_a_layer_is_summed_up_elsewhere_as_it_is_here(kind: str) -> None:
         assert there.fetched == []
         for name in ("scores", "chance", "chance_outputs", "repeating"):
             found = [each.cpu() for each in getattr(elsewhere, name)]
-            torch.testing.assert_close(
-                torch.stack(found), torch.stack(getattr(here, name)), equal_nan=True
-            )
+            close(torch.stack(found), torch.stack(getattr(here, name)), nan_ok=True)
 
 
 @pytest.mark.parametrize("min_weight", [0.0, 0.2, 0.3, 0.5, 1.0])
@@ -251,7 +250,7 @@ def test_of_pairs_only_matrices_of_heads_are_fetched(kind: str) -> None:
     a, b = (one.table().to_pandas().select_dtypes("number") for one in (ours, theirs))
     if kind == "cuda":
         assert a.equals(b)
-    np.testing.assert_allclose(a, b, atol=1e-5)
+    close(a, b)
     matrices = [n for n in there.fetched if n > 1]  # others: whether anything is not defined
     assert matrices == [len(MEASURES) * n_all**2] * len(batch().encoded)
     assert max(matrices) < n_all * max(len(text.tokens) for text in batch().encoded) ** 2
@@ -269,4 +268,4 @@ def test_heads_that_are_nearly_alike_are_so_where_there_is_no_float64() -> None:
         sums[1].add(left(made, there), batch().encoded)
     a, b = (one.table().to_pandas().set_index(["i", "j"])["sum"] for one in sums)
     assert a[0, 1] == b[0, 1] == 0 and 0 < a[2, 3] < 0.02
-    np.testing.assert_allclose(a, b, rtol=1e-5)
+    close(a, b)

@@ -10,6 +10,7 @@ from mha_viz.corpus.batch_trees import tree_tables
 from mha_viz.corpus.gold import SCHEMAS, TreeCounts
 from mha_viz.corpus.relations import ALL, TO_HEAD, relation_scores
 from mha_viz.corpus.trees import ROOT
+from tests.making.comparing import near
 from tests.making.trees import looking_at, plain_relations, plain_words, sample, word_tokens
 
 SENTENCES = sample()
@@ -57,7 +58,7 @@ def test_parts_of_speech_are_what_a_plain_loop_adds_up(texts, tables):
     rows = rows[(rows.layer == layer) & (rows["head"] == head)]
     found = rows.set_index(["from_upos", "to_upos"])
     for pair, weight in expected.items():
-        assert found.weight[pair] == pytest.approx(weight, rel=1e-5, abs=1e-6)
+        assert found.weight[pair] == near(weight)
     parts = Counter(word.upos for sentence in SOME for word in sentence.words)
     assert found["rows"].groupby("from_upos").first().to_dict() == dict(parts)
     sums = rows.groupby("from_upos")[["weight", "expected"]].sum()

@@ -24,6 +24,7 @@ from mha_viz.text.encoding import encode_texts
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.random_moments import PER_SHARD
 from tests.corpus.small_studies import FEW, LINES, files_of
+from tests.making.comparing import near
 
 
 class Stopped(Exception):
@@ -60,7 +61,7 @@ def test_its_means_are_those_of_single_reports(whole: mv.Study, bert: Any) -> No
     for metric in ("entropy", "distance", "previous_token", "output_norm"):
         expected = sum(table[metric].to_numpy(float) for table in tables) / len(tables)
         ours = heads[heads.metric == metric]["mean"].to_numpy()
-        assert ours == pytest.approx(expected, rel=2e-6, abs=1e-6)
+        assert ours == near(expected)
 
 
 def test_the_same_call_opens_a_finished_study(whole: mv.Study, bert: Any) -> None:

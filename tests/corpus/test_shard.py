@@ -19,6 +19,7 @@ from mha_viz.corpus.scores import SCORES
 from mha_viz.corpus.shard import Settings, Shard, measure_shard
 from mha_viz.errors import ArgumentError, MhaVizError
 from tests.corpus.reference import TEXTS, chance_alone, items, scores_alone, small, traced
+from tests.making.comparing import close, near
 
 HEAD = ["layer", "head"]
 LONG = " ".join(f"the cat sat on the mat because it was tired {i}" for i in range(4))
@@ -50,7 +51,7 @@ def test_texts_are_rows_of_text_layer_and_head(shard: Shard, records) -> None:
     assert list(table.columns) == ["text_id", "n_tokens", *HEAD, *SCORES]
     assert table[["text_id", *HEAD]].apply(tuple, axis=1).is_monotonic_increasing
     expected = np.concatenate([scores_alone(r).reshape(-1, len(SCORES)) for r in records])
-    np.testing.assert_allclose(table[list(SCORES)], expected, rtol=1e-6, atol=1e-6)
+    close(table[list(SCORES)], expected)
     lengths = [len(records[i].tokens) for i in table.text_id]
     assert (table.n_tokens == lengths).all()
     kinds = {"text_id": "int64", "n_tokens": "int32", "layer": "int16", "head": "int16"}
@@ -68,7 +69,7 @@ def test_chance_is_each_text_s_own(shard: Shard, records) -> None:
     table = frame(shard, "chance")
     columns = [f"{key}_{way}" for way in WAYS for key in CHANCE]
     expected = np.concatenate([chance_alone(r).reshape(r.n_layers, -1) for r in records])
-    np.testing.assert_allclose(table[columns], expected, rtol=1e-6, atol=1e-6)
+    close(table[columns], expected)
 
 
 def test_the_untrained_copy_is_measured_likewise(subject, shard: Shard) -> None:
@@ -79,7 +80,7 @@ def test_the_untrained_copy_is_measured_likewise(subject, shard: Shard) -> None:
     table = frame(shard, "untrained")
     of_fifth = table[table.text_id == 4].drop(columns=["text_id", *HEAD])
     expected = scores_alone(traced(twin, TEXTS[4])).reshape(-1, len(SCORES))
-    np.testing.assert_allclose(of_fifth, expected, rtol=1e-6, atol=1e-6)
+    close(of_fifth, expected)
 
 
 def test_sentences_hold_what_was_read(shard: Shard, records) -> None:
@@ -110,11 +111,11 @@ def test_edges_are_the_strongest_and_the_heavy(shard: Shard, records) -> None:
             expected_rows += 1
             got = found[(number, *place)]
             best = [key for key, (_, strongest) in got.items() if strongest]
-            assert len(best) == 1 and row[best[0]] == pytest.approx(float(row.max()), abs=1e-6)
+            assert len(best) == 1 and row[best[0]] == near(float(row.max()))
             heavy = set((row >= SETTINGS.min_weight).nonzero().flatten().tolist())
             assert set(got) == heavy | set(best)
             for key, (weight, _) in got.items():
-                assert weight == pytest.approx(float(row[key]), abs=1e-6)
+                assert weight == near(float(row[key]))
     assert len(found) == expected_rows
     order = ["query_token", *HEAD, "text_id", "query"]
     keys = table[order].astype({"query_token": str}).apply(tuple, axis=1)
@@ -148,7 +149,7 @@ def test_profiles_add_up_the_weight_of_every_bin(shard: Shard, records, axis: st
                     for head in range(record.n_heads):
                         weight[layer, head, at] += float(record.pattern[layer, head, q, k])
     for place, row in table.iterrows():
-        assert row.weight == pytest.approx(weight[place], abs=1e-5, rel=1e-6), place
+        assert row.weight == near(weight[place]), place
         assert row.rows == rows[place[0], place[2]], place
     assert table.weight.sum() > 0
 
@@ -201,7 +202,7 @@ def test_the_same_texts_give_the_same_bytes_however_they_are_cut_for_pairs(monke
     alone = measure_shard(subject, items(), SETTINGS)
     for name in ("texts", "pairs"):
         a, b = (one.tables[name].to_pandas().select_dtypes("number") for one in (first, alone))
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+        close(a, b)
 
 
 def test_a_text_that_cannot_be_read_is_counted_and_skipped() -> None:

@@ -19,6 +19,7 @@ from mha_viz.reports.report import KEEP, report
 from tests.corpus.plain_study import TEXTS
 from tests.corpus.reference import one_batch
 from tests.corpus.small_studies import files_of
+from tests.making.comparing import near
 from tests.making.trees import sample
 
 METRICS = ("entropy", "distance", "previous_token", "duplicate_token", "output_norm", "variance")
@@ -36,14 +37,10 @@ def test_every_mean_is_that_of_the_single_reports(made: Study, reports) -> None:
     for metric in METRICS:
         single = [table[metric].to_numpy() for _, table in reports if metric in table]
         ours = heads[heads.metric == metric]
-        assert ours["mean"].to_numpy() == pytest.approx(np.mean(single, axis=0), rel=1e-6, abs=1e-6)
-        assert ours["std"].to_numpy() == pytest.approx(
-            np.std(single, axis=0, ddof=1), rel=1e-5, abs=1e-6
-        )
+        assert ours["mean"].to_numpy() == near(np.mean(single, axis=0))
+        assert ours["std"].to_numpy() == near(np.std(single, axis=0, ddof=1))
         assert (ours["n_texts"] == len(single)).all()
-        assert ours["q50"].to_numpy() == pytest.approx(
-            np.median(single, axis=0), rel=1e-6, abs=1e-6
-        )
+        assert ours["q50"].to_numpy() == near(np.median(single, axis=0))
         assert ((ours["low"] <= ours["mean"]) & (ours["mean"] <= ours["high"])).all()
 
 
@@ -73,9 +70,9 @@ def test_pairs_are_means_over_texts(made: Study, reports) -> None:
     for measure in ("hellinger", "redundancy", "cka", "correlation"):
         single = [mv.head_similarity(record, measure).numpy() for record, _ in reports]
         off = ~np.eye(32, dtype=bool)
-        assert made.pairs(measure)[off] == pytest.approx(np.mean(single, 0)[off], abs=1e-6)
+        assert made.pairs(measure)[off] == near(np.mean(single, 0)[off])
         spread = np.std(single, axis=0, ddof=1)
-        assert made.pairs(measure, "std")[off] == pytest.approx(spread[off], abs=1e-5)
+        assert made.pairs(measure, "std")[off] == near(spread[off])
         assert (np.diag(made.pairs(measure)) == float(measure != "hellinger")).all()
 
 
@@ -85,7 +82,7 @@ def test_the_profile_at_one_back_is_the_previous_token(made: Study, reports) -> 
     ours = profile[profile.offset == "-1"]["weight"].to_numpy()
     rows = np.array([len(record.tokens) - 1 for record, _ in reports])
     single = np.array([table["previous_token"] for _, table in reports])
-    assert ours == pytest.approx((single * rows[:, None]).sum(0) / rows.sum(), abs=1e-6)
+    assert ours == near((single * rows[:, None]).sum(0) / rows.sum())
     first = [int(at) for at in profile[(profile.layer == 0) & (profile["head"] == 0)].offset]
     assert first == sorted(first)
 

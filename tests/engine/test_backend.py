@@ -11,6 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.errors import AttentionUnavailableError, OutOfMemoryError
 from tests.making import checkpoints
 from tests.making.checkpoints import HEADS, N_CTX, OTHER, TEXT, WORDS, spread, tokenizer
+from tests.making.comparing import ROUNDING, close
 from tests.making.families import FAMILIES
 
 CONFIGS = {
@@ -62,13 +63,13 @@ def test_a_network_in_memory_shows_its_eager_weights(name, built, headed):
     assert model.backend == "mha_viz" and model.notes == () and not network.training
     records = model.trace_parts(TEXT, OTHER if name == "t5" else None)
     for part, weights in expected(untouched, model).items():
-        assert (records[part].pattern - weights).abs().max() <= 1e-6
+        close(records[part].pattern, weights)
         assert records[part].z is not None and weights.std() > 0.01
     with torch.no_grad():
         ids = torch.tensor([model.tokenizer(TEXT)["input_ids"]])
         more = {"decoder_input_ids": ids} if name == "t5" else {}
         mine, own = network(input_ids=ids, **more)[0], untouched.eval()(input_ids=ids, **more)[0]
-    assert (mine - own).abs().max() <= 1e-5 * max(1.0, float(own.abs().max()))
+    close(mine, own, atol=ROUNDING * max(1.0, float(own.abs().max())))
 
 
 def test_a_family_that_takes_no_other_attention_shows_its_own():
@@ -78,7 +79,7 @@ def test_a_family_that_takes_no_other_attention_shows_its_own():
     network = spread(tf.FalconModel(config))
     model = mv.AttentionModel(network, tokenizer(pairs=False), name="mine")
     assert model.backend == "eager" and "of its own" in model.notes[0]
-    assert torch.allclose(model.trace(TEXT).pattern.sum(-1), torch.ones(()), atol=1e-5)
+    close(model.trace(TEXT).pattern.sum(-1), 1.0)
 
 
 def test_a_class_that_cannot_be_switched_says_how_to_build_it(monkeypatch):

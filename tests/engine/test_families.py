@@ -11,6 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION, register
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
 from tests.making.checkpoints import tokenizer
+from tests.making.comparing import ROUNDING, close
 
 register()
 WORDS = "the a cat dog sat ran on mat street tired because it was too not did cross".split()
@@ -212,8 +213,7 @@ def test_pattern_is_the_familys_own_on_a_single_text(single):
     record = single.trace(LONG, keep=("pattern",))
     ids = torch.tensor([single.tokenizer(LONG)["input_ids"]])
     own = torch.stack(eager(single, input_ids=ids).attentions)[:, 0]
-    assert record.pattern.shape == own.shape
-    assert (record.pattern - own).abs().max() <= 1e-6
+    close(record.pattern, own)
     assert own.std() > 0.01  # uniform attention would agree with anything
 
 
@@ -228,8 +228,7 @@ def test_pattern_is_the_familys_own_in_a_padded_batch(single):
     for i, record in enumerate(records):
         n = int(batch["attention_mask"][i].sum())
         expected = torch.stack([layer[i, :, :n, :n] for layer in own])
-        assert record.pattern.shape == expected.shape
-        assert (record.pattern - expected).abs().max() <= 1e-6
+        close(record.pattern, expected)
 
 
 def test_last_hidden_state_is_the_familys_own(single):
@@ -237,14 +236,14 @@ def test_last_hidden_state_is_the_familys_own(single):
     with torch.no_grad():
         mine = single.network(input_ids=ids).last_hidden_state
     own = eager(single, input_ids=ids).last_hidden_state
-    assert (mine - own).abs().max() <= 1e-5 * max(1.0, float(own.abs().max()))
+    close(mine, own, atol=ROUNDING * max(1.0, float(own.abs().max())))
 
 
 def test_a_text_in_a_batch_gives_what_it_gives_alone(single):
     alone = single.trace(SHORT, keep=("pattern",))
     together = single.trace_batch([LONG, SHORT], keep=("pattern",))[1]
     assert alone.labels == together.labels
-    assert (alone.pattern - together.pattern).abs().max() <= 2e-6
+    close(alone.pattern, together.pattern)
 
 
 def test_what_is_kept_fits_the_pattern(single):
@@ -263,7 +262,7 @@ def test_what_is_kept_fits_the_pattern(single):
     scale = torch.tensor(record.scale)[:, None, None, None]
     scores = scale * record.query @ record.key.transpose(-1, -2)
     scores = scores.masked_fill(record.pattern == 0, -torch.inf)
-    assert (scores.softmax(-1) - record.pattern).abs().max() <= 1e-5
+    close(scores.softmax(-1), record.pattern)
 
 
 @pytest.fixture(scope="module", params=PAIRED)
@@ -288,8 +287,7 @@ def test_encoder_decoder_gives_three_records(paired):
     assert list(records) == list(expected)
     for part, patterns in expected.items():
         theirs = torch.stack(patterns)[:, 0]
-        assert records[part].pattern.shape == theirs.shape
-        assert (records[part].pattern - theirs).abs().max() <= 1e-6
+        close(records[part].pattern, theirs)
         assert records[part].part == part
     cross = records["cross"]
     assert len(cross.tokens) == target.shape[1] and len(cross.key_tokens) == source.shape[1]
@@ -325,4 +323,4 @@ def test_a_checkpoint_with_its_language_model_head_loads(name, tmp_path):
     assert model.backend == ("eager" if name in FALLBACK else "mha_viz")
     records = model.trace_parts(SHORT, LONG if name in PAIRED else None, keep=("pattern",))
     for record in records.values():
-        assert torch.allclose(record.pattern.sum(-1), torch.ones(()), atol=1e-5)
+        close(record.pattern.sum(-1), 1.0)

@@ -16,7 +16,8 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.logits import logits
 from mha_viz.text.encoding import encode_texts
 from tests.making.checkpoints import TEXT
-from tests.making.predicting import NAMES, build, close, gates_of, text_for, without
+from tests.making.comparing import close
+from tests.making.predicting import NAMES, build, gates_of, text_for, without
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -53,7 +54,7 @@ def test_a_layer_whose_heads_are_all_off_leaves_its_bias(model):
     finally:
         hook.remove()
     bias = torch.zeros(()) if projection.bias is None else projection.bias
-    close(seen[0], bias.expand_as(seen[0]), 0.0)
+    close(seen[0], bias.expand_as(seen[0]))
 
 
 def test_a_batch_of_gate_settings_is_each_one_by_itself(model):

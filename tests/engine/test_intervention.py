@@ -14,8 +14,9 @@ from mha_viz.prediction.logits import logits
 from mha_viz.text.encoding import encode_texts
 from tests.making import checkpoints
 from tests.making.checkpoints import OTHER, TEXT, tokenizer
+from tests.making.comparing import close
 from tests.making.families import build as build_body
-from tests.making.predicting import NAMES, build, close, text_for, without
+from tests.making.predicting import NAMES, build, text_for, without
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -57,7 +58,7 @@ def test_uniform_and_mean_leave_padding_out(model):
         with torch.no_grad():
             both = logits(model.network, [long, short], Probe((), edits=edits))
             alone = logits(model.network, [short], Probe((), edits=edits))
-        close(both[1, : len(short.tokens)], alone[0], 1e-4)
+        close(both[1, : len(short.tokens)], alone[0])
 
 
 def test_mean_over_this_text_by_hand(model):

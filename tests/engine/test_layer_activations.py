@@ -10,6 +10,7 @@ from mha_viz.engine.layer_activations import LayerActivations, layer_activations
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError, TextError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, spread, tokenizer
+from tests.making.comparing import close
 from tests.making.families import SIZES, build
 
 ELEVEN = "the cat sat on a mat and the cat ran on"
@@ -41,7 +42,7 @@ def same(found, expected, queries, keys, width):
     for name in ("X", "Y", "output"):
         own, theirs = getattr(found, name), getattr(expected, name)
         assert theirs.std() > 0.1
-        torch.testing.assert_close(own, theirs, atol=1e-5, rtol=1e-4)
+        close(own, theirs)
         assert own.dtype == torch.float32 and not own.is_inference() and not own.requires_grad
 
 

@@ -20,6 +20,7 @@ from tests.engine.test_families import (
     build,
     small_tokenizer,
 )
+from tests.making.comparing import close, near
 
 OWN = sorted(SINGLE.keys() - FALLBACK)
 WINDOWED = {
@@ -54,7 +55,7 @@ def assert_it_scores_its_baseline(record: mv.AttentionRecord) -> None:
         for layer, heads in enumerate(scores[key].tolist()):
             expected = found[key].at(layer).uniform
             expected = float("nan") if expected is None else expected
-            assert heads == pytest.approx([expected] * len(heads), abs=1e-5, nan_ok=True), key
+            assert heads == near([expected] * len(heads), nan_ok=True), key
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -114,19 +115,19 @@ def test_what_a_learned_sink_took_is_told_for_each_head(tmp_path) -> None:
     for layer in network.layers:  # from next to nothing to nearly everything
         torch.nn.init.uniform_(layer.self_attn.sinks, -4.0, 8.0)
     record = mv.wrap(network, small_tokenizer(template=False)).trace(TEXT)
-    torch.testing.assert_close(record.pattern.sum(-1) + record.sink, torch.ones_like(record.sink))
+    close(record.pattern.sum(-1) + record.sink, 1.0)
     assert record.sink_mass.min() < 0.3 and record.sink_mass.max() > 0.7
     table = mv.head_report(record)
-    assert table.sink.to_numpy() == pytest.approx(record.sink_mass.flatten().numpy())
+    close(table.sink, record.sink_mass.flatten())
     left_out = measure(record.without_first())["sink"]
-    assert torch.equal(left_out, record.without_first().sink_mass)
+    close(left_out, record.without_first().sink_mass)
     assert "sink" not in mv.head_report(mv.load("tiny-gpt2").trace(TEXT))  # no column of zeros
     (note,) = (note for note in table.attrs["notes"] if "sink, which is no token" in note)
     assert f"{record.sink_mass.max():.0%}" in note
     # entropies are of the rest, scaled to 1
     rest = record.pattern / record.pattern.sum(-1, keepdim=True)
     want = torch.special.entr(rest).sum(-1).mean(-1)
-    torch.testing.assert_close(measure(record)["entropy"], want, atol=1e-4, rtol=1e-4)
+    close(measure(record)["entropy"], want)
     assert mv.AttentionRecord.load(record.save(tmp_path / "r.safetensors")) == record
-    assert torch.equal(record.without_first().sink, record.sink[:, :, 1:])
-    assert torch.equal(record.merge_words().sink, record.sink)
+    close(record.without_first().sink, record.sink[:, :, 1:])
+    close(record.merge_words().sink, record.sink)

@@ -14,6 +14,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, NotKeptError
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, OTHER, TEXT, WORDS, tokenizer
+from tests.making.comparing import close
 from tests.making.families import build
 
 # -- arguments -----------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def test_z_is_the_pattern_times_the_kept_values(name):
     for part, record in model.trace_parts(TEXT, *pair, keep=KEEPABLE).items():
         keys = (record.n_layers, record.n_heads, len(record.key_tokens))
         assert record.value.shape == (*keys, model.d_head), part
-        assert (record.pattern @ record.value - record.z).abs().max() <= 1e-5
+        close(record.pattern @ record.value, record.z)
         assert not record.value.is_inference()
     if name == "llama":  # two query heads share what one head reads
         assert torch.equal(record.value[:, ::2], record.value[:, 1::2])

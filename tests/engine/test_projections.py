@@ -9,6 +9,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import NotKeptError
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, spread, tokenizer
+from tests.making.comparing import close
 from tests.making.families import FAMILIES, SIZES, build
 
 _ATTENTION = {  # the module in the real network whose output is the layer's attention output
@@ -51,12 +52,12 @@ def test_from_layer_and_head_outputs_are_the_real_layer(folders, models, name, l
     ours = mv.MultiHeadAttention.from_layer(model, layer)
     output, pattern, *_ = ours(x, causal=name == "gpt2")
     assert y.std() > 0.1
-    assert (output[0] - y).abs().max() <= 1e-5
-    assert (pattern[0] - record.pattern[layer]).abs().max() <= 1e-5
+    close(output[0], y)
+    close(pattern[0], record.pattern[layer])
 
     b_O = model.attention_weights(layer).b_O
     assert b_O.abs().max() > 0.1  # it has to be added, and would be missed
-    assert (record.head_output[layer].sum(0) + b_O - y).abs().max() <= 1e-5
+    close(record.head_output[layer].sum(0) + b_O, y)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -75,7 +76,7 @@ def test_head_outputs_sum_to_what_the_real_layer_writes(name):
         b_O = model.attention_weights(layer).b_O
         total = record.head_output[layer].sum(0) + (0 if b_O is None else b_O)
         assert written[layer].std() > 0.05
-        assert (total - written[layer]).abs().max() <= 1e-5
+        close(total, written[layer])
 
 
 def test_weights_of_grouped_heads_are_split_by_heads():
@@ -90,7 +91,7 @@ def test_weights_of_grouped_heads_are_split_by_heads():
     assert weights.W_O.shape == (6, 14, 30) and weights.b_O is None
     x = torch.randn(4, 30)
     module = model.network.layers[1].self_attn
-    assert torch.allclose((x @ weights.W_V[2]), module.v_proj(x)[:, 28:42], atol=1e-5)
+    close(x @ weights.W_V[2], module.v_proj(x)[:, 28:42])
     assert weights.W_Q.data_ptr() == module.q_proj.weight.data_ptr()  # a view, not a copy
 
 
@@ -104,7 +105,7 @@ def test_an_encoder_decoders_weights_are_asked_for_by_part():
         stack = model.network.encoder if part == "encoder" else model.network.decoder
         block = stack.block[layers - 1].layer[1 if part == "cross" else 0]
         module = block.EncDecAttention if part == "cross" else block.SelfAttention
-        assert torch.allclose(x @ weights.W_Q[1], module.q(x)[:, 7:14], atol=1e-5)
+        close(x @ weights.W_Q[1], module.q(x)[:, 7:14])
         assert record.scale == (1.0,) * layers
 
 

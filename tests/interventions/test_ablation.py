@@ -10,6 +10,7 @@ from mha_viz.engine.head_changes import reference_means
 from mha_viz.engine.intervention import Intervention
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.ablation import compare, kl_divergence
+from tests.making.comparing import near
 
 TEXT = "The boy went to the store and"
 HEADS = [(1, 3), (2, 6)]
@@ -66,7 +67,7 @@ def test_targets(gpt):
     assert (found.target.text, found.target.continues) == ("he", False)
     with torch.no_grad():
         rows = gpt.network(**gpt.tokenizer(TEXT, return_tensors="pt")).logits[0, -1]
-    assert found.target.before == pytest.approx(float(rows.log_softmax(-1)[he]), abs=1e-5)
+    assert found.target.before == near(float(rows.log_softmax(-1)[he]))
     assert found.logit_difference_before == pytest.approx(float(rows[he] - rows[she]), abs=1e-4)
     assert found.target.change == found.target.after - found.target.before
     assert found.logit_difference_after == found.target.after - found.against.after

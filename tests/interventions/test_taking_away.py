@@ -1,7 +1,6 @@
 """All that the page Intervene measures by taking heads away, in one call."""
 
 import pytest
-import torch
 
 import mha_viz as mv
 from mha_viz.core.names import ORDERS
@@ -9,6 +8,7 @@ from mha_viz.interventions.importance import head_importance
 from mha_viz.interventions.pruning import pruning_curve
 from mha_viz.interventions.robustness import robustness
 from mha_viz.interventions.taking_away import DRAWS, IMPORTANCE, take_away
+from tests.making.comparing import close
 
 TEXTS = ["The cat sat on the mat."]
 
@@ -32,9 +32,9 @@ def test_it_is_what_each_part_finds_by_itself(model):
     assert list(found.curves) == list(ORDERS)
     for order, curve in found.curves.items():
         direct = pruning_curve(model, TEXTS, order, steps=2, n_seeds=1)
-        assert torch.allclose(curve.values, direct.values, atol=1e-9, rtol=0)
+        close(curve.values, direct.values)
     draws = robustness(model, TEXTS, 4)
-    assert torch.allclose(found.draws.change, draws.change, atol=1e-9, rtol=0)
+    close(found.draws.change, draws.change)
     in_order = [IMPORTANCE, *ORDERS, DRAWS]
     assert list(dict.fromkeys(part for part, _ in told)) == in_order
     for (

@@ -9,6 +9,7 @@ import torch
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
 from mha_viz.labs.any_pattern_digits import pattern_of, preset
+from tests.making.comparing import close, near
 
 
 def softmax(scores):
@@ -36,7 +37,7 @@ def test_presets_are_patterns_of_every_size():
     for name in any_pattern_digits.PRESETS:
         for n in any_pattern_digits.SIZES:
             pattern = pattern_of(preset(name, n))
-            torch.testing.assert_close(pattern.sum(-1), torch.ones(n))
+            close(pattern.sum(-1), torch.ones(n))
             zeros = bool((pattern == 0).any())
             assert zeros == (name not in ("near", "random")), name
     assert pattern_of(preset("previous", 5))[[0, 4], [0, 3]].tolist() == [1, 1]
@@ -47,7 +48,7 @@ def test_presets_are_patterns_of_every_size():
 def test_digits_are_weights_over_their_rows_sum():
     pattern = pattern_of(("1003", "0000", "9999", "0100"))
     expected = [[0.25, 0, 0, 0.75], [0.25] * 4, [0.25] * 4, [0, 1, 0, 0]]
-    torch.testing.assert_close(pattern, torch.tensor(expected))
+    close(pattern, torch.tensor(expected))
 
 
 def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
@@ -58,14 +59,12 @@ def test_numbers_of_a_fit_are_those_of_its_heads(random_fit):
         scores = query @ key.T
         pattern = softmax(scores)
         assert np.linalg.matrix_rank(scores, tol=1e-4) <= width + 1
-        np.testing.assert_allclose(random_fit.pattern[width], pattern, atol=1e-5)
-        assert float(random_fit.kl[width]) == pytest.approx(kl(target, pattern), abs=1e-5)
+        close(random_fit.pattern[width], pattern)
+        assert float(random_fit.kl[width]) == near(kl(target, pattern))
         middle = (target + pattern) / 2
         divergence = (kl(target, middle) + kl(pattern, middle)) / 2
-        assert float(random_fit.jensen_shannon[width]) == pytest.approx(divergence, abs=1e-5)
-        assert float(random_fit.largest[width]) == pytest.approx(
-            np.abs(pattern - target).max(), abs=1e-5
-        )
+        assert float(random_fit.jensen_shannon[width]) == near(divergence)
+        assert float(random_fit.largest[width]) == near(np.abs(pattern - target).max())
 
 
 def test_heads_on_real_tokens_are_made_of_them():
@@ -94,11 +93,11 @@ def test_equal_tokens_look_and_are_looked_at_alike_and_no_head_passes_the_bound(
     torch.testing.assert_close(found.pattern[:, :, 0], found.pattern[:, :, 5], atol=1e-5, rtol=1e-3)
     nearest = any_pattern_inputs.tied(target, 0, 5)
     bound = float(any_pattern_inputs.divergence(target, nearest))
-    assert bound == pytest.approx(kl(target.double().numpy(), nearest.double().numpy()), abs=1e-6)
+    assert bound == near(kl(target.double().numpy(), nearest.double().numpy()))
     assert (found.kl >= bound - 1e-5).all()
     assert float(found.kl[-1]) == pytest.approx(bound, abs=0.02)  # and it is reached
     if name == "diagonal":
-        assert bound == pytest.approx(2 / 6 * math.log(2), abs=1e-6)
+        assert bound == near(2 / 6 * math.log(2))
         assert float(found.pattern[:, 0, 0].max()) <= 0.5 + 1e-5
 
 
@@ -116,7 +115,7 @@ def test_a_pattern_without_zeros_needs_n_minus_1_and_no_more(random_fit):
     assert np.linalg.matrix_rank(centred) == 7  # rows sum to 0
     u, sizes, v = np.linalg.svd(centred)
     exact = softmax((u[:, :7] * sizes[:7]) @ v[:7])
-    np.testing.assert_allclose(exact, random_fit.target, atol=1e-6)
+    close(exact, random_fit.target)
     assert random_fit.largest[6] < 1e-3 and random_fit.largest[7] < 1e-3
     assert random_fit.kl[3] > 1e-3  # four are not enough
     # rank d_k scores, and softmax: a pattern of such scores is made with that width

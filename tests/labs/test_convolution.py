@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import convolution, convolution_inputs, convolution_measures
+from tests.making.comparing import close, near
 
 BORDERS = ("zeros", "nearest")
 
@@ -42,9 +43,9 @@ def by_loops(picture, kernel, border):
 def test_heads_are_the_convolution(size, n_in, n_out, border):
     picture, kernel = random_case(n_in=n_in, n_out=n_out, size=size)
     ours = convolution.attended(picture, kernel, 20.0, border)
-    torch.testing.assert_close(ours, by_loops(picture, kernel, border), atol=5e-6, rtol=1e-5)
+    close(ours, by_loops(picture, kernel, border))
     exact = convolution.convolved(picture, kernel, border)
-    torch.testing.assert_close(ours, exact, atol=5e-6, rtol=1e-5)
+    close(ours, exact)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 8), (32, 2), (32, 32)])
@@ -64,9 +65,9 @@ def test_scores_are_the_squared_distance_up_to_a_number_for_each_query():
     for head, offset in enumerate(convolution.offsets(3)):
         distance = torch.cdist(place + offset, place).square()
         rest = scores[head] + 1.5 * distance
-        torch.testing.assert_close(rest, rest[:, :1].expand_as(rest))
+        close(rest, rest[:, :1].expand_as(rest))
         expected = torch.softmax(-1.5 * distance, -1)
-        torch.testing.assert_close(torch.softmax(scores[head], -1), expected)
+        close(torch.softmax(scores[head], -1), expected)
 
 
 def test_at_20_all_weight_of_a_head_lies_on_its_pixel():
@@ -74,7 +75,7 @@ def test_at_20_all_weight_of_a_head_lies_on_its_pixel():
     found = convolution.at_pixel(picture, kernel, 20.0, "zeros", 6, 5)
     for head, (row, column) in enumerate(convolution.offsets(5).tolist()):
         assert found.pattern[head, 6 + row, 5 + column] == 1.0
-    torch.testing.assert_close(found.pattern.sum((1, 2)), torch.ones(25))
+    close(found.pattern.sum((1, 2)), torch.ones(25))
 
 
 def test_the_parts_of_a_pixel_sum_to_the_output():
@@ -82,11 +83,11 @@ def test_the_parts_of_a_pixel_sum_to_the_output():
     for row, column, border in ((0, 0, "zeros"), (8, 6, "nearest"), (4, 3, "zeros")):
         found = convolution.at_pixel(picture, kernel, 2.0, border, row, column)
         output = convolution.attended(picture, kernel, 2.0, border)[row, column]
-        torch.testing.assert_close(found.parts.sum(0), output, atol=1e-5, rtol=1e-5)
+        close(found.parts.sum(0), output)
         slices = kernel.flatten(2).permute(2, 1, 0)
-        torch.testing.assert_close(found.parts, torch.einsum("hi,hio->ho", found.z, slices))
+        close(found.parts, torch.einsum("hi,hio->ho", found.z, slices))
     corner = convolution.at_pixel(picture, kernel, 2.0, "zeros", 0, 0).pattern.sum((1, 2))
-    torch.testing.assert_close(corner, torch.tensor([0.0, 0, 0, 0, 1, 1, 0, 1, 1]))
+    close(corner, torch.tensor([0.0, 0, 0, 0, 1, 1, 0, 1, 1]))
 
 
 def test_the_border_is_what_the_answer_says():
@@ -104,7 +105,7 @@ def test_what_misses_is_what_the_answer_says():
     for alpha in (0.3, 1.0, 4.0):
         found = convolution.at_pixel(picture, kernel, alpha, "zeros", 15, 15)
         missed = 1 - float(found.pattern[4, 15, 15])
-        assert missed == pytest.approx(convolution_measures.leak(alpha), abs=2e-6)
+        assert missed == near(convolution_measures.leak(alpha))
 
 
 @pytest.mark.parametrize("border", BORDERS)
@@ -133,7 +134,7 @@ def test_each_step_of_alpha_divides_the_error_by_e():
 def test_one_head_knows_no_neighbours_and_nine_do():
     picture, kernel = random_case(size=1)
     alone = torch.einsum("rci,oi->rco", picture, kernel[:, :, 0, 0])
-    torch.testing.assert_close(convolution.attended(picture, kernel), alone, atol=1e-5, rtol=1e-5)
+    close(convolution.attended(picture, kernel), alone)
     one, nine = convolution_measures.shuffle_gaps(picture)
     assert one < 1e-5 and nine > 0.05
 
@@ -156,7 +157,7 @@ def test_few_weights_are_held_at_a_time(monkeypatch):
     picture, kernel = random_case()
     whole = convolution.attended(picture, kernel, 3.0)
     monkeypatch.setattr(convolution, "_AT_ONCE", 9 * 63 * 2)  # two queries
-    torch.testing.assert_close(convolution.attended(picture, kernel, 3.0), whole)
+    close(convolution.attended(picture, kernel, 3.0), whole)
 
 
 def test_what_the_lab_does_not_take():
@@ -200,7 +201,7 @@ def test_drawings_are_numbers_between_0_and_1():
 def test_a_dot_shows_the_kernel_turned_round():
     numbers = torch.arange(9.0).reshape(3, 3)
     out = convolution.attended(convolution_inputs.picture("dot", 16), numbers[None, None])
-    torch.testing.assert_close(out[7:10, 7:10, 0], numbers.flip(0, 1), atol=1e-5, rtol=0)
+    close(out[7:10, 7:10, 0], numbers.flip(0, 1))
 
 
 def test_kernels_do_what_they_are_called():
@@ -215,9 +216,7 @@ def test_kernels_do_what_they_are_called():
     picture = convolution_inputs.picture("house", 16, colour=True)
     grey = convolution_inputs.full_kernel(convolution_inputs.tint_numbers("grey", True), 1, 3)
     same = convolution_inputs.picture("house", 16)
-    torch.testing.assert_close(
-        convolution.attended(picture, grey)[:, :, :1], same, atol=1e-5, rtol=0
-    )
+    close(convolution.attended(picture, grey)[:, :, :1], same)
     for bad in (("cat", 3), ("blur", 1)):
         with pytest.raises(ArgumentError):
             convolution_inputs.kernel_numbers(*bad)
@@ -240,7 +239,7 @@ def test_a_file_is_made_small_and_keeps_its_shape():
         torch.testing.assert_close(found[4, 2], torch.tensor([1.0, 0, 0]), atol=0.02, rtol=0)
         torch.testing.assert_close(found[4, -3], torch.tensor([0.0, 0, 1]), atol=0.02, rtol=0)
     small, _ = convolution_inputs.read_picture(a_file(Image.new("L", (3, 2), 51)), 16)
-    torch.testing.assert_close(small, torch.full((2, 3, 1), 0.2))
+    close(small, torch.full((2, 3, 1), 0.2))
     thin, _ = convolution_inputs.read_picture(a_file(Image.new("L", (4000, 1))), 16)
     assert thin.shape == (1, 16, 1)
 

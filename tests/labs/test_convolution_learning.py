@@ -5,6 +5,7 @@ import torch
 
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import convolution_learning as lab
+from tests.making.comparing import close
 
 
 def test_a_stroke_lies_as_its_class_says():
@@ -36,7 +37,7 @@ def test_the_heads_can_be_the_convolution():
         made = heads.mix(torch.einsum("hqk,pk->pqh", heads.pattern(), pictures.flatten(1)))
     exact = conv.layer(pictures[:, None]).flatten(2).mT.reshape(6, lab.SIDE, lab.SIDE, -1)
     inside = made.reshape(6, lab.SIDE, lab.SIDE, -1)[:, 1:-1, 1:-1]  # borders are lab 6's own part
-    torch.testing.assert_close(inside, exact[:, 1:-1, 1:-1], atol=1e-5, rtol=1e-4)
+    close(inside, exact[:, 1:-1, 1:-1])
 
 
 @pytest.mark.slow
@@ -56,7 +57,7 @@ def test_the_same_seed_learns_the_same_and_tells_its_progress():
     again = lab.learn([4, 8], seed=2, n_steps=20)
     assert first.unseen == again.unseen and torch.equal(first.pattern, again.pattern)
     assert told == [20, 40, 60, 80]
-    torch.testing.assert_close(first.pattern.sum(-1), torch.ones(lab.N_HEADS, lab.SIDE**2))
+    close(first.pattern.sum(-1), torch.ones(lab.N_HEADS, lab.SIDE**2))
 
 
 @pytest.mark.parametrize(("counts", "steps"), [([], 5), ([3], 5), ([5_000], 5), ([8], 0)])

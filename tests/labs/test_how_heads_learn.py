@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import how_heads_learn as lab
 from tests.labs.training import trained_twice
+from tests.making.comparing import close, near
 
 
 @pytest.fixture(scope="module")
@@ -32,19 +33,14 @@ def test_the_model_is_causal_and_what_two_plain_layers_are():
     logits, patterns = model(ids)
     later = ids.clone()
     later[:, -1] = (later[:, -1] + 1) % lab.D_VOCAB
-    torch.testing.assert_close(model(later)[0][:, :-1], logits[:, :-1])
+    close(model(later)[0][:, :-1], logits[:, :-1])
     assert all((pattern.triu(1) == 0).all() for pattern in patterns)
     # the first layer by torch's own attention
     residual = F.layer_norm(model.embed[ids] + model.position, (lab.D_MODEL,))
     mha = model.layers[0]
     q, k, v = (torch.einsum("btd,hde->bhte", residual, w) for w in (mha.W_Q, mha.W_K, mha.W_V))
     z = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    torch.testing.assert_close(
-        torch.einsum("bhte,hed->btd", z, mha.W_O),
-        mha(residual, causal=True).output,
-        atol=1e-5,
-        rtol=1e-4,
-    )
+    close(torch.einsum("bhte,hed->btd", z, mha.W_O), mha(residual, causal=True).output)
 
 
 @pytest.mark.slow
@@ -96,7 +92,7 @@ def test_gradients_and_updates_are_those_of_the_step():
     known = torch.arange(1, lab.N_CTX)[None] >= period
     loss = losses[known].mean()
     loss.backward()
-    assert found.loss[0] == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert found.loss[0] == near(float(loss.detach()))
     for layer in range(2):
         for head in range(2):
             grad = model.layers[layer].W_Q.grad[head]
@@ -121,7 +117,7 @@ def test_plain_sgd_takes_eta_times_the_gradient_from_every_weight():
             texts = lab.repeated(32, lab.PERIODS, random)
         lab.loss_of(model, texts)[0].backward()
         expected = torch.cat([(w - 0.5 * w.grad).flatten() for w in model.parameters()])
-        torch.testing.assert_close(after, expected, rtol=1e-5, atol=1e-6)
+        close(after, expected)
     assert max(found.off_rule) < 2e-7 and set(found.rates) == {0.5}
     for row in (0, 7, -1):
         before, gradient, after = found.entry[row].double().unbind(-1)

@@ -9,6 +9,7 @@ from mha_viz.circuits.path_effect import path_effect
 from mha_viz.engine.head_changes import reference_means
 from mha_viz.labs import induction_circuit as lab
 from tests.circuits.plain_paths import PlainPaths, note, put
+from tests.making.comparing import near
 
 N = 7
 
@@ -97,7 +98,7 @@ def test_one_path_is_that_of_path_effect(model, found):
     for name in ("query", "key", "value"):
         effect = path_effect(model, found.text, means, sender, (*reader, name), "loss")
         logits = other.question.runs.cut([sender], reader[0], [reader[1]], name)
-        assert float(other.question.effect(logits)) == pytest.approx(effect.direct, abs=1e-5)
+        assert float(other.question.effect(logits)) == near(effect.direct)
         assert abs(effect.direct) > 1e-5
 
 

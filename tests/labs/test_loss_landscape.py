@@ -9,6 +9,7 @@ import torch
 from mha_viz.errors import ArgumentError
 from mha_viz.labs import how_heads_learn as learning
 from mha_viz.labs import loss_landscape as lab
+from tests.making.comparing import close, near
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +81,15 @@ def test_the_plane_goes_through_the_end_and_has_the_loss_there(film, kind):
     row, column = int(found.y.abs().argmin()), int(found.x.abs().argmin())
     assert float(found.y[row]) == 0 == float(found.x[column])
     end = learning.loss_of(learning.restored(2, film.weights[-1]), lab.texts())[0]
-    assert float(found.loss[row, column]) == pytest.approx(float(end.detach()), rel=1e-5)
-    torch.testing.assert_close(found.path[-1], torch.zeros(2, dtype=torch.float64))
+    assert float(found.loss[row, column]) == near(float(end.detach()))
+    close(found.path[-1], torch.zeros(2, dtype=torch.float64))
 
 
 def test_the_path_lies_in_its_own_plane_and_hardly_in_a_random_one(film):
     own = lab.plane(2, film.weights, "path", side=3)
     moved = torch.stack([w.double() - film.weights[-1].double() for w in film.weights])
     values = torch.linalg.svdvals(moved).square()
-    assert own.share == pytest.approx(float(values[:2].sum() / values.sum()), rel=1e-6)
+    assert own.share == near(float(values[:2].sum() / values.sum()))
     for places, path in ((own.x, own.path[:, 0]), (own.y, own.path[:, 1])):
         assert places.min() < path.min() and path.max() < places.max()
     assert lab.plane(2, film.weights, "random", side=3).share < 0.01 < own.share
@@ -101,7 +102,7 @@ def test_random_directions_are_as_long_as_the_weights_filter_by_filter(film):
     for name, weight in learning.by_name(model, end).items():
         axis = -1 if name in ("embed", "position") else -2
         for direction in (one, two):
-            torch.testing.assert_close(direction[name].norm(dim=axis), weight.norm(dim=axis))
+            close(direction[name].norm(dim=axis), weight.norm(dim=axis))
     assert not torch.equal(one["embed"], two["embed"])
 
 

@@ -11,15 +11,16 @@ from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import own_reflection as lab
 from mha_viz.labs import own_reflection_learning as learning
 from tests.labs.training import trained_twice
+from tests.making.comparing import close, near
 
 
 def test_the_numbers_are_softmax_of_dot_products():
     x = torch.tensor(lab.START)
     found = lab.reflection(x)
     dots = x.numpy() @ x.numpy().T
-    np.testing.assert_allclose(found.dots, dots, rtol=1e-5, atol=1e-6)
+    close(found.dots, dots)
     exps = np.exp(dots / math.sqrt(2))
-    np.testing.assert_allclose(found.pattern, exps / exps.sum(-1, keepdims=True), rtol=1e-5)
+    close(found.pattern, exps / exps.sum(-1, keepdims=True))
 
 
 def test_tokens_to_begin_with_are_a_counter_example():
@@ -66,8 +67,8 @@ def test_equal_norms_keep_directions_and_the_mean_square():
     x = torch.tensor(lab.START)
     same = lab.equal_norms(x)
     assert same.norm(dim=-1).std() < 1e-6
-    assert same.square().sum() == pytest.approx(float(x.square().sum()), rel=1e-6)
-    torch.testing.assert_close(torch.cosine_similarity(same, x), torch.ones(6))
+    assert same.square().sum() == near(float(x.square().sum()))
+    close(torch.cosine_similarity(same, x), torch.ones(6))
     with pytest.raises(ArgumentError, match="zeros"):
         lab.equal_norms(torch.zeros(3, 2))
 
@@ -136,7 +137,7 @@ def test_with_the_identity_for_a_pattern_attention_is_the_convolution(seed):
     x, W_V = lab.equal_tokens(6, seed=seed), lab.value_weights(seed=seed)
     found = lab.pointwise(x, W_V)
     assert torch.equal(found.pattern, torch.eye(6))
-    torch.testing.assert_close(found.convolution, x @ W_V)  # conv1d is what we say it is
+    close(found.convolution, x @ W_V)  # conv1d is what we say it is
     assert found.difference < 1e-6
     assert lab.pointwise(x, W_V, temperature=1e-4).difference < 1e-6
     by_temperature = lab.differences(x, W_V)

@@ -7,6 +7,7 @@ import torch
 
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import soft_lookup
+from tests.making.comparing import close
 
 
 def test_lookup_is_softmax_of_scaled_dots_times_values():
@@ -14,16 +15,16 @@ def test_lookup_is_softmax_of_scaled_dots_times_values():
     found = soft_lookup.lookup(query, key, value, temperature=0.7)
     dots = torch.einsum("qd,kd->qk", query, key)
     pattern = torch.softmax(dots / (0.7 * math.sqrt(3)), dim=-1)
-    torch.testing.assert_close(found.dots, dots)
-    torch.testing.assert_close(found.pattern, pattern)
-    torch.testing.assert_close(found.output, pattern @ value)
-    torch.testing.assert_close(found.scores, found.dots * found.scale)
+    close(found.dots, dots)
+    close(found.pattern, pattern)
+    close(found.output, pattern @ value)
+    close(found.scores, found.dots * found.scale)
 
 
 def test_a_low_temperature_is_a_hard_lookup_and_a_high_one_the_mean():
     query, key, value = soft_lookup.example(7, 8, seed=3)
     cold = soft_lookup.lookup(query, key, value, temperature=1e-3)
-    torch.testing.assert_close(cold.output, value[(query @ key.T).argmax(-1)])
+    close(cold.output, value[(query @ key.T).argmax(-1)])
     hot = soft_lookup.lookup(query, key, value, temperature=1e6)
     torch.testing.assert_close(hot.output, value.mean(0).expand(7, 2), atol=1e-4, rtol=0)
 

@@ -24,6 +24,7 @@ from mha_viz.labs.statements import (
     Sides,
     judge,
 )
+from tests.making.comparing import near
 
 TEXT = "The old dog slept while the young cat watched the old dog."
 
@@ -126,10 +127,10 @@ def test_orthogonal_heads_fill_the_space_and_are_diverse():
 def test_the_same_head_twice_breaks_all_three():
     head = torch.randn(1, 8, 4, generator=torch.Generator().manual_seed(1))
     sides = measured.of_weights([head.repeat(2, 1, 1)])
-    assert float(sides["orthogonal"].left) == pytest.approx(1.0, abs=1e-5)
+    assert float(sides["orthogonal"].left) == near(1.0)
     assert float(sides["direct-sum"].left) == 4.0
     assert float(sides["direct-sum"].more["sum of the heads’ dimensions"]) == 8.0
-    assert float(sides["diversity"].left) == pytest.approx(0.0, abs=1e-6)
+    assert float(sides["diversity"].left) == near(0.0)
     assert [judge(BY_KEY[key], sides[key])[0].word for key in sides] == [FAILS] * 3
 
 
@@ -223,7 +224,7 @@ def test_bounds_and_draws_hold_the_joint_information(heads, sharp):
     half = float(high - low) / 2
     assert abs(float(low + high) / 2 - joint) < 2 * half + 1e-5  # four standard errors
     if heads <= 2:  # the pair is known exactly
-        assert float(sides["redundancy"].low) == pytest.approx(joint, abs=1e-5)
+        assert float(sides["redundancy"].low) == near(joint)
         expected = LITTLE if joint < LEAST_NATS else HOLDS
         assert judge(BY_KEY["redundancy"], sides["redundancy"])[0] == (expected, True)
 
@@ -244,12 +245,12 @@ def test_the_whole_is_the_sum_less_the_total_correlation_but_not_less_the_pairs(
     correlation = sum(entropy(p[i].mean(0)) for i in range(3)) - entropy(joint)
     sides = measured.of_pattern(A)["redundancy"]
     total = float(sides.more["sum of all heads"])
-    assert total - correlation == pytest.approx(joint_information(p), abs=1e-5)
+    assert total - correlation == near(joint_information(p))
     pairs = sum(
         entropy(p[i].mean(0)) + entropy(p[j].mean(0)) - entropy(p[i].T @ p[j] / 4)
         for i, j in itertools.combinations(range(3), 2)
     )
-    assert float(sides.right) == pytest.approx(total - pairs, abs=1e-5)
+    assert float(sides.right) == near(total - pairs)
     assert abs(float(sides.right) - joint_information(p)) > 0.1
     assert judge(BY_KEY["redundancy"], sides)[0].word == FAILS
 
@@ -263,7 +264,7 @@ def test_given_the_query_heads_share_nothing_so_the_textbook_claims_whole_is_sum
     assert shared == pytest.approx(0.0, abs=1e-12)
     sides = measured.of_pattern(torch.from_numpy(p)[None])["given-query"]
     each = [joint_information(p[[i]]) for i in range(3)]
-    assert float(sides.right) == pytest.approx(sum(each) - shared, abs=1e-5)
+    assert float(sides.right) == near(sum(each) - shared)
 
 
 def test_heads_that_tell_the_same_break_the_textbook_and_the_sum_of_capacities():
@@ -306,7 +307,7 @@ def test_heads_that_tell_different_things_keep_both():
     sides = measured.of_pattern(A)
     for key in ("given-query", "capacity"):
         assert judge(BY_KEY[key], sides[key])[0] == (HOLDS, True)
-        assert float(sides[key].left) == pytest.approx(2 * math.log(2), abs=1e-5)
+        assert float(sides[key].left) == near(2 * math.log(2))
 
 
 def test_the_same_draws_every_time():

@@ -10,6 +10,7 @@ from mha_viz.errors import ArgumentError, ShapeError, TextError
 from mha_viz.labs import step_by_step as lab
 from mha_viz.labs import step_code
 from mha_viz.labs.activations import record_activations, spread
+from tests.making.comparing import close
 from tests.making.families import build
 
 EVERYTHING = ("pattern", "z", "query", "key", "value")
@@ -42,13 +43,13 @@ def test_the_mask_can_be_switched_on_and_off(shipped):
     found = {on: lab.step_by_step(model, record, 1, 2, seen, on) for on in (None, True, False)}
     own, other = found[record.causal], found[not record.causal]
     assert (own.switched, other.switched) == (False, True)
-    torch.testing.assert_close(own.pattern, found[None].pattern)
+    close(own.pattern, found[None].pattern)
     later = torch.ones(len(own.key), len(own.key)).triu(1).bool()
     for on in (True, False):
         raw = found[on].scaled.masked_fill(later, -torch.inf) if on else found[on].scaled
-        torch.testing.assert_close(found[on].masked, raw)
-        torch.testing.assert_close(found[on].pattern, raw.softmax(-1))
-        torch.testing.assert_close(found[on].z[2], raw.softmax(-1) @ found[on].value)
+        close(found[on].masked, raw)
+        close(found[on].pattern, raw.softmax(-1))
+        close(found[on].z[2], raw.softmax(-1) @ found[on].value)
     assert not other.own and other.differences["output"][0] > 1e-2  # which the mask did
     assert other.differences["pattern"][0] > 0.1
 
@@ -71,9 +72,9 @@ def test_the_ten_lines_give_the_same_numbers(shipped, text, on, capsys):
     assert len(step_code.ten_lines(found, 1, 3)) == 10
     made: dict[str, torch.Tensor] = {}
     exec(code, made)
-    torch.testing.assert_close(made["weights"][3], found.pattern)
-    torch.testing.assert_close(made["z"], found.z)
-    torch.testing.assert_close(made["output"], found.output)
+    close(made["weights"][3], found.pattern)
+    close(made["z"], found.z)
+    close(made["output"], found.output)
     assert "tensor" in capsys.readouterr().out
 
 
@@ -93,8 +94,8 @@ def test_the_ten_lines_of_families_that_do_more(family, part):
         "W": spread(model.attention_weights(1, part)),
     }
     exec("\n".join(step_code.ten_lines(found, 1, 0)), made)
-    torch.testing.assert_close(made["z"], found.z)
-    torch.testing.assert_close(made["output"], found.output)
+    close(made["z"], found.z)
+    close(made["output"], found.output)
 
 
 def test_every_step_follows_from_the_one_before(shipped):
@@ -126,7 +127,7 @@ def test_the_module_gives_the_same_from_the_same_input(shipped):
     model, record = shipped
     seen = record_activations(model, record, 1)
     made = MultiHeadAttention.from_layer(model, 1)(seen.X, causal=record.causal)
-    torch.testing.assert_close(made.output, seen.output, atol=1e-5, rtol=1e-4)
+    close(made.output, seen.output)
 
 
 def test_listening_leaves_the_model_as_it_was(shipped):
@@ -234,13 +235,13 @@ def test_the_order_of_what_is_read_does_not_matter():
     words = ("the", "cat", "sleeps", "on", "the", "mat")
     found, turned = (lab.cross(("le", "chat", "dort"), w) for w in (words, words[::-1]))
     assert found.pattern.shape == (2, 3, 6) and found.output.shape == (3, 8)
-    torch.testing.assert_close(found.pattern.sum(-1), torch.ones(2, 3))
-    torch.testing.assert_close(turned.pattern.flip(-1), found.pattern)
-    torch.testing.assert_close(turned.output, found.output)
+    close(found.pattern.sum(-1), torch.ones(2, 3))
+    close(turned.pattern.flip(-1), found.pattern)
+    close(turned.output, found.output)
     # the same word twice is the same key; another order of queries is another order of rows
-    torch.testing.assert_close(found.pattern[..., 0], found.pattern[..., 4])
+    close(found.pattern[..., 0], found.pattern[..., 4])
     rows = lab.cross(("dort", "chat", "le"), words).output
-    torch.testing.assert_close(rows.flip(0), found.output)
+    close(rows.flip(0), found.output)
     # and the weights are no uniform blur that would prove nothing
     assert found.pattern.max() > 0.4
 

@@ -10,6 +10,7 @@ from mha_viz.core.multi_head import AttentionWeights
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.labs import value_output as lab
 from mha_viz.labs.activations import record_activations, spread
+from tests.making.comparing import close
 from tests.making.families import build
 
 TEXT = "The old dog slept while the young cat watched."
@@ -30,7 +31,7 @@ def test_two_matrices_and_their_product_write_the_same(shipped):
             found = lab.two_ways(weights, head, record.pattern[layer, head], seen.Y)
             assert found.difference < 1e-5 * max(found.size, 1)
             own = record.head_output[layer, head]
-            torch.testing.assert_close(found.apart, own, atol=1e-5, rtol=1e-4)
+            close(found.apart, own)
 
 
 def test_shared_value_heads_are_merged_with_their_own_query_head():
@@ -93,7 +94,7 @@ def test_the_short_way_to_singular_values_finds_the_same(monkeypatch):
     monkeypatch.setattr(lab, "FULL_SVD", 100)
     short = lab.spectrum(weights, 2)
     assert not short.all_of_them and short.rank == whole.rank and len(short.values) == 32
-    torch.testing.assert_close(short.values, whole.values[:32])
+    close(short.values, whole.values[:32])
 
 
 def test_the_parts_sum_to_the_models_own_output(shipped):
@@ -104,8 +105,8 @@ def test_the_parts_sum_to_the_models_own_output(shipped):
             record_activations(model, record, layer),
         )
         found = lab.parts(record.z[layer], weights.W_O, weights.b_O)
-        torch.testing.assert_close(found.total, seen.output, atol=1e-5, rtol=1e-4)
-        torch.testing.assert_close(found.outputs, record.head_output[layer])
+        close(found.total, seen.output)
+        close(found.outputs, record.head_output[layer])
         without = (seen.output - weights.b_O).norm(dim=-1)
         torch.testing.assert_close(found.norm_of_sum, without, atol=1e-4, rtol=1e-4)
         assert (found.norm_of_sum <= found.sum_of_norms + 1e-5).all()
@@ -116,7 +117,7 @@ def test_without_W_O_every_head_writes_into_its_own_slice_and_with_it_into_all()
     side_by_side = torch.zeros(4, 9, 20)
     for i in range(4):
         side_by_side[i, :, 5 * i : 5 * i + 5] = torch.randn(9, 5, generator=random)
-    torch.testing.assert_close(lab.slice_shares(side_by_side), torch.eye(4))
+    close(lab.slice_shares(side_by_side), torch.eye(4))
     everywhere = torch.randn(4, 999, 20, generator=random)
     torch.testing.assert_close(
         lab.slice_shares(everywhere), torch.full((4, 4), 0.25), atol=0.02, rtol=0
@@ -127,7 +128,7 @@ def test_trained_heads_write_into_all_slices(shipped):
     _, record = shipped
     for layer in range(record.n_layers):
         shares = lab.slice_shares(record.head_output[layer])
-        torch.testing.assert_close(shares.sum(-1), torch.ones(8))
+        close(shares.sum(-1), torch.ones(8))
         assert shares.max() < 0.5  # 1 would be a slice of one's own, 1/8 no preference
 
 

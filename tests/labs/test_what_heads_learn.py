@@ -19,6 +19,7 @@ from mha_viz.labs.annotated_sentences import (
     relations,
     words_of,
 )
+from tests.making.comparing import close, near
 from tests.making.families import build
 
 BY_TITLE = {relation.title: relation for relation in relations()}
@@ -106,12 +107,12 @@ def test_weights_between_words_by_hand():
     record = AttentionRecord(rows[None, None], tokens, text=text)
     words = lab.word_weights(record)
     expected = [[0.1, 0.2, 0.1], [0.3, 0.3, 0.2], [0.0, 0.6, 0.0]]
-    torch.testing.assert_close(words[0, 0], torch.tensor(expected))
+    close(words[0, 0], torch.tensor(expected))
     asked = relation((text, "the -> walking; walking -> the; cat -> the"))
     found = lab.looked(asked, {text: words}, causal=False)
     assert found.strongest[:, 0, 0].tolist() == [1, 0, 1]  # "walking" may not look at itself
     assert found.hits[:, 0, 0].tolist() == [1, 1, 0]
-    torch.testing.assert_close(found.weight[:, 0, 0], torch.tensor([0.2, 0.3, 0.0]))
+    close(found.weight[:, 0, 0], torch.tensor([0.2, 0.3, 0.0]))
 
 
 def test_a_text_whose_words_are_not_those_of_the_tokens_is_left_out():
@@ -168,7 +169,7 @@ def test_a_step_that_is_always_the_same_loses_to_itself():
     found = found_in(asked)
     assert found.offset == 1
     assert float(found.score[0, 1]) == pytest.approx(found.offset_score)
-    assert float(found.lead[0, 1]) == pytest.approx(0, abs=1e-6)
+    assert float(found.lead[0, 1]) == near(0)
     assert found.winners == [(0, 0)]
 
 
@@ -250,7 +251,7 @@ def test_scores_are_those_of_a_direct_count():
             right = row[..., at[sentence.words[key]]]
             hits += right > row[..., rivals].amax(-1)
     n_pairs = sum(len(s.pairs) for s in asked.sentences)
-    torch.testing.assert_close(found.score, hits / n_pairs)
+    close(found.score, hits / n_pairs)
 
 
 @pytest.mark.parametrize("family", ["t5", "llama"])

@@ -39,10 +39,6 @@ def without(model: AttentionModel, *heads: tuple[int, int], part: str | None = N
     return twin
 
 
-def close(a, b, tolerance=1e-5):
-    torch.testing.assert_close(a, b, atol=tolerance, rtol=tolerance)
-
-
 def gates_of(model: AttentionModel, *off: tuple[int, int]) -> torch.Tensor:
     gates = torch.ones(model.n_layers, model.n_heads)
     for place in off:

@@ -11,6 +11,7 @@ from torch import nn
 
 from models import data, evaluate, probes, train
 from models.optim import Muon, build_optimizers, orthogonalize
+from tests.making.comparing import close, near
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +81,7 @@ def test_muon_treats_fused_matrices_one_by_one() -> None:
         alone = nn.Parameter(torch.zeros(8, 8))
         alone.grad = grad
         Muon([{"params": [alone], "out_dim": 1}], weight_decay=0.0).step()
-        torch.testing.assert_close(part, alone.detach(), atol=1e-5, rtol=1e-4)
+        close(part, alone.detach())
 
 
 def test_every_parameter_has_one_optimiser(cache: Path) -> None:
@@ -240,7 +241,7 @@ def test_induction_on_known_patterns() -> None:
         weights[query, query - period + 1] = 0.5
     found = probes.induction(Fixed(weights), 50, period=period, rows=2)
     assert found["heads"].item() == pytest.approx(0.5)
-    assert found["first"] == found["second"] == pytest.approx(np.log(50), rel=1e-5)
+    assert found["first"] == found["second"] == near(np.log(50))
 
 
 def test_write_block(tmp_path: Path) -> None:

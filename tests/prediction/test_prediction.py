@@ -13,6 +13,7 @@ from mha_viz.errors import ArgumentError, AttentionUnavailableError, TextError
 from mha_viz.prediction.masking import mask_word_at
 from mha_viz.text.vocabulary import continuing, id_of, label_of
 from tests.making.checkpoints import OTHER, TEXT, bert, spread, tokenizer
+from tests.making.comparing import close
 from tests.making.families import build
 from tests.making.small_tokenizers import make
 
@@ -24,10 +25,6 @@ BLANK = "The [MASK] sat on the mat."
 @torch.no_grad()
 def own_logits(model: AttentionModel, text: str, *pair: str) -> torch.Tensor:
     return model.network(**model.tokenizer(text, *pair, return_tensors="pt")).logits[0]
-
-
-def close(a, b, tolerance=1e-5):
-    torch.testing.assert_close(torch.as_tensor(a), torch.as_tensor(b), atol=tolerance, rtol=1e-4)
 
 
 # -- causal --------------------------------------------------------------------------------------
@@ -211,7 +208,7 @@ def test_pseudo_losses_mask_each_token_in_turn(masked):
         batch = torch.tensor([[*ids[:i], masked.tokenizer.mask_token_id, *ids[i + 1 :]]])
         with torch.no_grad():
             row = masked.network(input_ids=batch).logits[0, i].log_softmax(-1)
-        close(loss, -float(row[ids[i]]), 1e-4)
+        close(loss, -float(row[ids[i]]))
     gates = torch.ones(masked.n_layers, masked.n_heads)
     assert mv.predict(masked, text, gates, position=2, pseudo_loss=True).losses == losses
     gates[1] = 0

@@ -15,6 +15,7 @@ from mha_viz.prediction.generated_token import chances, drawn, upcoming
 from tests.engine.test_families import CAUSAL, SHORT, SINGLE, small_tokenizer
 from tests.making import predicting
 from tests.making.checkpoints import spread
+from tests.making.comparing import ROUNDING, close, near
 
 PROMPT = "The old man went to the"
 WINDOWED = ("mistral", "gemma2", "gpt_oss", "gpt_neo")  # a window of 5, which the texts outgrow
@@ -49,9 +50,7 @@ def same_as_one_pass(writing: mv.Writing) -> None:
         assert (mine is None) == (theirs is None), name
         if mine is not None:
             mine, theirs = mine.float(), theirs.float()
-            scale = max(1.0, float(theirs.abs().max()))
-            assert (mine - theirs).abs().max() <= 1e-5 * scale, name
-    assert (record.pattern - whole.pattern).abs().max() <= 1e-5
+            close(mine, theirs, atol=ROUNDING * max(1.0, float(theirs.abs().max())))
 
 
 def test_the_weights_of_the_steps_are_those_of_one_pass(family):
@@ -98,7 +97,7 @@ def test_gates_hold_in_every_step(gpt):
     list(writing.steps(6))
     expected = mv.generate(gpt, PROMPT, gates, max_new_tokens=6)
     assert ids(writing) == [token.id for token in expected.tokens]
-    assert (writing.record.pattern - expected.record.pattern).abs().max() <= 1e-5
+    close(writing.record.pattern, expected.record.pattern)
     assert writing.record.notes == expected.record.notes
     assert not writing.record.z[1, 2:].any()
 
@@ -129,7 +128,7 @@ def test_back_and_on_again_is_the_same_text(gpt):
     assert len(writing) == 0 and writing.text == PROMPT
     list(writing.steps(6))
     assert ids(writing) == before
-    assert [token.probability for token in writing.written] == pytest.approx(probabilities)
+    assert [token.probability for token in writing.written] == near(probabilities)
 
 
 def test_each_token_has_its_probability_and_runners_up(gpt):
@@ -142,10 +141,10 @@ def test_each_token_has_its_probability_and_runners_up(gpt):
         assert [one.id for one in token.candidates] == list(expected.ids)
         assert [one.text for one in token.candidates] == list(expected.candidates)
         found = [one.probability for one in token.candidates]
-        assert found == pytest.approx(expected.probabilities, rel=1e-3)
+        assert found == near(expected.probabilities)
         kept = torch.tensor(expected.displayed)[:4].double()  # at the temperature, among the four
         drawn_with = [one.drawn_with for one in token.candidates]
-        assert drawn_with[:4] == pytest.approx((kept / kept.sum()).tolist(), rel=1e-3)
+        assert drawn_with[:4] == near((kept / kept.sum()).tolist())
         assert not any(drawn_with[4:])
         assert token.id == token.candidates[token.rank - 1].id and not token.branched
         assert len(token.runners_up) == 9 and token.id not in {o.id for o in token.runners_up}
@@ -158,7 +157,7 @@ def test_a_branch_keeps_what_stands_before_it(gpt):
     chosen = old[2].runners_up[0]
     token = writing.branch(old[2].position, chosen.id)
     assert token.branched and token.rank == 2 and token.drawn_with == 0
-    assert token.probability == pytest.approx(chosen.probability, rel=1e-4)
+    assert token.probability == near(chosen.probability)
     assert [one.id for one in writing.written] == [old[0].id, old[1].id, chosen.id]
     assert writing.branch(len(writing.tokens), 300).id == 300 and len(writing) == 4
     writing.branch(writing.n_prompt, old[0].id)
@@ -207,7 +206,7 @@ def test_what_comes_next_is_what_a_step_would_write(family):
     assert coming.position == step.position
     assert [one.id for one in coming.candidates] == [one.id for one in step.candidates]
     shares = [one.probability for one in step.candidates]
-    assert [one.probability for one in coming.candidates] == pytest.approx(shares, rel=1e-3)
+    assert [one.probability for one in coming.candidates] == near(shares)
 
 
 def test_an_end_token_is_not_written(gpt, monkeypatch):
@@ -230,7 +229,7 @@ def test_what_is_drawn_follows_the_chances():
     assert (shares - odds).abs().max() < 0.04 and shares[2] == 0
     assert chances(log_probs, 0, None).tolist() == [0, 1, 0, 0]
     assert chances(log_probs, 1e-9, None).tolist() == [0, 1, 0, 0]
-    assert chances(log_probs, 1e9, 2).tolist() == pytest.approx([0, 0.5, 0, 0.5])
+    assert chances(log_probs, 1e9, 2).tolist() == near([0, 0.5, 0, 0.5])
     assert len({drawn(odds, 3, place) for place in range(50)}) > 1
 
 

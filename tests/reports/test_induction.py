@@ -13,6 +13,7 @@ from mha_viz.reports import induction as module
 from mha_viz.reports.induction import induction_scores
 from mha_viz.text.encoding import encode_texts
 from tests.making.checkpoints import D_HEAD, HEADS, LAYERS, N_CTX, WORDS
+from tests.making.comparing import close
 from tests.making.families import build
 
 OWN = range(5, len(WORDS))  # those of WORDS that are not special
@@ -93,12 +94,12 @@ def test_scores_are_those_of_single_runs(models, name, before, after, period):
         for seed in range(4)
     ]
     scores = by_a_plain_loop(patterns, period, len(before)).double()
-    assert (found.mean - scores.mean(0)).abs().max() <= 1e-6
+    close(found.mean, scores.mean(0))
     low, high = scipy.stats.t.interval(
         0.95, 3, loc=scores.mean(0), scale=scipy.stats.sem(scores.numpy(), axis=0)
     )
-    assert (found.low - torch.tensor(low).clamp(0, 1)).abs().max() <= 1e-6
-    assert (found.high - torch.tensor(high).clamp(0, 1)).abs().max() <= 1e-6
+    close(found.low, torch.tensor(low).clamp(0, 1))
+    close(found.high, torch.tensor(high).clamp(0, 1))
     assert found.mean.std() > 1e-4  # not the same number for all
 
 
@@ -110,14 +111,14 @@ def test_scores_of_an_encoder_and_of_a_decoder():
         model.trace(" ".join(WORDS[i] for i in ids), part="encoder").pattern for ids in texts
     ]
     found = induction_scores(model, n_seeds=3, period=5)
-    assert (found.mean - by_a_plain_loop(encoder, 5, 0).mean(0)).abs().max() <= 1e-6
+    close(found.mean, by_a_plain_loop(encoder, 5, 0).mean(0))
     decoder = [
         weights_alone(model, [0], decoder_input_ids=torch.cat([start, torch.tensor([ids])], 1))
         for ids in texts
     ]
     found = induction_scores(model, n_seeds=3, period=5, part="decoder")
     assert found.mean.shape == (3, HEADS)
-    assert (found.mean - by_a_plain_loop(decoder, 5, 1).mean(0)).abs().max() <= 1e-6
+    close(found.mean, by_a_plain_loop(decoder, 5, 1).mean(0))
     with pytest.raises(ArgumentError, match='"encoder" or "decoder", not "cross"'):
         induction_scores(model, part="cross")
 

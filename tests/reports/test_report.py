@@ -13,6 +13,7 @@ from mha_viz.core.measure import PAIR_MEASURES, distances, measure, text_baselin
 from mha_viz.errors import ArgumentError, NotKeptError
 from mha_viz.reports.report import KEEP, report
 from tests.core.records import make
+from tests.making.comparing import close, near
 
 TEXT = "The dog saw the cat and the cat saw the dog in the garden."
 
@@ -41,7 +42,7 @@ def test_a_row_for_each_head_and_a_column_for_each_metric(full, record) -> None:
     hidden = {"next_token", "special_token", "separator_token", "sink"}
     assert heads - hidden <= set(full) and not hidden & set(full)
     for key, values in measure(record).items():
-        assert full[key].to_numpy() == pytest.approx(values.flatten().numpy()), key
+        assert full[key].to_numpy() == near(values.flatten().numpy()), key
     assert not full.drop(columns=["labels", "why"]).isna().any().any()
 
 
@@ -51,8 +52,8 @@ def test_every_score_has_its_baselines(full, record) -> None:
         assert f"{key}_random" in full
         if key == "duplicate_token":
             continue
-        assert full[f"{key}_uniform"][0] == pytest.approx(found[key].uniform)
-        assert full[f"{key}_offset"][0] == pytest.approx(found[key].offset)
+        assert full[f"{key}_uniform"][0] == near(found[key].uniform)
+        assert full[f"{key}_offset"][0] == near(found[key].offset)
     assert full["previous_token_offset"][0] == 1.0
     assert full["induction_random"][0] < 0.2 < full["induction"].max()
 
@@ -80,7 +81,7 @@ def test_a_head_that_copies_another_is_its_twin() -> None:
     table = mv.head_report(replace(base, pattern=pattern, z=z))
     row = table[(table.layer == 1) & (table["head"] == 2)].iloc[0]
     assert row.twin == "L0 H1" and row.twin_hellinger < 0.05
-    assert row.output_twin == "L0 H1" and row.output_twin_cka == pytest.approx(1.0, abs=1e-5)
+    assert row.output_twin == "L0 H1" and row.output_twin_cka == near(1.0)
     other = table[(table.layer == 0) & (table["head"] == 1)].iloc[0]
     assert other.twin == "L1 H2"
 
@@ -98,8 +99,8 @@ def test_redundancy_as_textbooks_have_it(record) -> None:
     size = z.flatten(1).norm(dim=-1)
     want = torch.stack([(z @ one.mT).flatten(1).norm(dim=-1) for one in z]) / size[:, None] / size
     got = mv.head_similarity(record, "redundancy", normalize=False)
-    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
-    assert torch.equal(got, mv.head_similarity(record, "redundancy_textbook"))
+    close(got, want)
+    close(mv.head_similarity(record, "redundancy_textbook"), got)
     with pytest.raises(ArgumentError, match="redundancy"):
         mv.head_similarity(record, "cka", normalize=False)
 
@@ -127,21 +128,20 @@ def test_merged_and_shortened_records_say_what_they_are(model, record) -> None:
     less = report(record.without_first(), model)
     assert any("left out" in note for note in less.notes)
     assert less.baselines["entropy"].random is None
-    assert less.baselines["entropy"].uniform == pytest.approx(
-        np.log(np.arange(1, len(record.tokens))).mean(), rel=1e-5
-    )
+    uniform = np.log(np.arange(1, len(record.tokens))).mean()
+    assert less.baselines["entropy"].uniform == near(uniform)
 
 
 def test_parameters_of_heads(model) -> None:
     W = torch.cat(model.head_weights("W_Q")).flatten(1).double()
     want = torch.nn.functional.cosine_similarity(W[:, None], W[None], dim=-1)
     got = mv.parameter_similarity(model, "W_Q")
-    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    close(got, want)
     Q, K = (torch.cat(model.head_weights(name)).double() for name in ("W_Q", "W_K"))
     product = (Q @ K.mT).flatten(1)
     want = torch.nn.functional.cosine_similarity(product[:, None], product[None], dim=-1)
     got = mv.parameter_similarity(model, "W_QK")
-    torch.testing.assert_close(got.double(), want, atol=1e-5, rtol=0)
+    close(got, want)
     V, out = (torch.cat(model.head_weights(name)).double() for name in ("W_V", "W_O"))
     out = out if out.shape[-1] == model.d_model else out.mT
     U, _, W = torch.linalg.svd(V @ out)
@@ -151,10 +151,10 @@ def test_parameters_of_heads(model) -> None:
         for i, j in np.ndindex(32, 32):
             want[i, j] *= (bases[i].mT @ bases[j]).square().sum() / model.d_head
     got = mv.parameter_similarity(model, "W_OV", "subspace_overlap")
-    torch.testing.assert_close(got.double(), want, atol=1e-4, rtol=0)
+    close(got, want)
     layer = mv.parameter_similarity(model, "W_V")[8:16, 8:16].double()
     off = layer[~torch.eye(8, dtype=torch.bool)]
-    assert mv.diversity(model, 1, "W_V") == pytest.approx(float((1 - off.abs()).mean()), abs=1e-5)
+    assert mv.diversity(model, 1, "W_V") == near(float((1 - off.abs()).mean()))
 
 
 @pytest.mark.parametrize(
@@ -215,5 +215,5 @@ def test_what_is_missing_is_said(model, record, tmp_path) -> None:
 
 def test_induction_has_the_baselines_of_the_probe(full) -> None:
     # the second copy's rows see 26 to 50 tokens; a head that looks one token back misses them all
-    assert full["induction_uniform"][0] == pytest.approx((1 / np.arange(26, 51)).mean(), rel=1e-5)
+    assert full["induction_uniform"][0] == near((1 / np.arange(26, 51)).mean())
     assert full["induction_offset"][0] == 0.0

@@ -15,8 +15,8 @@ from mha_viz.reports.report import report
 from mha_viz.reports.stored_run import StoredRun
 from mha_viz.ui.session.views import DEFAULT
 from models.store_first_run import first_run
+from tests.making.comparing import ROUNDING, near
 
-TINY = dict(atol=1e-6, rtol=1e-5)  # what another processor may round otherwise
 AGAIN = "run `python -m models.store_first_run` again"
 
 
@@ -35,7 +35,8 @@ def live() -> StoredRun:
 def same(a: torch.Tensor | None, b: torch.Tensor | None) -> None:
     assert (a is None) == (b is None)
     if a is not None and b is not None:
-        torch.testing.assert_close(a, b, **TINY, equal_nan=True, msg=lambda m: f"{m}\n{AGAIN}")
+        near_enough = dict(atol=ROUNDING, rtol=ROUNDING, equal_nan=True)
+        torch.testing.assert_close(a, b, **near_enough, msg=lambda m: f"{m}\n{AGAIN}")
 
 
 def test_it_is_the_first_sentence_on_the_first_model(stored):
@@ -67,7 +68,7 @@ def test_the_report_is_the_live_one(stored, live):
         same(made.scores[key], wanted.scores[key])
         for name in ("uniform", "offset", "random", "random_low", "random_high"):
             ours, theirs = (getattr(one.baselines.get(key), name, None) for one in (made, wanted))
-            assert ours == (theirs if theirs is None else pytest.approx(theirs, 1e-5, 1e-6)), key
+            assert ours == (theirs if theirs is None else near(theirs)), key
     titles = [
         [[earned.label.title for earned in head] for row in one.labels for head in row]
         for one in (made, wanted)

@@ -12,6 +12,7 @@ import mha_viz as mv
 from mha_viz.ui.circuits import graph
 from mha_viz.ui.session.views import CIRCUITS, DEFAULT
 from mha_viz.web.theme import format_number
+from tests.making.comparing import close
 from tests.ui.circuits_app import TEXT, circuits
 from tests.ui.compare_app import HOSTILE, MODELS, check, said, table
 
@@ -60,7 +61,7 @@ def test_the_parts_of_a_logit_are_the_librarys_and_sum_to_it():
     assert "what raises all logits alike" not in said(app)  # it is in no difference
     shown = table(app, "component", "share")
     assert shown["component"].tolist() == [one.name for one in found.components]
-    np.testing.assert_allclose(shown["share"], found.shares.numpy())
+    close(shown["share"], found.shares.numpy())
 
 
 def test_the_piles_of_the_layers_sum_to_the_logit():
@@ -72,7 +73,7 @@ def test_the_piles_of_the_layers_sum_to_the_logit():
     assert [trace["name"] for trace in piles][:2] == ["embedding", "heads"]
     assert sum(_numbers(trace["y"]).sum() for trace in piles) == pytest.approx(found.sum(), 1e-4)
     heads = _numbers(piles[1]["y"])[1:-1]
-    np.testing.assert_allclose(heads, found.heads.sum(1), rtol=1e-4, atol=1e-5)
+    close(heads, found.heads.sum(1))
 
 
 def test_a_head_is_split_by_the_tokens_it_reads_and_tells_what_it_promotes():
@@ -82,7 +83,7 @@ def test_a_head_is_split_by_the_tokens_it_reads_and_tells_what_it_promotes():
     model = mv.load("tiny-gpt2")
     found = mv.logit_attribution(model, TEXT)
     shown = table(app, "position", "token", "share")
-    np.testing.assert_allclose(shown["share"], found.sources[2, 4].numpy())
+    close(shown["share"], found.sources[2, 4].numpy())
     assert f"sum to its share, {format_number(found.heads[2, 4])}" in said(app).replace("\\", "")
     promoted = mv.head_tokens(model, TEXT, 2, 4)
     assert table(app, "promoted", "suppressed")["promoted"].tolist() == list(promoted.promoted)
@@ -156,7 +157,7 @@ def test_the_score_of_a_pair_is_the_librarys_and_sums():
     check(app)
     assert summed(app)[:2] == (format_number(found.sum()), format_number(found.value))
     shown = table(app, "query_component", "key_component", "share")
-    np.testing.assert_allclose(shown["share"], found.table()["share"])
+    close(shown["share"], found.table()["share"])
     app.selectbox(key="ask_versus_key").set_value(1).run()
     check(app)
     less = mv.score_attribution(model, TEXT, 2, 4, 9, 4, versus=1)

@@ -1,12 +1,12 @@
 """Pairs of heads on the Circuits page: composition, copying and paths are the library's own."""
 
-import numpy as np
 import pytest
 
 import mha_viz as mv
 from mha_viz.ui.circuits.asked import signed
 from mha_viz.ui.session import reporting
 from mha_viz.web.theme import format_number
+from tests.making.comparing import close, near
 from tests.ui.circuits_app import TEXT, circuits
 from tests.ui.compare_app import check, said, table
 
@@ -16,7 +16,7 @@ def test_copying_scores_are_the_librarys_and_bert_has_none():
     app = circuits("copying", "favoured", model="tiny-gpt2", **link)
     check(app)
     found = mv.copying_scores(mv.load("tiny-gpt2"))
-    np.testing.assert_allclose(table(app, "score", "zscore")["score"], found.table()["score"])
+    close(table(app, "score", "zscore")["score"], found.table()["score"])
     assert f"copying score {signed(found.score[1, 2])}" in said(app)
     app = circuits(model="tiny-bert", **link)
     check(app)
@@ -33,7 +33,7 @@ def test_composition_is_the_librarys_and_the_pair_furthest_from_chance_is_shown(
     assert app.header[0].value == pair
     shown = table(app, "Writes", "Reads", "score")
     assert f"{shown['Writes'][0]} → {shown['Reads'][0]}" == pair
-    assert shown["score"][0] == pytest.approx(first["score"])
+    assert shown["score"][0] == near(first["score"])
     row = app.table[0].value.filter(like=kind, axis=0).iloc[0]
     assert row["z"] == format_number(first["zscore"])
 

@@ -12,6 +12,7 @@ from mha_viz.core.metrics.outputs import effective_rank
 from mha_viz.core.names import MATRICES
 from mha_viz.ui.compare import diversity
 from mha_viz.web.theme import format_weight
+from tests.making.comparing import close, near
 from tests.ui.compare_app import (
     MODELS,
     NAMES,
@@ -42,7 +43,7 @@ def test_layers_shows_the_report(model, record, metric):
     report = mv.head_report(record, model)
     shown = table(app, "Head", METRICS[metric].title)
     assert list(shown["Head"]) == NAMES
-    np.testing.assert_allclose(shown[METRICS[metric].title], report[metric], atol=1e-5)
+    close(shown[METRICS[metric].title], report[metric])
     kinds = table(app, "L0", "L3")
     for title, row in kinds.iterrows():
         labelled = report.labels.str.contains(title, regex=False)
@@ -78,7 +79,7 @@ def test_heatmaps_have_tables_and_files(record, section, keys):
     assert len(tables) == len(opened)
     for place, key, found in zip(((1, 2), (0, 1)), opened, tables, strict=False):
         weights = seen(record.head(*place), record.causal)
-        np.testing.assert_allclose(found.set_index("query"), weights, atol=1e-6)
+        close(found.set_index("query"), weights)
         name = f"L{place[0]} H{place[1]}"
         assert f"one token’s weights in {name} over" in said(app)
         files = [button for button in app.get("download_button") if key in button.proto.id]
@@ -98,11 +99,9 @@ def test_diversity_shows_each_layer(model, record):
     shown = table(app, "Layer", "W_Q", "W_O", "independent random matrices")
     for matrix in ("W_Q", "W_K", "W_V", "W_O"):
         expected = [mv.diversity(model, layer, matrix) for layer in range(4)]
-        np.testing.assert_allclose(shown[matrix], expected, atol=1e-6)
+        close(shown[matrix], expected)
     total = capacity(record.pattern).total.numpy()
-    np.testing.assert_allclose(
-        table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total, atol=1e-5
-    )
+    close(table(app, "all heads, each for itself (Σ C)").iloc[:, 1], total)
     together = coverage(record.z, record.W_O).together.numpy()
     np.testing.assert_allclose(table(app, "heads together")["heads together"], together, rtol=1e-4)
     ranks = effective_rank(record.z, record.W_O).numpy()
@@ -128,10 +127,10 @@ def test_chance_is_what_random_matrices_give():
     assert level == pytest.approx(1 - cosines.mean(), abs=5e-4)
     layout, lines = figures(app)[0]["layout"], figures(app)[0]["data"]
     band = layout["shapes"][0]
-    assert band["y0"] == pytest.approx(-band["y1"]) and 0 < band["y1"] < 0.004
+    assert band["y0"] == near(-band["y1"]) and 0 < band["y1"] < 0.004
     shown = table(app, "Layer", "W_Q", "W_O")
     drawn = np.frombuffer(base64.b64decode(lines[0]["y"]["bdata"]), lines[0]["y"]["dtype"])
-    np.testing.assert_allclose(drawn, shown["W_Q"] - level, atol=1e-6)
+    close(drawn, shown["W_Q"] - level)
     inside = sum(int((shown[matrix] - level >= band["y0"]).sum()) for matrix in MATRICES)
     assert f"same shape: {inside} of 16" in said(app)
 
@@ -142,11 +141,11 @@ def test_flow_shows_rollout_and_flow(model, record, upto):
     app = compare("rollout", "flow", model=model.name, text=TEXT, section="flow", query="3", **link)
     pattern = record.pattern if upto is None else record.pattern[: upto + 1]
     rollout = attention_rollout(pattern)[-1].numpy()
-    np.testing.assert_allclose(table(app, "token").set_index("token"), rollout, atol=1e-6)
+    close(table(app, "token").set_index("token"), rollout)
     flow = attention_flow(pattern, 3).numpy()
     shown = table(app, "Token", "rollout", "flow, as shares")
-    np.testing.assert_allclose(shown["rollout"], rollout[3], atol=1e-6)
-    np.testing.assert_allclose(shown["flow, as shares"], flow / flow.sum(), atol=1e-5)
+    close(shown["rollout"], rollout[3])
+    close(shown["flow, as shares"], flow / flow.sum())
 
 
 def test_flow_shows_the_last_ones_without_choosing_them():

@@ -13,6 +13,7 @@ from mha_viz.core.names import PAIR_MEASURES, PRODUCTS
 from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session import views
+from tests.making.comparing import close, near
 from tests.ui.compare_app import NAMES, TEXT, check, compare, figures, said, seen, table
 
 
@@ -25,7 +26,7 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     expected = mv.head_similarity(record, measure).numpy()
     shown = table(app, "Head", "L3 H7").set_index("Head")
     assert list(shown.index) == list(shown.columns) == NAMES
-    np.testing.assert_allclose(shown, expected, atol=1e-5)
+    close(shown, expected)
     apart = distances(record, measure).numpy()
     np.fill_diagonal(apart, np.inf)
     nearest = table(app, "Head", "Nearest", "Distance").set_index("Head").loc[NAMES]
@@ -33,9 +34,9 @@ def test_twins_shows_the_similarity(model, record, measure, order):
     alike = apart[np.triu_indices(32, 1)] < edge
     assert f"More alike than chance: {alike.sum()} of 496 pairs" in said(app)
     assert list(nearest["Beyond chance"] == "yes") == list(nearest["Distance"] < edge)
-    np.testing.assert_allclose(nearest["Distance"], np.clip(apart.min(1), 0, None), atol=1e-5)
+    close(nearest["Distance"], np.clip(apart.min(1), 0, None))
     for head, twin in zip(range(32), nearest["Nearest"], strict=True):
-        assert apart[head, NAMES.index(twin)] == pytest.approx(apart[head].min(), abs=1e-5)
+        assert apart[head, NAMES.index(twin)] == near(apart[head].min())
     once = sorted((apart[i, j], (i, j)) for i in range(32) for j in range(i + 1, 32))[:5]
     named = list(app.pills(key="nearest_pairs").options)
     assert [float(text.split(": ")[1]) for text in named] == [
@@ -58,7 +59,7 @@ def test_alike_shows_all_pairs(model, record):
         "Do alike": mv.head_similarity(record, "cka").numpy(),
         "Overlap W_OV": mv.parameter_similarity(model, "W_OV", "subspace_overlap").numpy(),
     }.items():
-        np.testing.assert_allclose(shown[column], expected[i, j], atol=1e-5)
+        close(shown[column], expected[i, j])
     looks, does = (permuted_band(record, measure) for measure in ("hellinger", "cka"))
     look, do = shown["Look alike"] > 1 - looks.low, shown["Do alike"] > does.high
     assert f"More alike than chance: {look.sum()} of 496 pairs" in said(app)
@@ -68,8 +69,8 @@ def test_alike_shows_all_pairs(model, record):
     assert first == f"{NAMES[i[gap.idxmax()]]} – {NAMES[j[gap.idxmax()]]}: {gap.max():.4g}"
     assert app.dataframe[1].value.iloc[0].to_dict() == shown.loc[gap.idxmax()].to_dict()
     shaded = [shape for shape in figures(app)[0]["layout"]["shapes"] if "fillcolor" in shape]
-    assert shaded[0]["x0"] == pytest.approx(1 - looks.high)
-    assert shaded[1]["y1"] == pytest.approx(does.high)
+    assert shaded[0]["x0"] == near(1 - looks.high)
+    assert shaded[1]["y1"] == near(does.high)
 
 
 def test_pairs_that_do_not_differ_are_said_to_be_alike(monkeypatch):
@@ -113,9 +114,9 @@ def test_the_pair_has_every_number_between_two_heads(model, record):
         assert float(between[f"overlap of {space}"]) == pytest.approx(expected, rel=2e-3, abs=1e-5)
     difference = table(app, "query").set_index("query")
     change = (record.head(1, 6) - record.head(3, 1)).numpy()
-    np.testing.assert_allclose(difference, seen(change, record.causal), atol=1e-6)
+    close(difference, seen(change, record.causal))
     assert (MASKED in said(app)) == record.causal
     metrics = table(app, "Metric", "L3 H1", "L1 H6", "Difference").set_index("Metric")
     report = mv.head_report(record)
-    assert metrics.loc["Distance", "L3 H1"] == pytest.approx(report.distance[a], abs=1e-5)
-    assert metrics.loc["Distance", "L1 H6"] == pytest.approx(report.distance[b], abs=1e-5)
+    assert metrics.loc["Distance", "L3 H1"] == near(report.distance[a])
+    assert metrics.loc["Distance", "L1 H6"] == near(report.distance[b])

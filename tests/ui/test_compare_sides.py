@@ -5,6 +5,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from tests.making.comparing import close, near
 from tests.ui.compare_app import MODELS, NAMES, OTHER, TEXT, check, compare, said, seen, table
 
 
@@ -26,13 +27,13 @@ def test_two_texts_are_aligned_by_their_edits(model, record):
     pairs = align(record.labels, other.labels)
     left = aligned(seen(record.head(1, 2), record.causal), [i for i, _ in pairs])
     right = aligned(seen(other.head(1, 2), other.causal), [j for _, j in pairs])
-    np.testing.assert_allclose(table(app, "query").set_index("query"), right - left, atol=1e-6)
+    close(table(app, "query").set_index("query"), right - left)
     common = equal_places(record.labels, other.labels, pairs)
     assert 0 < len(common) < len(pairs)
     assert f"{len(common)} of {len(pairs)} places have the same token" in said(app)
     change = pattern_change(record.pattern, other.pattern, pairs, common).numpy().ravel()
     shown = table(app, "Head", "Change").set_index("Head").loc[NAMES, "Change"]
-    np.testing.assert_allclose(shown, change, atol=1e-6)
+    close(shown, change)
 
 
 def test_a_causal_model_beside_one_that_sees_all_is_not_said_to_give_the_future_0():
@@ -103,9 +104,7 @@ def test_two_models_are_compared_by_words():
     assert f"{len(bert.tokens)} words" in text and f"{len(gpt2.tokens)} words" in text
     assert "agree by chance only" in text.replace("\\", "")
     metrics = table(app, "Metric", "A L2 H0", "B L2 H0").set_index("Metric")
-    assert metrics.loc["Entropy", "A L2 H0"] == pytest.approx(
-        float(mv.head_report(bert).entropy[16]), abs=1e-5
-    )
+    assert metrics.loc["Entropy", "A L2 H0"] == near(float(mv.head_report(bert).entropy[16]))
 
 
 def test_a_link_with_another_text_shows_the_same_head_on_both_sides():

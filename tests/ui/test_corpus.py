@@ -11,6 +11,7 @@ from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.corpus.followed import followed
 from mha_viz.corpus.speech import PARTS
 from mha_viz.web.theme import format_number
+from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table
 from tests.ui.corpus_app import corpus, made, making
 
@@ -86,7 +87,7 @@ def test_an_example_is_drawn_with_the_heaviest_weights_of_that_head(page, study)
         ).nlargest(24, "weight", keep="all")
         drawn = {(arc["start"], arc["end"]): arc["weight"] for arc in line["above"]}
         expected = {(e.query, e.key): e.weight for e in edges.itertuples()}
-        assert drawn == pytest.approx(expected) and not line["below"]
+        assert drawn == near(expected) and not line["below"]
 
 
 def test_the_gold_tree_is_drawn_with_what_the_head_follows(study):
@@ -142,7 +143,7 @@ def test_parts_of_speech_are_the_study_s_17_by_17_with_their_numbers(page, study
     for i, start in enumerate(PARTS):
         for j, end in enumerate(PARTS):
             if (start, end) in own.index:
-                assert shown[i, j] == pytest.approx(own.difference[start, end], abs=1e-6)
+                assert shown[i, j] == near(own.difference[start, end])
             else:
                 assert np.isnan(shown[i, j])
     n_nouns = own["n_words"].xs("NOUN").iloc[0]

@@ -4,7 +4,6 @@ import os
 import threading
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import mha_viz as mv
@@ -15,6 +14,7 @@ from mha_viz.ui.lanes.work import Work
 from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.session import heavy, own_address, studies
 from mha_viz.ui.session.views import DEFAULT
+from tests.making.comparing import close
 from tests.making.trees import conllu, document
 from tests.ui.compare_app import check, said
 from tests.ui.corpus_app import corpus, made, making
@@ -32,7 +32,7 @@ def test_texts_of_one_s_own_are_studied_and_the_link_finds_them_again(tmp_path):
     (tmp_path / "texts.txt").write_text(TEXTS)
     expected = make_study(mv.load("tiny-bert"), tmp_path / "texts.txt", tmp_path / "study")
     shown = making(app).study
-    np.testing.assert_allclose(shown.heads["mean"], expected.heads["mean"], atol=1e-6)
+    close(shown.heads["mean"], expected.heads["mean"])
     again = corpus("own-texts", corpus=key)
     assert "3 texts of your own" in said(again)
     menu = again.selectbox(key="ask_corpus")

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import mha_viz as mv
@@ -10,6 +9,7 @@ from mha_viz.corpus.compare import compare, compare_with_random
 from mha_viz.ui.corpus import comparing
 from mha_viz.ui.session import studies
 from mha_viz.ui.session.views import DEFAULT, SAME_MODEL
+from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.corpus_app import corpus, making
 
@@ -42,7 +42,7 @@ def check_table(app, expected):
     names = [f"L{i} H{j}" for i, j in zip(rows["layer"], rows["head"], strict=True)]
     assert shown["Head"].tolist() == names
     for column, name in comparing._COLUMNS.items():
-        np.testing.assert_allclose(shown[name], rows[column], rtol=1e-6)
+        close(shown[name], rows[column])
     far = (rows["standard_errors"].abs() >= 3).sum()
     assert f"{far} of {len(rows)} heads differ by 3 standard errors or more" in said(app)
 

@@ -12,6 +12,7 @@ from mha_viz.ui.explore.card import AMONG
 from mha_viz.ui.session import memory, scene, views
 from mha_viz.ui.session.examples import EXAMPLES
 from mha_viz.web.labels import head_name
+from tests.making.comparing import near
 from tests.ui.compare_app import said, table
 from tests.ui.explore_app import FOLDED, bench, brought, captions, choose, chosen
 from tests.ui.explore_app import explore as run
@@ -117,7 +118,7 @@ def test_the_browser_has_all_that_heads_are_sorted_and_chosen_by():
     assert {titles[key] for key in measured} == facts.keys() and len(facts) > 10
     for key in measured:
         values = [float("nan") if value is None else value for value in facts[titles[key]]]
-        assert values == pytest.approx(report[key].to_numpy(), rel=1e-5, nan_ok=True), key
+        assert values == near(report[key].to_numpy(), nan_ok=True), key
     notes = brought(app, "notes")
     assert ["; ".join(labels) for labels in notes["labels"]] == list(report.labels)
     kept = ["previous_token" in kinds for kinds in notes["kinds"]]
@@ -132,7 +133,7 @@ def test_each_head_is_beside_the_one_that_looks_most_alike():
     distance = mv.head_similarity(mv.load("tiny-bert").trace(text), "hellinger").clone()
     distance.fill_diagonal_(float("inf"))
     assert [twin for twin, _ in notes["twins"]] == distance.argmin(1).tolist()
-    assert [far for _, far in notes["twins"]] == pytest.approx(distance.min(1).values.tolist())
+    assert [far for _, far in notes["twins"]] == near(distance.min(1).values.tolist())
 
 
 def test_heads_are_sorted_by_induction(monkeypatch):
@@ -141,11 +142,11 @@ def test_heads_are_sorted_by_induction(monkeypatch):
     scores = induction_scores(mv.load("tiny-gpt2")).mean.flatten().numpy()
     shown = bench(app)
     assert shown["fact"]["title"] == shown["titles"]["induction"] == METRICS["induction"].title
-    assert shown["fact"]["values"] == pytest.approx(scores, abs=1e-6)
+    assert shown["fact"]["values"] == near(scores)
     assert (shown["view"]["sort"], shown["view"]["least"]) == ("induction", 0.4)
     assert not app.exception and not app.warning
     assert "it does not depend on the text typed" in captions(app)
-    assert table(app, "Labels")["Induction"].to_numpy() == pytest.approx(scores, abs=1e-6)
+    assert table(app, "Labels")["Induction"].to_numpy() == near(scores)
     # any other order leaves the probe alone
     for name in FOLDED:
         app.session_state[name] = False

@@ -11,6 +11,7 @@ from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session.views import View
 from mha_viz.ui.widgets import exports
 from tests.faults.disk import full_disk
+from tests.making.comparing import close
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
@@ -22,7 +23,7 @@ def test_masked_cells_are_empty_in_the_table_and_a_note_says_why(name):
     cells = np.array([[float(cell or "nan") for cell in row[1:]] for row in rows])
     weights = record.head(1, 2).numpy()
     visible = np.tri(len(weights), dtype=bool) | (not record.causal)
-    np.testing.assert_allclose(cells, np.where(visible, weights, np.nan), atol=1e-6)
+    close(cells, np.where(visible, weights, np.nan))
     assert any(MASKED in note for note in notes) == record.causal
 
 

@@ -16,6 +16,7 @@ from mha_viz.ui.operating.settings import Settings
 from mha_viz.ui.session import heavy
 from mha_viz.ui.session.giving_way import page_run, standing_by
 from mha_viz.ui.widgets.progress import TimeLeft
+from tests.making.comparing import close
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import intact, intervene, press
 
@@ -68,7 +69,7 @@ def test_what_runs_here_and_there_is_the_same(elsewhere, monkeypatch):
     check(app)
     assert len(elsewhere.workers.pids) == 1
     there = table(app, "importance", "low")
-    assert there.to_numpy() == pytest.approx(here.to_numpy(), abs=1e-9)
+    close(there, here)
 
 
 def test_short_work_stays_here_and_work_without_room_as_well(elsewhere, monkeypatch):

@@ -14,6 +14,7 @@ from mha_viz.ui.intervene import effect, switches
 from mha_viz.ui.intervene import importance as importance_part
 from mha_viz.ui.session import reporting, views
 from mha_viz.web.theme import format_number
+from tests.making.comparing import near
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 
@@ -50,7 +51,7 @@ def test_the_page_says_what_ablate_says(how):
     )
     shown = table(app, "before", "after", "change")
     assert shown["id"].tolist() == list(expected.ids)
-    assert shown["after"].tolist() == pytest.approx(expected.table()["after"].tolist(), abs=1e-6)
+    assert shown["after"].tolist() == near(expected.table()["after"].tolist())
     assert app.metric[0].value == format_number(expected.kl)
     rows = app.table[0].value
     assert expected.target and rows.shape[0] == 5
@@ -63,7 +64,7 @@ def test_the_page_says_what_ablate_says(how):
     ):
         assert format_number(value) in numbers
     losses = [found.value for found in app.dataframe if "change" in found.value][-1]
-    assert losses["change"].iloc[1:].tolist() == pytest.approx(expected.loss_changes[1:], abs=1e-5)
+    assert losses["change"].iloc[1:].tolist() == near(expected.loss_changes[1:])
     assert ("Mean over the" in said(app)) == (how == "mean")
 
 
@@ -72,7 +73,7 @@ def test_all_heads_on_is_no_change():
     check(app)
     shown = table(app, "before", "after", "change")
     expected = prediction.predict(mv.load("tiny-gpt2"), TEXT)
-    assert shown["before"].tolist() == pytest.approx(list(expected.probabilities))
+    assert shown["before"].tolist() == near(list(expected.probabilities))
     assert shown["token"].iloc[0] == expected.candidates[0]
     assert not app.metric and (shown["change"] == 0).all()
     assert list(app.table[0].value.columns) == ["All heads"]

@@ -1,10 +1,9 @@
 """The Intervene page of a masked model: which gap is filled, and how a text gets one."""
 
-import pytest
-
 import mha_viz as mv
 from mha_viz.interventions import ablation
 from mha_viz.web.theme import format_number
+from tests.making.comparing import near
 from tests.ui.compare_app import HOSTILE, check, said, table
 from tests.ui.intervene_app import GAP, intervene, off
 
@@ -13,8 +12,8 @@ def test_a_gap_of_a_masked_model():
     app = intervene("prediction", model="tiny-bert", text=GAP, off="2.1", target="man")
     check(app)
     expected = ablation.ablate(mv.load("tiny-bert"), GAP, [(2, 1)], target="man")
-    assert table(app, "before", "after")["after"].tolist() == pytest.approx(
-        expected.table()["after"].tolist(), abs=1e-6
+    assert table(app, "before", "after")["after"].tolist() == near(
+        expected.table()["after"].tolist()
     )
     assert app.metric[0].value == format_number(expected.kl)
     assert "losses" not in str([chart.proto.id for chart in app.get("plotly_chart")])

@@ -8,6 +8,7 @@ from mha_viz.interventions import importance, pruning
 from mha_viz.interventions.robustness import robustness
 from mha_viz.ui.intervene import switches
 from mha_viz.web.theme import format_number
+from tests.making.comparing import close, near
 from tests.ui.compare_app import check, said, table
 from tests.ui.intervene_app import GAP, TEXT, intact, intervene, off, press
 
@@ -23,16 +24,14 @@ def test_importance_is_that_of_the_library_by_both_methods():
     check(app)
     model = mv.load("tiny-gpt2")
     both = [importance.head_importance(model, texts, method) for method in METHODS]
-    assert table(app, "importance", "low")["importance"].tolist() == pytest.approx(
-        both[0].mean.flatten().tolist(), abs=1e-6
+    assert table(app, "importance", "low")["importance"].tolist() == near(
+        both[0].mean.flatten().tolist()
     )
     assert "Spearman’s ρ" not in said(app)
     app.segmented_control(key="ask_method").set_value("gradient").run()
     press(app, "measure")
     check(app)
-    assert table(app, "importance", "low")["high"].tolist() == pytest.approx(
-        both[1].high.flatten().tolist(), abs=1e-6
-    )
+    close(table(app, "importance", "low")["high"], both[1].high.flatten())
     rho, n = importance.agreement(*both)
     assert f"rank {n} heads with Spearman’s ρ = **{format_number(rho)}**" in said(app)
     assert off(app) == ((1, 1),)
@@ -51,9 +50,7 @@ def test_pruning_is_that_of_the_library(monkeypatch):
     texts = [TEXT, "The cat sat on the mat."]
     for order in ("ablation", "redundancy", "random"):
         curve = pruning.pruning_curve(mv.load("tiny-gpt2"), texts, order, steps=8)
-        assert shown[shown["order"] == order]["loss"].tolist() == pytest.approx(
-            curve.loss.tolist(), abs=1e-6
-        )
+        assert shown[shown["order"] == order]["loss"].tolist() == near(curve.loss.tolist())
     found = robustness(mv.load("tiny-gpt2"), texts, 32)
     assert format_number(found.summary()["extra"]) in said(app)
 

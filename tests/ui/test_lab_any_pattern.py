@@ -7,6 +7,7 @@ import streamlit as st
 
 from mha_viz.labs import any_pattern, any_pattern_digits, any_pattern_inputs
 from mha_viz.ui.session import heavy
+from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, said, table, written
 from tests.ui.lab_app import lab, link
 
@@ -31,7 +32,7 @@ def test_a_fit_is_shown_when_asked_for_and_kept():
         any_pattern_digits.pattern_of(any_pattern_digits.preset("near", 5)), 3
     )
     shown = table(app, "KL", "scores off")
-    assert shown["KL"].to_numpy() == pytest.approx(expected.kl.numpy(), abs=1e-6)
+    assert shown["KL"].to_numpy() == near(expected.kl.numpy())
     assert (shown["scores off"] >= shown["scores off, at least"] - 1e-3).all()
     assert "The narrowest head" in text and "d_k = 4** is the least" in text
     app.slider(key=f"{KEY}-width-5").set_value(4).run()
@@ -60,7 +61,7 @@ def test_real_tokens_are_fitted_too_and_say_what_they_forbid():
     tokens = any_pattern_inputs.real_tokens(5, 8, repeat=True)
     expected = any_pattern.fit(target, 0, tokens=tokens)
     shown = table(app, "d_k", "tokens of d_model = 8")["tokens of d_model = 8"]
-    assert shown.to_numpy() == pytest.approx(expected.kl.numpy(), abs=1e-6)
+    assert shown.to_numpy() == near(expected.kl.numpy())
     made = written(app, "made, d_k = 5")
     assert made[0] == made[4] and float(made[0][0]) <= 0.5
     assert link(app) == {"tokens": "5", "repeat": "1", "d_model": "8"}

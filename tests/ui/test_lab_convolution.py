@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from mha_viz.labs import convolution, convolution_inputs, convolution_learning
+from tests.making.comparing import near
 from tests.ui.compare_app import check, matrices, said, table
 from tests.ui.lab_app import lab, link
 
@@ -21,14 +22,14 @@ def test_every_number_is_that_of_the_library():
     kernel = torch.tensor(convolution_inputs.kernel_numbers("edge", 3))[None, None]
     shown = table(app, "Conv2d", "attention")
     expected = convolution.attended(picture, kernel, 3.0).flatten()
-    assert shown["attention"].to_numpy() == pytest.approx(expected.numpy(), abs=1e-6)
+    assert shown["attention"].to_numpy() == near(expected.numpy())
     exact = torch.conv2d(picture[None, :, :, 0], kernel, padding=1).flatten()
-    assert shown["Conv2d"].to_numpy() == pytest.approx(exact.numpy(), abs=1e-5)
+    assert shown["Conv2d"].to_numpy() == near(exact.numpy())
     largest = float((expected - exact).abs().max())
     assert f"{largest:.4g}"[:4] in said(app) and "raise α" in said(app)
     heads = table(app, "rows down")
     at_8_8 = float(shown.query("row == 8 and column == 8")["attention"].iloc[0])
-    assert heads["adds (first channel)"].sum() == pytest.approx(at_8_8, abs=1e-5)
+    assert heads["adds (first channel)"].sum() == near(at_8_8)
     assert len(table(app, "alpha", "bound")) > 10
     assert "times** as many; and 2.36 MB of weights" in said(app)  # 9 heads of 256 x 256 floats
 
@@ -55,7 +56,7 @@ def test_numbers_in_a_link_are_the_kernel():
     )
     check(app)
     values = table(app, "attention")["attention"].to_numpy().reshape(16, 16)
-    assert values[7:10, 7:10].flatten() == pytest.approx(np.arange(9, 0, -1), abs=1e-5)
+    assert values[7:10, 7:10].flatten() == near(np.arange(9, 0, -1))
 
 
 @pytest.mark.parametrize("size", ["1", "3", "5"])

@@ -4,6 +4,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.labs import induction_circuit as numbers
+from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table
 from tests.ui.lab_app import lab, link, warns_of
 
@@ -27,7 +28,7 @@ def test_what_is_said_and_drawn_are_the_labs_numbers(found):
     shown = table(app, "component", "share")
     assert shown["component"].iloc[0] == numbers.by_key_component(score).component[0]
     cuts = table(app, "Path cut")
-    assert list(cuts["Loss, nats"]) == pytest.approx(list(numbers.cuts(found).loss), rel=1e-5)
+    assert list(cuts["Loss, nats"]) == near(list(numbers.cuts(found).loss))
     by_sender = table(app, "head", "more")
     assert by_sender.more.idxmax() == found.writers[0][1]
     assert any("K-composition" in matrix["title"] for matrix in matrices(app))

@@ -12,6 +12,7 @@ from mha_viz.labs.annotated_sentences import relations
 from mha_viz.ui.learn.what_heads_learn import best_step
 from mha_viz.ui.session.views import from_params
 from mha_viz.web.labels import head_name
+from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
 from tests.ui.lab_app import answers, lab, link, warns_of
 
@@ -72,8 +73,8 @@ def test_the_map_and_the_sentences_are_those_of_the_best_head(measured, found):
     text = check(measured)
     assert "**Found.**" in text and f"The sentences of {head_name(layer, head)}" in text
     heads = table(measured, "Head", "found", "ahead by")
-    assert list(heads["found"]) == pytest.approx(one.score.flatten().tolist())
-    assert list(heads["ahead by"]) == pytest.approx(one.lead.flatten().tolist())
+    assert list(heads["found"]) == near(one.score.flatten().tolist())
+    assert list(heads["ahead by"]) == near(one.lead.flatten().tolist())
     lines = sentences(measured)
     assert len(lines) == len(one.relation.sentences)
     marks = "".join(lines)

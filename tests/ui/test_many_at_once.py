@@ -13,6 +13,7 @@ from mha_viz.ui.session import giving_way, one_thread
 from mha_viz.ui.session.cache import Cache
 from mha_viz.ui.session.scene import measured
 from mha_viz.web.payload import grid_payload
+from tests.making.comparing import close
 
 VISITORS = 20
 WORDS = "the old dog slept while a young cat watched two birds".split()
@@ -68,5 +69,5 @@ def test_everybody_sees_what_a_lone_visitor_sees(long, monkeypatch):
         assert codes.shape == codes_alone.shape
         assert (np.abs(codes.astype(int) - codes_alone) <= 1).all()  # a step of a byte: rounding
         for part, part_alone in zip(ours[1:], expected[1:], strict=True):
-            np.testing.assert_allclose(part, part_alone, rtol=1e-4, atol=1e-5)
+            close(part, part_alone)
     assert (turns.short.running, turns.long.running, turns.under_way) == (0, 0, 0)

@@ -9,6 +9,7 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.engine.model import AttentionModel
+from tests.making.comparing import close
 from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
 from tests.ui.explore_app import explore
 
@@ -153,7 +154,7 @@ def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
     matrix = table(app, "Head", "L0 H0").set_index("Head")
     lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()
     if measure == "hellinger":
-        np.testing.assert_allclose(lonely, 1.0)
+        close(lonely, 1.0)
     elif measure in LIKENESS:
         assert np.isnan(lonely).all()  # shown as "not defined"
         assert "Not defined for L0 H0" in said(app)
@@ -228,7 +229,7 @@ def test_every_part_of_an_encoder_decoder(models, part, section):
         layers = {"encoder": 2, "decoder": 3, "cross": 3}[part]
         model = mv.load(models["t5"])
         expected = [mv.diversity(model, i, "W_V", part) for i in range(layers)]
-        np.testing.assert_allclose(table(app, "Layer", "W_V")["W_V"], expected, atol=1e-6)
+        close(table(app, "Layer", "W_V")["W_V"], expected)
     if part == "cross" and section == "flow":
         assert "leads from one text to another" in app.info[0].value
     if section == "sides":

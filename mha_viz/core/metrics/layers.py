@@ -3,6 +3,7 @@
 Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -138,7 +139,7 @@ def capacity(pattern: Pattern) -> Capacity:
     each = mutual_information(pattern)
     # a layer at a time: half precision is never held wider as a whole
     mean = torch.stack([layer.mean(0, keepdim=True, dtype=wide) for layer in pattern])
-    total, most = each.sum(-1), torch.tensor(float(pattern.shape[-2])).log().to(each)
+    total, most = each.sum(-1), each.new_tensor(math.log(pattern.shape[-2]))
     return Capacity(total, each.amax(-1), mutual_information(mean)[:, 0], total.minimum(most))
 
 

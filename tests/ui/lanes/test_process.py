@@ -9,7 +9,6 @@ import threading
 from functools import partial
 
 import pytest
-import torch
 
 import mha_viz as mv
 from mha_viz.core.asking import asking
@@ -20,6 +19,7 @@ from mha_viz.ui.lanes import calls, process
 from mha_viz.ui.lanes.calls import Call, Checkpoint
 from mha_viz.ui.lanes.process import RemoteFault, Workers
 from mha_viz.ui.lanes.stop import Stop, Stopped
+from tests.making.comparing import close
 from tests.ui.lanes import calls_for_tests as ours
 from tests.waiting import wait_for
 
@@ -66,7 +66,7 @@ def gone(pid):
 def test_results_are_those_of_a_direct_call_value_by_value(workers):
     trained = run(workers, learn_left, 8, 40, 0, True, tells="on_step")
     direct = learn_left(8, 40, 0, True)
-    assert torch.equal(torch.as_tensor(trained.losses), torch.as_tensor(direct.losses))
+    close(trained.losses, direct.losses)
     named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB)
     heard = []
     measured = workers.run(
@@ -75,8 +75,9 @@ def test_results_are_those_of_a_direct_call_value_by_value(workers):
         lambda *news: heard.append(news),
     )
     expected = head_importance(mv.load("tiny-gpt2"), TEXTS)
-    assert torch.allclose(measured.values, expected.values, atol=1e-9, rtol=0)
-    assert torch.equal(measured.loss, expected.loss) and measured.notes == expected.notes
+    close(measured.values, expected.values)
+    close(measured.loss, expected.loss)
+    assert measured.notes == expected.notes
     assert heard and all(done <= total for done, total in heard)
 
 
@@ -86,7 +87,7 @@ def test_models_with_random_weights_are_those_of_the_app(workers):
     named = Checkpoint("tiny-gpt2", "cpu", "float32", GIB, random=True)
     measured = run(workers, head_importance, named, TEXTS, "gradient")
     expected = head_importance(untrained_copy(mv.load("tiny-gpt2")), TEXTS, "gradient")
-    assert torch.allclose(measured.values, expected.values, atol=1e-9, rtol=0)
+    close(measured.values, expected.values)
 
 
 def test_an_error_of_ours_arrives_as_itself_and_another_with_its_traceback(workers):
