@@ -1,4 +1,4 @@
-"""What a test does where a tool is missing that the project can do without."""
+"""The rule for tests that need a tool which is not installed."""
 
 import os
 from typing import NoReturn

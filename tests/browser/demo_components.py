@@ -72,7 +72,7 @@ def attention(layers: int, heads: int, queries: int, keys: int) -> AttentionReco
 
 
 def asked_for() -> AttentionRecord:
-    """Attention of the sizes in the address."""
+    """Return attention of the sizes in the address."""
     queries = number("n", 12)
     return attention(number("layers", 4), number("heads", 8), queries, number("keys", queries))
 

@@ -16,7 +16,7 @@ from mha_viz.web.payload import grid_payload
 
 
 def importance(layers: int, heads: int, kind: str) -> np.ndarray:
-    """Values of each head: "positive", "signed", or with "gaps" where there is none."""
+    """Return a value for each head: "positive", "signed", or with "gaps"."""
     values = np.random.default_rng(5).gamma(0.7, 0.02, (layers, heads))
     values[0, 1] = 0.0123
     if kind == "signed":

@@ -21,7 +21,7 @@ def grid(page: Page) -> Locator:
 
 
 def assert_painted(page: Page, dark: bool) -> None:
-    """Each of some weights has its colour where the names around the tiles say that it is."""
+    """Assert that some weights have their colours in the tiles between the names of the heads."""
     image, canvas = pixels(page, ".head-grid .cells"), page.locator(".head-grid .cells")
     box = canvas.bounding_box()
     assert box

@@ -77,7 +77,7 @@ def test_what_python_changes_is_shown(show_switches: Show, wait_idle: Wait) -> N
 
 
 def seen(page: Page, layer: int, head: int, name: str) -> str:
-    """What the page's style makes of a tile."""
+    """Return a computed style of a tile."""
     return tile(page, layer, head).evaluate(f"e => getComputedStyle(e).{name}")
 
 

@@ -11,7 +11,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 
 def assert_inside(page: Page, layers: int, heads: int) -> None:
-    """The tiles are large enough for a finger, and what does not fit scrolls inside its box."""
+    """Assert that tiles are large enough for a finger and scroll inside their box; tap the last."""
     box = tile(page, 0, 0).bounding_box()
     assert box and min(box["width"], box["height"]) >= 26
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

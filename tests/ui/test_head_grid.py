@@ -1,4 +1,4 @@
-"""What the head grid takes from Python."""
+"""The settings that the head grid gets from Python."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from mha_viz.web.payload import grid_payload, unpack
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What goes to the browser."""
+    """Record what goes to the browser."""
     said: list[dict[str, Any]] = []
     monkeypatch.setattr(module, "_grid", lambda *, data, **_: said.append(data))
     monkeypatch.setattr(module, "carry", lambda payload, *, key: None)

@@ -1,4 +1,4 @@
-"""What Python hands to the components that draw, written down for the tests of these."""
+"""Payloads and settings of the components that draw, for the tests of these in node."""
 
 import base64
 
@@ -25,11 +25,12 @@ DRAWING = (
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as JSON can hold them; `bytesIn` in python.js reads them."""
+    """Return bytes as a text that JSON can hold; `bytesIn` in python.js reads it."""
     return base64.b64encode(data).decode()
 
 
 def written() -> dict[str, object]:
+    """Return all of them in a form that JSON can hold."""
     small = attention(2, 3, 5, 7)
     return {
         "scripts": {name: script(name) for name in DRAWING},
@@ -45,7 +46,7 @@ def written() -> dict[str, object]:
 
 
 def _heads(made: AttentionRecord) -> dict[str, object]:
-    """A payload, and what lies at the address of its exact weights."""
+    """Return a payload, and what lies at the address of its exact weights."""
     pattern = made.pattern.numpy()
     entropy = entropy_of(pattern)
     return {
@@ -56,7 +57,7 @@ def _heads(made: AttentionRecord) -> dict[str, object]:
 
 
 def _bench(made: AttentionRecord) -> dict[str, object]:
-    """What the workbench is told beside its payload, and what comes later."""
+    """Return what the workbench gets beside its payload: settings, exact weights, notes."""
     payload = grid_payload(made, {"entropy": entropy_of(made.pattern.numpy())}, exact_url="/exact")
     labels = [[] for _ in range(made.n_layers * made.n_heads)]
     for head, *earned in ((2, "first_token"), (7, "previous_token", "local"), (11, "first_token")):
@@ -85,13 +86,13 @@ def _bench(made: AttentionRecord) -> dict[str, object]:
 
 
 def _colours(made: AttentionRecord, dark: bool) -> list[tuple[int, int, int]]:
-    """The colour of each weight, on the scale of square roots."""
+    """Return the colour of each weight on the scale of square roots."""
     places = np.sqrt(made.pattern.numpy().ravel()).tolist()
     return [theme.rgb(theme.mix(theme.sequential(dark), place)) for place in places]
 
 
 def _switches(layers: int, heads: int) -> dict[str, object]:
-    """What tiles are coloured by, the colours themselves, and patterns with their labels."""
+    """Return the values of tiles, their colours, and patterns with their labels."""
     kinds = {kind: importance(layers, heads, kind) for kind in ("positive", "signed", "gaps")}
     signed = kinds["signed"].ravel()
     places = ((signed / np.abs(signed).max() + 1) / 2).tolist()
@@ -108,7 +109,7 @@ def _switches(layers: int, heads: int) -> dict[str, object]:
 
 
 def _numbers(rows: int, columns: int) -> dict[str, object]:
-    """Two matrices of one shape, the colours of the first, and one of very small cells."""
+    """Return two matrices of one shape, the colours of the first, and one of very small cells."""
     dice = np.random.default_rng(11)
     pair = dice.dirichlet(np.ones(columns), (2, rows))
     names = ["The", "<b>cat</b>", "$x$"], [f"k{i}" for i in range(columns)]

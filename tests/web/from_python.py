@@ -1,4 +1,4 @@
-"""What Python writes down for the tests of the JavaScript: both languages must agree on it."""
+"""Values on which both languages must agree, written down for the tests of the JavaScript."""
 
 import itertools
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tests.web.drawn import text_of
 
 
 def _reduced() -> dict[str, object]:
-    """Attention on words of several tokens, and what Python makes of it, for each wish."""
+    """Return attention on words of several tokens, and what Python makes of it for each wish."""
     parts = ["[CLS]", "walk", "ing", "home", "wards", ",", "un", "happily", "[SEP]"]
     starts = [None, 0, 4, 8, 12, 17, 19, 21, None]
     words = [None, 0, 0, 1, 1, 2, 3, 3, None]
@@ -53,7 +53,7 @@ def _reduced() -> dict[str, object]:
 
 
 def _flow() -> dict[str, object]:
-    """A graph of everything, and what Python keeps of it above some thresholds."""
+    """Return a graph of everything, and what Python keeps of it above some thresholds."""
     model, text = mv.load("tiny-bert"), "The cat sat."
     whole = flow_graph(model, text, 2, 0)
     cases = []
@@ -67,7 +67,7 @@ def _flow() -> dict[str, object]:
 
 
 def written() -> dict[str, object]:
-    """All of it, as JSON can say it."""
+    """Return all of them in a form that JSON can hold."""
     dice = np.random.default_rng(5)
     weights = [0.0, 1.0, 1e-4, *(dice.random(200) ** np.linspace(1, 40, 200)).tolist()]
     pattern = dice.dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)

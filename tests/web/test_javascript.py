@@ -23,7 +23,7 @@ OLDEST = 18  # the first with `node:test` and its reports
 
 
 def _version() -> int:
-    """The major version of node, 0 where there is none."""
+    """Return the major version of node, 0 where there is none."""
     if NODE is None:
         return 0
     said = subprocess.run([NODE, "--version"], capture_output=True, text=True, timeout=60).stdout
@@ -33,7 +33,7 @@ def _version() -> int:
 
 @pytest.fixture(scope="module")
 def from_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that python.js reads."""
+    """Write the file that python.js reads."""
     file = tmp_path_factory.mktemp("javascript") / "from_python.json"
     file.write_text(json.dumps(written()))
     return file

@@ -10,7 +10,7 @@ import { click, mounted } from "./dom.js";
 import { bytesIn, python } from "./python.js";
 
 /**
- * Opens both parts.
+ * Open both parts.
  * @param {any} view what differs from the page's own View
  * @param {{ grid?: string, exact?: string[], more?: any }} given the payload and heads' exact weights
  */
@@ -20,7 +20,7 @@ export function openBench(view = {}, { grid = python.heads.grid, exact = python.
   const { settings } = python.bench;
   let said = { name: "bench", heard: null, payload: putPayload(bytes), ...settings, view: { ...settings.view, ...view }, ...more };
   const parts = ["grid", "head"].map((part) => [part, mounted(workbench)]);
-  /** Python says something new, to both parts. */
+  /** Update both parts with news from Python. */
   const say = (news = {}) => {
     said = { ...said, ...news };
     for (const [part, page] of parts) page.update({ ...said, part });

@@ -1,4 +1,4 @@
-// A canvas that notes what is painted on it: shapes and texts with their colours, and pixels.
+// A canvas that records what is painted on it: shapes and texts with their colours, and pixels.
 
 const PLAIN = {
   fillStyle: "#000000", strokeStyle: "#000000", globalAlpha: 1, lineWidth: 1, font: "10px sans-serif",
@@ -156,15 +156,18 @@ export class Context {
   }
 }
 
-/** What was painted on a canvas since it was cleared, of one kind where one is named. */
+/** Return what was painted on a canvas since it was cleared, of one kind where one is named. */
 export function paintedOn(canvas, kind) {
   const { painted } = canvas.getContext("2d");
   return kind ? painted.filter((one) => one.kind === kind) : painted;
 }
 
-/** The red, green and blue of a pixel; null where nothing was put. */
+/** Return the red, green and blue of a pixel; null where nothing was painted. */
 export function pixelAt(canvas, x, y) {
   const { cells } = canvas.getContext("2d");
   const at = 4 * (Math.floor(y) * canvas.width + Math.floor(x));
   return cells?.[at + 3] ? [...cells.subarray(at, at + 3)] : null;
 }
+
+/** Return a copy of all pixels, to be compared with others by `equals`. */
+export const pixelsOf = (canvas) => Buffer.from(canvas.getContext("2d").cells);

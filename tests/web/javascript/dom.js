@@ -29,7 +29,7 @@ const globals = {
   MutationObserver: window.MutationObserver,
   scrollY: 0,
   innerWidth: 1280,
-  innerHeight: 900,
+  innerHeight: 600,
   devicePixelRatio: 1,
   getComputedStyle: (element) => window.getComputedStyle(element),
   addEventListener: (...given) => window.addEventListener(...given),
@@ -44,7 +44,7 @@ const globals = {
   cancelAnimationFrame: (frame) => clock.timers.delete(frame),
 };
 
-/** Lets so many milliseconds pass: what is due by then is called, in its order. */
+/** Let so many milliseconds pass: timers that are due by then are called in their order. */
 export function pass(milliseconds) {
   const end = clock.now + milliseconds;
   for (;;) {
@@ -58,7 +58,7 @@ export function pass(milliseconds) {
   clock.now = end;
 }
 
-/** Lets promises that can be kept be kept. */
+/** Wait until all promises that can be settled are settled. */
 export const settled = () => new Promise((done) => setImmediate(done));
 
 // -- sizes ------------------------------------------------------------------------------------------
@@ -88,9 +88,9 @@ const WINDOW = { x: 0, y: 0, width: 1000, height: 700 };
 let boxes = () => WINDOW;
 
 /**
- * Says how large elements are from now on, and tells those that watch.
+ * Set how large elements are from now on, and call their observers.
  * @param {(element: any) => { x?: number, y?: number, width?: number, height?: number } | undefined} of
- * an element; undefined is as large as the window
+ * a function of an element; undefined is as large as the window
  */
 export function lay(of) {
   boxes = (element) => ({ ...WINDOW, ...of(element) });
@@ -132,7 +132,7 @@ globals.matchMedia = (text) => {
   return queries.get(text);
 };
 
-/** Sets what a media query finds, and tells those that watch. */
+/** Set what a media query finds, and call its listeners. */
 export function wish(text, on) {
   wishes[text] = on;
   queries.get(text)?.dispatchEvent(new window.Event("change"));
@@ -172,7 +172,7 @@ for (const [name, value] of Object.entries(globals)) {
 
 // -- tests and components ---------------------------------------------------------------------------
 
-/** A test with a page of its own, in which nothing throws unseen. */
+/** Run a test on an empty page; an error in an event listener fails it. */
 export function test(name, body) {
   nodeTest(name, async () => {
     document.body.replaceChildren();
@@ -188,7 +188,7 @@ export function test(name, body) {
   });
 }
 
-/** A component on the page: `update(data)` is what Python says, `told` what it was told. */
+/** Put a component on the page: `update(data)` is a run of Python, `told` its messages to Python. */
 export function mounted(component) {
   const parentElement = document.createElement("div");
   document.body.append(parentElement);
@@ -202,7 +202,7 @@ export function mounted(component) {
   return { parentElement, update, told, find, all, text, texts };
 }
 
-/** Serves exact weights that Python wrote, in the ranges that are asked for; notes the addresses. */
+/** Serve exact weights that Python wrote, in ranges; return the addresses that are asked for. */
 export function serve(text) {
   const [all, asked] = [bytesIn(text), []];
   globalThis.fetch = async (address, { headers }) => {
@@ -215,24 +215,24 @@ export function serve(text) {
 
 // -- hands ------------------------------------------------------------------------------------------
 
-/** A pointer's event at a point of the window; bubbles as in a browser. */
+/** Dispatch a pointer's event at a point of the window. */
 export function point(element, kind, x = 0, y = 0, more = {}) {
   const bubbles = kind !== "pointerleave";
   element.dispatchEvent(new PointerEvent(kind, { bubbles, cancelable: true, clientX: x, clientY: y, ...more }));
 }
 
-/** Presses and lets go at a point. */
+/** Click at a point: press, release, click. */
 export function click(element, x = 0, y = 0, more = {}) {
   for (const kind of ["pointerdown", "pointerup", "click"]) point(element, kind, x, y, more);
 }
 
-/** Presses a key where the focus is; whether the page has kept the browser from acting on it. */
+/** Press a key where the focus is; return whether the page has prevented the default. */
 export function press(key, more = {}) {
   const event = new window.KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more });
   return !document.activeElement.dispatchEvent(event);
 }
 
-/** What a person does to a field: its value, and the events that follow. */
+/** Change the value of a field as a person does, with the events that follow. */
 export function enter(field, value) {
   if (field.type === "checkbox") field.checked = value;
   else field.value = value;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import headGrid from "../../../mha_viz/web/components/head_grid_alone.js";
 import { formatNumber, formatWeight, putPayload, unpack } from "../../../mha_viz/web/components/shared.js";
-import { paintedOn, pixelAt } from "./canvas.js";
+import { paintedOn, pixelAt, pixelsOf } from "./canvas.js";
 import { click, dark, mounted, pass, point, press, serve, settled, test } from "./dom.js";
 import { bytesIn, python, weightsIn } from "./python.js";
 
@@ -133,18 +133,18 @@ test("keys move between heads, say them and choose one", () => {
 test("a scale changes the colours and the colour bar, and nothing else", () => {
   const { canvas, update, settings, text, texts } = shown();
   const places = () => paintedOn(canvas, "image").map(({ x, y, width, height }) => [x, y, width, height]);
-  const before = { places: places(), pixels: [...canvas.getContext("2d").cells] };
+  const before = { places: places(), pixels: pixelsOf(canvas) };
   assert.equal(text(".legend-kind"), "square root");
   update({ ...settings, scale: "log" });
   assert.equal(text(".legend-kind"), "logarithmic");
   assert.equal(texts(".tick").at(-1), "1");
   assert.deepEqual(places(), before.places);
-  assert.notDeepEqual([...canvas.getContext("2d").cells], before.pixels);
+  assert.ok(!pixelsOf(canvas).equals(before.pixels));
 });
 
 test("another wish of the system is followed", () => {
   const { canvas, root } = shown();
-  const brightness = () => canvas.getContext("2d").cells.reduce((sum, byte) => sum + byte) / canvas.width / canvas.height;
+  const brightness = () => pixelsOf(canvas).reduce((sum, byte) => sum + byte) / canvas.width / canvas.height;
   const light = brightness();
   dark(true);
   assert.equal(root.dataset.theme, "dark");
