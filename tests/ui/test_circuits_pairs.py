@@ -3,6 +3,7 @@
 import pytest
 
 import mha_viz as mv
+from mha_viz.ui.circuits import pairs
 from mha_viz.ui.circuits.asked import signed
 from mha_viz.ui.session import reporting
 from mha_viz.web.theme import format_number
@@ -43,6 +44,15 @@ def test_a_chosen_pair_is_kept_in_the_link_and_shown():
         model="tiny-gpt2", circuit="weights", layer="2", head="4", layer_b="0", head_b="3"
     )
     assert app.header[0].value == "L0 H3 → L2 H4"
+
+
+def test_a_pair_that_does_not_exist_is_never_named():
+    values = np.full((4, 4), np.nan)
+    values[:2, 2:] = 0.0
+    pairs_of_layers = [((0, i), (1, j)) for i in range(2) for j in range(2)]
+    assert pairs._largest(values, 2) == pairs_of_layers
+    values[1, 3] = -3.0
+    assert pairs._largest(values, 2)[0] == ((0, 1), (1, 1))
 
 
 def test_a_path_is_measured_at_once_beside_its_estimate():
