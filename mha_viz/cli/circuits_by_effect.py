@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,12 +10,12 @@ import typer
 from mha_viz.cli.format import TableFormat
 from mha_viz.cli.interventions import parse_heads, progress
 from mha_viz.cli.options import (
+    JsonOut,
     Model,
     Out,
     TableAs,
     Text,
     deliver_table,
-    kind_of,
     load,
     read,
     tell_notes,
@@ -55,7 +54,7 @@ def path(
     target: _Target = None,
     against: _Against = None,
     position: _Position = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Measure what changes when one head reads another's output from a corrupted text."""
@@ -85,7 +84,7 @@ def paths(
     target: _Target = None,
     against: _Against = None,
     position: _Position = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Estimate all paths from head to head and measure the strongest; the largest first."""
@@ -108,7 +107,7 @@ def paths(
     numbers: dict[str, object] = {"clean": found.clean, **_tokens(found.target, found.against)}
     if isfinite(found.recall()):  # all paths are measured: of a part both numbers would mislead
         numbers |= {"rank_correlation": found.agreement, "recall_20": found.recall()}
-    if kind_of(TableFormat, file_format, out) is TableFormat.table:
+    if file_format is TableFormat.table:
         table = table.head(_SHOWN)
     n_estimated = found.n_paths - found.n_measured
     title = (
@@ -128,10 +127,8 @@ def faithfulness(
         int, typer.Option(help="How many texts; one half is to choose heads on, one to test them.")
     ] = 32,
     seed: Annotated[int, typer.Option(help="Of the texts.")] = 0,
-    save: Annotated[
-        Path | None, typer.Option(help="Write the tested choice as JSON that opens again.")
-    ] = None,
-    file_format: TableAs = None,
+    save: JsonOut = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Measure how much of a behaviour some heads carry, alone and when they alone are missing.

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mha_viz.cli.format import TableFormat
-from mha_viz.cli.options import Out, TableAs, deliver_table, kind_of, load, tell_notes
+from mha_viz.cli.options import Out, TableAs, deliver_table, load, tell_notes
 
 _SHOWN = 20  # rows of a table to read
 Of = Annotated[str, typer.Argument(metavar="MODEL", help="Shipped name, folder or Hub id.")]
@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 def composition(
     model: Of = "tiny-gpt2",
     kind: Annotated[str, typer.Option("--kind", "-k", help="Through Q, K or V.")] = "K",
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Which head reads what an earlier head wrote, by their weights."""
@@ -32,13 +32,15 @@ def composition(
     tell_notes(found.notes)
     table = found.table()
     shown = table
-    if kind_of(TableFormat, file_format, out) is TableFormat.table:
+    if file_format is TableFormat.table:
         shown = table.head(_SHOWN)
     title = f"{model}: {kind}-composition, {len(shown)} of {len(table):,} pairs, by z-score"
     deliver_table(shown, file_format, out, title, through=kind)
 
 
-def copying(model: Of = "tiny-gpt2", file_format: TableAs = None, out: Out = None) -> None:
+def copying(
+    model: Of = "tiny-gpt2", file_format: TableAs = TableFormat.table, out: Out = None
+) -> None:
     """Which heads raise the token that they look at, by their weights."""
     from mha_viz.circuits.ov_circuit import copying_scores
 

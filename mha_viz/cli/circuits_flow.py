@@ -13,7 +13,6 @@ from mha_viz.cli.options import (
     TableAs,
     Text,
     deliver_table,
-    kind_of,
     load,
     read,
     tell_notes,
@@ -38,7 +37,7 @@ def flow(
         float, typer.Option(help="The smallest share that is followed, in [0, 1].")
     ] = 0.02,
     measure: Annotated[str, typer.Option(help="proximity or norm.")] = "proximity",
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """What one token's state behind the last layer is made of, down to the input tokens."""
@@ -49,7 +48,7 @@ def flow(
     found = flow_graph(loaded, given, position, threshold, measure=measure)
     tell_notes(found.notes)
     edges = found.edges
-    if kind_of(TableFormat, file_format, out) is TableFormat.table:
+    if file_format is TableFormat.table:
         edges = edges.nlargest(_SHOWN, "flow")[_TO_READ]
     title = (
         f"{loaded.name}: what flows into {found.tokens[found.position].text} at position "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,6 @@ from mha_viz.cli.options import (
     TableAs,
     Text,
     deliver_table,
-    kind_of,
     load,
     read,
     tell_notes,
@@ -53,7 +51,7 @@ def logits(
     sources: Annotated[
         str | None, typer.Option(help="layer.head, as 3.7: that head's share by source token.")
     ] = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """What each head, MLP and bias adds to the logit of a token."""
@@ -72,7 +70,7 @@ def logits(
         f"{found.position}{part}"
     )
     numbers = {"value": found.value, "sum": found.sum(), "remainder": found.remainder}
-    deliver_table(_to_read(table, file_format, out), file_format, out, title, **numbers)
+    deliver_table(_to_read(table, file_format), file_format, out, title, **numbers)
 
 
 def scores(
@@ -83,7 +81,7 @@ def scores(
     key: Annotated[int, typer.Option(help="Position of the token looked at, from 0.")],
     versus: Annotated[int | None, typer.Option(help="Less the score of this key.")] = None,
     model: Model = "tiny-gpt2",
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Why a head looks there: a score by what was written to query and key before."""
@@ -97,7 +95,7 @@ def scores(
     less = "" if versus is None else f" less to {found.tokens[versus].text} ({versus})"
     title = f"{loaded.name}: score of L{layer} H{head} from {named[0]} to {named[1]}{less}"
     numbers = {"value": found.value, "sum": found.sum(), "remainder": found.remainder}
-    table = _to_read(found.table(), file_format, out)
+    table = _to_read(found.table(), file_format)
     deliver_table(table, file_format, out, title, **numbers)
 
 
@@ -108,7 +106,7 @@ def tokens(
     model: Model = "tiny-gpt2",
     position: _Position = None,
     top: Annotated[int, typer.Option(help="How many of each.")] = 10,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Which tokens a head promotes and suppresses where the model predicts."""
@@ -126,7 +124,7 @@ def lens(
     model: Model = "tiny-gpt2",
     token: _Token = None,
     position: _Position = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """The running guess: what the model would predict if it ended after each layer."""
@@ -147,9 +145,9 @@ def _one_head(given: str) -> tuple[int, int]:
     return heads[0]
 
 
-def _to_read(table: DataFrame, file_format: TableFormat | None, out: Path | None) -> DataFrame:
+def _to_read(table: DataFrame, file_format: TableFormat) -> DataFrame:
     """Largest shares first and few columns where people read it; otherwise as it is."""
-    if kind_of(TableFormat, file_format, out) is not TableFormat.table:
+    if file_format is not TableFormat.table:
         return table
     largest = table.sort_values("share", key=abs, ascending=False, kind="stable").head(_SHOWN)
     return largest.drop(columns=["kind", "layer", "head"], errors="ignore")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mha_viz.cli.format import TableFormat
 from mha_viz.cli.options import (
     Model,
     Out,
@@ -47,7 +48,7 @@ def ablate(
     position: Annotated[int | None, typer.Option(help="Which token, from 0; -1 is last.")] = None,
     top: Annotated[int, typer.Option(help="How many of the likeliest tokens.")] = 10,
     pair: Pair = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Change heads and say what the model predicts then."""
@@ -94,7 +95,7 @@ def importance(
     texts: Texts,
     model: Model = "tiny-gpt2",
     method: Annotated[str, typer.Option(help="ablation or gradient.")] = "ablation",
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """How much the loss depends on each head, over one text or several."""
@@ -118,7 +119,7 @@ def prune(
     ] = None,
     steps: Annotated[int, typer.Option(help="Points after the one with all heads.")] = 8,
     seeds: Annotated[int, typer.Option(help="How many random orders.")] = 5,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Take heads away one after the other and follow the loss."""

@@ -35,12 +35,12 @@ from mha_viz.cli.options import (
     Out,
     Pair,
     Part,
+    RecordOut,
     ReportAs,
     ShowAs,
     Text,
     Words,
     deliver,
-    kind_of,
     load,
     read,
     tell_notes,
@@ -160,7 +160,7 @@ def trace(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    out: Out = None,
+    out: RecordOut = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a text through a model and say what its heads do."""
@@ -190,7 +190,7 @@ def show(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    file_format: ShowAs = None,
+    kind: ShowAs = Format.table,
     out: Out = None,
     words: Words = False,
     no_special: Annotated[
@@ -198,7 +198,6 @@ def show(
     ] = False,
 ) -> None:
     """Show one head's attention weights; without --layer and --head a picture of all heads."""
-    kind = kind_of(Format, file_format, out)
     chosen = None if layer is None or head is None else (layer, head)
     if chosen is None and (kind not in printed.PICTURES or layer != head):
         raise ArgumentError("Choose a head with --layer and --head (both counted from 0).")
@@ -226,7 +225,7 @@ def report(
     model: Model = "tiny-bert",
     pair: Pair = None,
     part: Part = None,
-    file_format: ReportAs = None,
+    kind: ReportAs = ReportFormat.table,
     out: Out = None,
     words: Words = False,
     baseline: Annotated[
@@ -244,7 +243,6 @@ def report(
     record = loaded.trace(given, pair, part=part, keep=keep)
     record = record.merge_words() if words else record
     made = make(record, loaded, untrained=baseline)
-    kind = kind_of(ReportFormat, file_format, out)
     deliver(printed.report(record, made.table(record), kind), out)
     tell_notes(made.notes)
 

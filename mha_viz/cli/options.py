@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from enum import StrEnum
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mha_viz.cli.format import Format, ReportFormat, TableFormat
-from mha_viz.core.output_file import write_file
+from mha_viz.core.output_file import check_writable, write_file
 from mha_viz.errors import ArgumentError, TextError, WriteError
 from mha_viz.text.cleaning import clean_text
 
@@ -29,40 +28,129 @@ Pair = Annotated[str | None, typer.Option(help="Second segment, or the decoder's
 Part = Annotated[str | None, typer.Option(help="encoder, decoder or cross, where there are such.")]
 
 
-def _place_to_write(given: str) -> Path:
-    """What --out names; a folder is refused before anything is loaded."""
-    if not given or Path(given).is_dir():
-        raise WriteError(f"--out expects the name of a file to write, got {given or 'nothing'}.")
-    return Path(given)
+_TABLE = "txt"  # the ending of a table to read; a name without one is a table, too
 
 
+def _place_to_write(
+    option: str, known: tuple[str, ...] = (), *, parents: bool = False
+) -> Callable[[str], Path]:
+    """The parser of an option that names a file to write: refused before anything is loaded.
+
+    Args:
+        option: its name.
+        known: the endings that the file may have, besides none; () for any.
+        parents: whether folders are made for it.
+    """
+
+    def parse(given: str) -> Path:
+        path = Path(given)
+        if not given or path.is_dir():
+            raise WriteError(
+                f"{option} expects the name of a file to write, got {given or 'nothing'}."
+            )
+        if known and path.suffix:
+            _check_ending(option, path, known)
+        check_writable(path, parents=parents)
+        return path
+
+    return parse
+
+
+def _check_ending(option: str, path: Path, known: Iterable[str], hint: str = "") -> None:
+    *others, last = (f".{ending}" for ending in known)
+    if path.suffix.lower() not in (*others, last):
+        expected = f"{', '.join(others)} or {last}" if others else last
+        raise WriteError(f"{option} {path} ends in {path.suffix}; expected {expected}{hint}.")
+
+
+_WHOLE = "it is written as a whole, or stays as it was"
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out",
-        "-o",
-        parser=_place_to_write,
+        *("--out", "-o"),
+        parser=_place_to_write("--out"),
         metavar="FILE",
-        help="File to write; it is whole or, should writing fail, as it was before.",
+        help=f"File to write; {_WHOLE}.",
+    ),
+]
+RecordOut = Annotated[
+    Path | None,
+    typer.Option(
+        *("--out", "-o"),
+        parser=_place_to_write("--out", ("safetensors",), parents=True),
+        metavar="FILE",
+        help=f"File for the record, .safetensors; {_WHOLE}.",
+    ),
+]
+JsonOut = Annotated[
+    Path | None,
+    typer.Option(
+        parser=_place_to_write("--save", ("json",)),
+        metavar="FILE",
+        help=f"File for the tested choice, .json, which opens again; {_WHOLE}.",
     ),
 ]
 Words = Annotated[bool, typer.Option("--words", help="Merge sub-words to words.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-_Format = typer.Option("--format", "-f", help="Else as --out ends, or a table.")
-ShowAs = Annotated[Format | None, _Format]
-ReportAs = Annotated[ReportFormat | None, _Format]
-TableAs = Annotated[TableFormat | None, _Format]
+
+
+def _by_ending(context: Any, param: Any, asked: Any) -> Any:
+    """The format: as asked for, else as the name of the file ends, else a table.
+
+    It is decided before the command begins. Options on the command line come first, so that --out
+    is known where this one was not given. Typer's own types of context and parameter are not those
+    that it hands over.
+    """
+    out: Path | None = context.params.get("out")
+    source = context.get_parameter_source(param.name or "")
+    if out is None or not out.suffix or source is None or source.name != "DEFAULT":
+        return asked
+    known = {_TABLE if kind == "table" else str(kind): kind for kind in type(asked)}
+    _check_ending("--out", out, known, "; any other name takes --format")
+    return known[out.suffix[1:].lower()]
+
+
+def _format() -> Any:
+    help_text = "If not given, as --out ends."
+    return typer.Option("--format", "-f", callback=_by_ending, help=help_text)
+
+
+ShowAs = Annotated[Format, _format()]
+ReportAs = Annotated[ReportFormat, _format()]
+TableAs = Annotated[TableFormat, _format()]
 
 MAX_FILE_BYTES = 1_000_000  # of a file of texts: more than any of these commands can run
-K = TypeVar("K", bound=StrEnum)
+_FILES = frozenset(
+    ".txt .text .md .rst .csv .tsv .json .jsonl .conllu .parquet .gz .zip .log .html .htm .xml "
+    ".tex .pdf .doc .docx .odt .rtf .xlsx .py .ipynb .yaml .yml".split()
+)
+
+
+def _names_a_file(given: str) -> bool:
+    """Whether a text is the name of a file, existing or not, rather than something to read."""
+    if len(given) < 2 or any(map(str.isspace, given)):
+        return False
+    path = Path(given)
+    if path.suffix.lower() in _FILES or path.is_absolute() or given.startswith(("./", "../", "~/")):
+        return True
+    try:
+        return "/" in given and path.parent.is_dir()
+    except (OSError, ValueError):  # too long a name, or one with NUL in it
+        return False
 
 
 def read(text: str, pair: str | None = None) -> str:
     """The text, or that of standard input; it and its pair are checked before a model is loaded.
 
     Raises:
-        TextError: as `clean_text` says.
+        TextError: as `clean_text` says; the name of a file.
     """
+    for one in (text, pair or ""):
+        if _names_a_file(one):
+            raise TextError(
+                f"{one} is the name of a file, and a text is expected here: give a file, or this "
+                "name as a text, on standard input with - in its place."
+            )
     given = sys.stdin.read() if text == "-" else text
     clean_text(given)
     if pair is not None:
@@ -82,6 +170,11 @@ def read_texts(given: str) -> list[str]:
     except (OSError, ValueError):  # a long text, or one with NUL in it, names no file
         is_file = False
     if given != "-" and not is_file:
+        if _names_a_file(given):
+            raise TextError(
+                f"There is no file {given}: expected a text, a file with one text a line, or - for "
+                "standard input, which also takes a text that looks like a file name."
+            )
         return [read(given)]
     if is_file and path.stat().st_size > MAX_FILE_BYTES:
         raise TextError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes: give fewer texts.")
@@ -110,12 +203,6 @@ def tell_notes(notes: Iterable[str]) -> None:
         typer.echo(f"note: {note}", err=True)
 
 
-def kind_of(known: type[K], asked: K | None, out: Path | None) -> K:
-    """The format: as asked for, else as the file's name ends, else a table."""
-    ending = "" if out is None else out.suffix.lstrip(".").lower()
-    return asked or known(ending if ending in list(known) else "table")
-
-
 def deliver(content: str | bytes, out: Path | None) -> None:
     """Write a result into its file, or print it; bytes never go to a terminal."""
     if out is not None:
@@ -131,10 +218,9 @@ def deliver(content: str | bytes, out: Path | None) -> None:
 
 
 def deliver_table(
-    table: DataFrame, file_format: TableFormat | None, out: Path | None, title: str, **more: object
+    table: DataFrame, kind: TableFormat, out: Path | None, title: str, **more: object
 ) -> None:
     """A table to read under its title, or CSV, or JSON with what else there is to say."""
     from mha_viz.cli import format as printed
 
-    kind = kind_of(TableFormat, file_format, out)
     deliver(printed.table(table, kind, title, **more), out)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from mha_viz.cli.format import TableFormat
 from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
 from mha_viz.core.showing import count
 from mha_viz.errors import ArgumentError
@@ -109,7 +110,7 @@ def show(
         Path | None,
         typer.Option(help="A study of another treebank, on which heads are chosen for relations."),
     ] = None,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """What heads do over a study's texts: their labels and, of a treebank, whose arcs they find."""
@@ -123,9 +124,9 @@ def show(
     if by is None:
         table = found.labels
         deliver_table(_with_heads(table), file_format, out, f"{title}: labels, intervals of 95 %")
-        if found.has_trees and file_format is None and out is None:
+        if found.has_trees and file_format is TableFormat.table and out is None:
             typer.echo()
-            deliver_table(_best_finders(found), None, None, f"{title}: {finders}")
+            deliver_table(_best_finders(found), file_format, None, f"{title}: {finders}")
         return
     if by == "relations":
         every = found.relations.sort_values("accuracy", ascending=False, kind="stable")
@@ -159,7 +160,7 @@ def search(
     ] = False,
     min_weight: Annotated[float, typer.Option(help="The least weight, 0 to 1.")] = 0.3,
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Where a token looks at another one, the heaviest first."""
@@ -187,7 +188,7 @@ def compare(
     first: Folder,
     second: Folder,
     limit: Annotated[int, typer.Option(help="The most rows.")] = 20,
-    file_format: TableAs = None,
+    file_format: TableAs = TableFormat.table,
     out: Out = None,
 ) -> None:
     """Which heads differ between two studies, and by how many standard errors."""

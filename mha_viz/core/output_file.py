@@ -6,7 +6,8 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def write_file(
         raise WriteError("Expected the name of a file to write, got an empty one.")
     path = Path(path)
     parts = [memoryview(content)] if isinstance(content, bytes) else list(content)
-    try:
+    with _told_of(path):
         if parents and not path.parent.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _stream(path)
@@ -49,6 +50,42 @@ def write_file(
                 file.writelines(parts)
             return
         _write_place(Path(os.path.realpath(path)), parts)
+
+
+def check_writable(path: str | Path, *, parents: bool = False) -> None:
+    """Find out whether `write_file` could write there, before a result is computed for it.
+
+    Nothing is written, and no folder is made; in the folder an empty file comes and goes.
+
+    Args:
+        path: the name.
+        parents: whether the folders that the file lies in are to be made.
+
+    Raises:
+        WriteError: as `write_file`, but for a disk that is full.
+    """
+    path = Path(path)
+    with _told_of(path):
+        if _stream(path) is not None:
+            return
+        target = Path(os.path.realpath(path))
+        old = _old(target)
+        if old is not None and not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if old is None or stat.S_ISREG(old.st_mode):
+            folder = target.parent
+            while parents and not folder.exists():
+                folder = folder.parent
+            draft = _draft(folder / target.name)
+            draft.open("xb").close()
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """Tell in one sentence why a file cannot be written."""
+    try:
+        yield
     except (OSError, ValueError) as error:  # ValueError: a name with NUL or half a character in it
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise WriteError(
@@ -75,26 +112,36 @@ def _stream(path: Path) -> int | None:
 
 def _write_place(target: Path, parts: list[memoryview]) -> None:
     """Write to what is there: nothing yet, a regular file, or something to write into."""
-    try:
-        old = target.stat()
-    except FileNotFoundError:
-        _write_regular(target, parts, None)
-        return
-    if stat.S_ISREG(old.st_mode):
+    old = _old(target)
+    if old is None or stat.S_ISREG(old.st_mode):
         _write_regular(target, parts, old)
-    elif stat.S_ISDIR(old.st_mode) or stat.S_ISBLK(old.st_mode):
-        kind = "folder" if stat.S_ISDIR(old.st_mode) else "disk"
-        raise OSError(errno.EISDIR, f"it is a {kind}, and a file is expected")
     else:
         with open(os.open(target, os.O_WRONLY | os.O_NOCTTY), "wb") as file:
             file.writelines(parts)
+
+
+def _old(target: Path) -> os.stat_result | None:
+    """What is there, None for nothing; what cannot take the place of a file is refused."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(old.st_mode) or stat.S_ISBLK(old.st_mode):
+        kind = "folder" if stat.S_ISDIR(old.st_mode) else "disk"
+        raise OSError(errno.EISDIR, f"it is a {kind}, and a file is expected")
+    return old
+
+
+def _draft(target: Path) -> Path:
+    """A new name beside the file, for what is to take its place."""
+    return target.with_name(f".mha_viz-{secrets.token_hex(8)}.part")
 
 
 def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | None) -> None:
     """A new file in the old one's place; or, where others hold the old one, its content anew."""
     if old is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a rename would not ask
-    draft = target.with_name(f".mha_viz-{secrets.token_hex(8)}.part")
+    draft = _draft(target)
     file = draft.open("xb")
     try:
         with file:

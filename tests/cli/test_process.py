@@ -52,6 +52,8 @@ def test_help_version_and_the_list_of_models_wait_for_no_library_of_numbers_or_p
         ("importance", ""),
         ("prune", ""),
         ("trace", "x", "--out", "."),
+        ("importance", "nofile.txt"),
+        ("prune", "The cat sat", "--out", "x.pdf"),
     ],
     ids=" ".join,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mha_viz.core import output_file
-from mha_viz.core.output_file import write_file
+from mha_viz.core.output_file import check_writable, write_file
 from mha_viz.errors import WriteError
 from tests.faults.disk import full_disk
 
@@ -124,6 +124,40 @@ def test_a_file_that_may_not_be_written_is_kept(tmp_path, monkeypatch):
     with pytest.raises(WriteError, match="Permission denied"):
         write_file(path, NEW)
     assert path.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("parents", [False, True])
+def test_check_writable_refuses_what_write_file_refuses_and_leaves_nothing(tmp_path, parents):
+    (tmp_path / "plain").write_bytes(b"old")
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "link").symlink_to("new")
+    before = sorted(os.listdir(tmp_path))
+    refused = [".", "a\0b", "\ud800", "x" * 300, "plain/below", "circle"]
+    taken = ["new", "plain", "link"]
+    (taken if parents else refused).append("a/b/new")
+    for name in refused:
+        with pytest.raises(WriteError) as checked:
+            check_writable(tmp_path / name, parents=parents)
+        with pytest.raises(WriteError) as written:
+            write_file(tmp_path / name, NEW, parents=parents)
+        assert str(checked.value) == str(written.value)
+    for name in taken:
+        check_writable(tmp_path / name, parents=parents)
+    assert sorted(os.listdir(tmp_path)) == before
+    assert (tmp_path / "plain").read_bytes() == b"old"
+    for name in taken:
+        write_file(tmp_path / name, NEW, parents=parents)
+
+
+def test_check_writable_knows_a_file_that_may_not_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "kept"
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+    monkeypatch.setattr(output_file.os, "access", lambda place, how: bool(mode(place) & 0o222))
+    with pytest.raises(WriteError, match="Permission denied"):
+        check_writable(path)
+    check_writable("/dev/null")
+    check_writable("/dev/stdout")
 
 
 # -- links ---------------------------------------------------------------------------------------

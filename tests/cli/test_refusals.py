@@ -1,0 +1,133 @@
+"""What cannot become a result is refused before a model is loaded: file names as texts, --out."""
+
+import os
+from pathlib import Path
+
+import pytest
+import typer
+
+from mha_viz.checkpoints import loading
+from mha_viz.cli import main as cli
+from tests.cli.command import TEXT, call
+
+HEAD = ("--layer", "0", "--head", "0")
+SCORE = (*HEAD, "--query", "1", "--key", "0")
+# The commands that write what --format names, each with what else it needs.
+TABLES = (
+    ("show", TEXT, *HEAD),
+    ("report", TEXT),
+    ("ablate", TEXT, "--heads", "0.0"),
+    ("importance", TEXT),
+    ("prune", TEXT),
+    ("circuits", "logits", TEXT),
+    ("circuits", "scores", TEXT, *SCORE),
+    ("circuits", "tokens", TEXT, *HEAD),
+    ("circuits", "lens", TEXT),
+    ("circuits", "composition"),
+    ("circuits", "copying"),
+    ("circuits", "path", TEXT, TEXT, "--sender", "0.0"),
+    ("circuits", "paths", TEXT, TEXT),
+    ("circuits", "faithfulness", "phrase"),
+    ("circuits", "flow", TEXT),
+    ("study", "show", "nowhere"),
+    ("study", "search", "nowhere"),
+    ("study", "compare", "nowhere", "nowhere"),
+)
+
+
+def name(command: tuple[str, ...]) -> str:
+    return " ".join(command[: 2 if command[0] in ("circuits", "study") else 1])
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loading, "load", lambda name: pytest.fail("a model was loaded"))
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(*arguments: str) -> str:
+    done = call(*arguments, code=2)
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1 and not done.stdout
+    return done.stderr
+
+
+def test_the_list_holds_every_command_with_a_format() -> None:
+    found, groups = set(), [("", typer.main.get_command(cli.app))]
+    for before, group in groups:
+        for key, command in group.commands.items():  # type: ignore[attr-defined]
+            if hasattr(command, "commands"):
+                groups.append((f"{before}{key} ", command))
+            elif any("--format" in param.opts for param in command.params):
+                found.add(f"{before}{key}")
+    assert found == set(map(name, TABLES))
+
+
+@pytest.mark.parametrize("command", TABLES, ids=name)
+def test_out_of_an_ending_that_nobody_knows_is_refused_with_those_that_are(
+    command: tuple[str, ...],
+) -> None:
+    for file in ("x.pdf", "heads.XLSX", "heads.csv.bak"):
+        said = refusal(*command, "--out", file)
+        assert f"--out {file} ends in" in said and "expected .txt, .csv" in said
+        assert "--format" in said
+    assert not os.listdir()
+
+
+@pytest.mark.parametrize("command", TABLES, ids=name)
+def test_out_where_nothing_can_be_written_is_refused(command: tuple[str, ...]) -> None:
+    Path("plain").touch()
+    assert "No such file or directory" in refusal(*command, "--out", "no/x.csv")
+    assert "Not a directory" in refusal(*command, "--out", "plain/x.csv", "--format", "json")
+    assert os.listdir() == ["plain"]
+
+
+def test_a_record_and_a_tested_choice_have_endings_of_their_own() -> None:
+    assert "expected .safetensors" in refusal("trace", TEXT, "--out", "x.csv")
+    choice = ("circuits", "faithfulness", "phrase")
+    assert "expected .json" in refusal(*choice, "--save", "x.csv")
+    assert "No such file" in refusal(*choice, "--save", "no/x.json")
+    assert not os.listdir()
+
+
+@pytest.mark.parametrize(
+    "file", ["nofile.txt", "NOFILE.CSV", "./texts", "../texts", "/no/texts", "here/texts", "~/a"]
+)
+def test_a_file_that_is_not_there_is_no_text(file: str) -> None:
+    Path("here").mkdir()
+    for command in ("importance", "prune"):
+        assert f"There is no file {file}: expected a text, a file" in refusal(command, file)
+
+
+def test_a_command_that_takes_a_text_reads_no_file_and_measures_no_name() -> None:
+    Path("notes.txt").write_text(TEXT)
+    for command in TABLES:
+        if TEXT in command:
+            given = ["notes.txt" if part == TEXT else part for part in command]
+            said = refusal(*given) if command[0] not in ("importance", "prune") else "on standard"
+            assert "on standard" in said
+    assert "notes.txt is the name of a file" in refusal("trace", "notes.txt")
+    assert "notes.txt is the name" in refusal("trace", TEXT, "--pair", "notes.txt")
+    assert "notes.txt is the name" in refusal(
+        "circuits", "path", TEXT, "notes.txt", "--sender", "0.0"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["and/or", "e.g.", "I read nofile.txt", "U.S.A", "Well...", "/", "3.14", "example.com"]
+)
+def test_a_text_with_a_dot_or_a_slash_is_a_text(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loaded(name: str) -> None:
+        raise KeyboardInterrupt  # the end of the command, without an error
+
+    monkeypatch.setattr(loading, "load", loaded)
+    for command in ("trace", "importance"):
+        call(command, text, code=130)
+
+
+def test_a_name_is_taken_as_a_text_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loaded(name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loading, "load", loaded)
+    for command in ("trace", "importance"):
+        call(command, "-", code=130, input="nofile.txt")
