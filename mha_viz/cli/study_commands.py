@@ -234,14 +234,13 @@ def _tell_about(found: Study, out: str) -> None:
 
 
 def _tell_what_is_missing(found: Study) -> None:
-    """Texts that were not read, or not to their end; beside what is asked, so that a file of it
-    holds nothing else."""
+    """Print which texts were left out or cut to standard error, so that a table holds no notes."""
     if n_skipped := found.manifest["counts"]["n_skipped"]:
         typer.echo(f"note: {n_skipped:,} could not be read", err=True)
         for place, reason in found.manifest["skipped"][:5]:
             typer.echo(f"note:   {place}: {reason}", err=True)
-    if found.cut:
-        typer.echo(f"note: {found.cut}", err=True)
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=True)
 
 
 def _progress() -> Callable[[Progress], None] | None:

@@ -1,4 +1,4 @@
-"""What a study's texts lost because a model takes only so much of one at once, in words."""
+"""Notes on a study in words: duplicates that were left out, and texts that were cut."""
 
 from __future__ import annotations
 
@@ -9,8 +9,27 @@ from mha_viz.core.showing import count
 from mha_viz.corpus.documents import MOST_TOKENS
 
 
+def study_notes(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what a reader of a study's numbers should know of its texts, in sentences.
+
+    Args:
+        manifest: what a study's study.json says.
+
+    >>> study_notes({"counts": {"n_truncated": 0, "n_duplicates": 228}, "model": {}})
+    ['228 duplicate texts were left out: a text that occurs again counts once.']
+    """
+    notes = []
+    if n := manifest["counts"].get("n_duplicates", 0):
+        were = "was" if n == 1 else "were"
+        notes.append(
+            f"{count(n, 'duplicate text')} {were} left out: a text that occurs again counts once."
+        )
+    cut = what_was_cut(manifest)
+    return [*notes, cut] if cut else notes
+
+
 def what_was_cut(manifest: Mapping[str, Any]) -> str:
-    """How many texts were cut and how many documents parted, in sentences; "" where none was.
+    """Return how many texts and documents were cut, in sentences; "" where none was.
 
     Args:
         manifest: what a study's study.json says.

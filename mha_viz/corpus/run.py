@@ -318,6 +318,7 @@ def _finish(folder: Path, manifest: dict[str, Any], opened: Source, totals: Tota
         fold(folder, totals)
     counts = {"n_shards": totals.n_shards, **totals.counts}
     counts["n_skipped"] += opened.n_skipped
+    counts["n_duplicates"] = opened.n_duplicates
     if manifest["settings"].get("join"):
         counts |= {"n_going_on": opened.n_going_on, "n_lost": opened.n_lost}
     skipped = [*map(list, opened.skipped), *totals.skipped]

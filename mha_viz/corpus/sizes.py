@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from mha_viz.corpus.cuts import what_was_cut
+from mha_viz.corpus.cuts import study_notes
 from mha_viz.corpus.source import SHARD_TEXTS
 
 _MOST_HEADS = 100_000
@@ -61,10 +61,11 @@ class Sizes(NamedTuple):
             and found.n_tokens <= found.n_texts * found.n_ctx
         ):
             raise ValueError(f"no study has these sizes: {found}")
-        for told in (counts["n_truncated"], counts["n_left_out"], counts["n_skipped"]):
-            int(told)
+        for told in ("n_truncated", "n_left_out", "n_skipped"):
+            int(counts[told])
+        int(counts.get("n_duplicates", 0))  # earlier versions counted none
         model["name"].encode()
-        what_was_cut(manifest)
+        study_notes(manifest)
         return found
 
     @property

@@ -16,6 +16,7 @@ from typing import Any
 
 from mha_viz.corpus import copies
 from mha_viz.corpus.documents import join_documents
+from mha_viz.corpus.duplicates import SeenTexts
 from mha_viz.corpus.readers import READERS, ending_of, passages
 from mha_viz.corpus.reading import Passage
 from mha_viz.corpus.sampling import fair_sample
@@ -34,7 +35,7 @@ class Item:
     """A text of a corpus.
 
     Args:
-        number: its place among the texts of the source that can be read, from 0; in a sample, too.
+        number: its place among the different texts of the source, from 0; in a sample, too.
         text: cleaned (`clean_text`).
         place: where it stands, as "speech.txt:17".
         sentence: its words and tree, of a CoNLL-U file; or several, joined, with their trees.
@@ -66,7 +67,17 @@ class File:
 
 
 class Source:
-    """The texts of a corpus, read anew from the start by each iteration, and never held whole."""
+    """The texts of a corpus, read anew from the start by each iteration, and never held whole.
+
+    A text that occurs again is counted and left out: copies of one text are one observation, and
+    any mean over them would look surer than it is.
+
+    Attributes:
+        n_skipped: of the last iteration, how many texts could not be read.
+        skipped: place and reason of the first 100 of them.
+        n_duplicates: of the last iteration, how many texts were copies of earlier ones.
+        n_going_on, n_lost: sums over its texts, see `Item`.
+    """
 
     def __init__(
         self,
@@ -81,14 +92,14 @@ class Source:
     ) -> None:
         """Use `open_source`."""
         self.name = name
-        self.n_skipped = self.n_going_on = self.n_lost = 0  # of the last iteration
-        self.skipped: list[tuple[str, str]] = []  # of the last iteration; the first 100
+        self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
+        self.skipped: list[tuple[str, str]] = []
         self._files = files
         self._ignored = list(ignored)
         self._column, self._sample, self._seed, self._join = column, sample, seed, join
 
     def __iter__(self) -> Iterator[Item]:
-        self.n_skipped = self.n_going_on = self.n_lost = 0
+        self.n_skipped = self.n_duplicates = self.n_going_on = self.n_lost = 0
         self.skipped = []
         for name, reason in self._ignored:
             self._skip(name, reason)
@@ -113,12 +124,15 @@ class Source:
             )
 
     def _items(self) -> Iterator[Item]:
-        numbers = count()
+        numbers, seen = count(), SeenTexts()
         for passage in self._passages():
             try:
                 text = _readable(passage.text)
             except TextError as error:
                 self._skip(passage.place, str(error))
+                continue
+            if not seen.add(text):
+                self.n_duplicates += 1
                 continue
             yield Item(
                 *(next(numbers), text, passage.place, passage.sentence),
@@ -150,7 +164,7 @@ class Source:
             self.skipped.append((place, reason))
 
     def identity(self) -> dict[str, Any]:
-        """What tells whether it is the same source: its files' names, sizes and hashes; the choice.
+        """Return what makes it the same source: its files' names, sizes and hashes; the choice.
 
         Raises:
             SourceError: a file cannot be read.
@@ -160,6 +174,7 @@ class Source:
             "column": self._column,
             "sample": self._sample,
             "seed": self._seed,
+            "duplicates": "left out",  # earlier versions studied them, and numbered texts otherwise
         }
 
 

@@ -14,7 +14,7 @@ from mha_viz.core.checks import Number
 from mha_viz.corpus import search as searching
 from mha_viz.corpus import tree_answers
 from mha_viz.corpus.address import is_address
-from mha_viz.corpus.cuts import what_was_cut
+from mha_viz.corpus.cuts import study_notes, what_was_cut
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.examples import strongest
 from mha_viz.corpus.pair_matrix import pair_matrix
@@ -37,7 +37,7 @@ class Study:
 
     Attributes:
         n_layers, n_heads: of the model.
-        n_texts, n_tokens: of the source, as far as they could be read.
+        n_texts, n_tokens: of the source, as far as they could be read; duplicates count once.
 
     >>> import tempfile, mha_viz as mv
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -95,6 +95,11 @@ class Study:
     def cut(self) -> str:
         """How many texts or documents were longer than the model takes, in words; "" if none."""
         return what_was_cut(self.manifest)
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the texts, in sentences: duplicates that were left out, texts that were cut."""
+        return study_notes(self.manifest)
 
     def __repr__(self) -> str:
         name, model = str(self.folder), self.manifest["model"]["name"]

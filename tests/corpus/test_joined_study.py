@@ -22,9 +22,14 @@ ASLEEP = "She/PRON/2/nsubj/Entity=(e1) fell/VERB/0/root asleep/ADJ/2/xcomp"
 SAW = "Eve/PROPN/2/nsubj/Entity=(e2) saw/VERB/0/root her/PRON/2/obj/Entity=(e1)"
 BALL = "The/DET/2/det/Entity=(e1 ball/NOUN/3/nsubj/Entity=e1) fell/VERB/0/root"
 ROLLS = "It/PRON/2/nsubj/Entity=(e1) rolls/VERB/0/root far/ADV/2/advmod"
+AGAIN = " again/ADV/2/advmod"
 # Of the first, two documents of three and two sentences; their openings are on the two halves.
-DOCUMENTS = [(MET, ASLEEP, SAW), (BALL, ROLLS), (MET + " again/ADV/2/advmod", SAW)]
-LONG = (MET, ASLEEP, SAW, SAW, ASLEEP) * 8  # more than tiny-bert's 128 tokens
+DOCUMENTS = [(MET, ASLEEP, SAW), (BALL, ROLLS), (MET + AGAIN, SAW + AGAIN)]
+# More than tiny-bert's 128 tokens; no two sentences are the same.
+LONG = [
+    f"{sentence} {number}/NUM/2/obl"
+    for number, sentence in enumerate((MET, ASLEEP, SAW, SAW, ASLEEP) * 8)
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     (folder / "a.txt").write_text("A plain text has no tree.\n")
     (folder / "b.conllu").write_text("".join(document(*one) for one in DOCUMENTS))
-    (folder / "c.conllu").write_text(conllu(ROLLS) + document(*LONG))
+    (folder / "c.conllu").write_text(conllu(ROLLS + AGAIN) + document(*LONG))
     return folder
 
 
@@ -65,8 +70,8 @@ def test_a_text_is_a_document_or_what_fits_of_it(joined: mv.Study, singly: mv.St
         "A plain text has no tree.",
         "Ann met Eve She fell asleep Eve saw her",
         "The ball fell It rolls far",
-        "Ann met Eve again Eve saw her",
-        "It rolls far",
+        "Ann met Eve again Eve saw her again",
+        "It rolls far again",
     ]
     assert texts["place"].tolist()[1:5] == [
         "b.conllu:1",

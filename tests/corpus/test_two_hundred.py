@@ -1,7 +1,5 @@
 """The study of two hundred texts beside a plain loop over them, number by number."""
 
-from itertools import cycle, islice
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +25,8 @@ def bert() -> mv.AttentionModel:
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     known = [read.sentence.text for read in read_conllu(sample_lines())]
-    return list(islice(cycle(known), N_TEXTS))
+    backwards = [" ".join(reversed(text.split())) for text in known]
+    return [*known, *backwards][:N_TEXTS]
 
 
 @pytest.fixture(scope="module")

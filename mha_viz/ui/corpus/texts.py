@@ -51,13 +51,13 @@ def own() -> dict[str, str]:
 
 
 def about(study: Study) -> None:
-    """What was studied, and what was skipped or cut."""
+    """Say what was studied, and what was skipped, left out or cut."""
     counts = study.manifest["counts"]
-    how = "Every number is a mean over texts with its 95 % interval, by drawing texts again."
+    how = "Every number is a mean over texts. Its 95 % interval is a bootstrap over texts."
     if study.sql("SELECT count(low) AS n FROM heads")["n"].item() == 0:
-        how = "Of one text, or copies of it, there is no interval and no label: it is an anecdote."
+        how = "For one text there is no interval and no label: it is an anecdote."
     st.markdown(f"**{described(study, state.current())}**, {study.n_tokens:,} tokens. {how}")
-    missing = [study.cut] if study.cut else []
+    missing = study.notes
     if counts["n_skipped"]:
         place, reason = study.manifest["skipped"][0]
         skipped = count(counts["n_skipped"], "text")
