@@ -1,5 +1,6 @@
 """Pairs of heads on the Circuits page: composition, copying and paths are the library's own."""
 
+import numpy as np
 import pytest
 
 import mha_viz as mv
