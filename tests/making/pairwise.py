@@ -9,25 +9,21 @@ Pair = tuple[tuple[int, int], tuple[int, int]]  # (argument, value) twice, the a
 CANDIDATES = 24  # rows that are tried before the best of them is taken
 
 
-def pairwise(**arguments: Iterable[object] | Mapping[str, object]) -> pytest.MarkDecorator:
+def pairwise(**arguments: Iterable[object]) -> pytest.MarkDecorator:
     """Parametrize a test by rows in which every pair of values occurs.
 
     Three arguments of 6, 5 and 2 values take about 30 rows instead of 60. Two arguments take all
     their combinations. Rows are sorted, so that what is dear to change (a model) goes first.
 
     Args:
-        **arguments: the values of each; of a mapping, its keys stand in the test's name.
+        **arguments: the values of each, which stand in the test's name.
     """
-    values = [
-        dict(given) if isinstance(given, Mapping) else {str(value): value for value in given}
-        for given in arguments.values()
+    values = [list(given) for given in arguments.values()]
+    chosen = [
+        [each[place] for each, place in zip(values, row, strict=True)]
+        for row in covering_rows([len(each) for each in values])
     ]
-    rows = covering_rows([len(each) for each in values])
-    params = []
-    for row in rows:
-        names = [list(each)[place] for each, place in zip(values, row, strict=True)]
-        chosen = [each[name] for each, name in zip(values, names, strict=True)]
-        params.append(pytest.param(*chosen, id="-".join(names)))
+    params = [pytest.param(*row, id="-".join(map(str, row))) for row in chosen]
     return pytest.mark.parametrize(tuple(arguments), params)
 
 

@@ -37,6 +37,12 @@ def compare(*open_tables: str, exports: Sequence[str] = (), **params: str) -> Ap
     return app.run()
 
 
+def turn_to(app: AppTest, section: str) -> str:
+    """Another section of the open page, which comes whole; returns what it says."""
+    app.segmented_control(key="ask_section").set_value(section).run()
+    return check(app)
+
+
 def table(app: AppTest, *columns: str) -> pd.DataFrame:
     """The table on the page that has all of these columns."""
     found = [shown.value for shown in app.dataframe if set(columns) <= set(shown.value.columns)]

@@ -1,5 +1,6 @@
 """Models for tests of pages: the shipped ones, and tiny ones of many kinds on disk."""
 
+import functools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -57,6 +58,14 @@ def done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(heavy, "_room", lambda n_bytes: False)
     monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_once() -> Iterator[None]:
+    """A model that tests ask the library for is loaded once; pages load their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mv, "load", functools.cache(mv.load))
+        yield
 
 
 @pytest.fixture(scope="session")

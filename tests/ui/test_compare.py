@@ -25,22 +25,32 @@ from tests.ui.compare_app import (
     said,
     seen,
     table,
+    turn_to,
 )
+from tests.ui.lab_app import link
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_section_is_drawn(name, section):
-    app = compare(model=name, text=TEXT, section=section)
-    check(app)
-    assert not app.warning and not app.info and app.get("plotly_chart")
-    assert app.segmented_control(key="ask_section").value == section
+def test_every_section_is_drawn_and_its_figures_say_what_they_show(name):
+    app = compare(model=name, text=TEXT, section=SECTIONS[0])
+    for section in SECTIONS:
+        if section != SECTIONS[0]:
+            turn_to(app, section)
+        assert not app.warning and not app.info and app.get("plotly_chart")
+        assert app.segmented_control(key="ask_section").value == section
+        assert link(app).get("section", SECTIONS[0]) == section
+        names = [chart.proto.spec and chart.proto.alt for chart in app.get("plotly_chart")]
+        assert all(names) and not [name for name in names if "_" in name.split(".")[0]], names
+
+
+@pytest.fixture(scope="module")
+def report(model, record):
+    return mv.head_report(record, model)
 
 
 @pytest.mark.parametrize("metric", ["entropy", "distance", "previous_token", "induction"])
-def test_layers_shows_the_report(model, record, metric):
+def test_layers_shows_the_report(model, report, metric):
     app = compare("by_layer", model=model.name, text=TEXT, metric=metric, layer="2", head="5")
-    report = mv.head_report(record, model)
     shown = table(app, "Head", METRICS[metric].title)
     assert list(shown["Head"]) == NAMES
     close(shown[METRICS[metric].title], report[metric])
@@ -193,13 +203,17 @@ def test_the_answer_of_a_section_is_said_before_it_is_drawn(model, record):
     assert f"They look more alike than {share:.0%} of all pairs" in said(app)
 
 
-@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
-def test_weights_are_drawn_on_the_chosen_scale_and_it_can_be_changed(section):
-    app = compare(text=TEXT, section=section, scale="log")
-    assert app.selectbox(key="ask_scale").value == "log"
-    app.selectbox(key="ask_scale").select("linear").run()
-    check(app)
-    assert app.query_params["scale"] == "linear"
+def test_weights_are_drawn_on_the_chosen_scale_and_it_can_be_changed():
+    sections = ["layers", "twins", "alike", "sides", "flow", "layers"]
+    app = compare(text=TEXT, section=sections[0], scale="log")
+    scale = "log"
+    for after in sections[1:]:
+        assert app.selectbox(key="ask_scale").value == scale
+        scale = "linear" if scale == "log" else "log"
+        app.selectbox(key="ask_scale").select(scale)
+        turn_to(app, after)
+        assert app.session_state.view.scale == scale
+        assert link(app)["scale"] == scale
 
 
 def test_rounding_decides_no_statement():
@@ -242,10 +256,3 @@ def test_another_head_computes_nothing_again(monkeypatch, section):
         assert "L2 H0 and L0 H6" in said(app)
     check(app)
     assert calls == []
-
-
-def test_tables_and_files_say_what_they_show():
-    for section in SECTIONS:
-        app = compare(text=TEXT, section=section)
-        names = [chart.proto.spec and chart.proto.alt for chart in app.get("plotly_chart")]
-        assert all(names) and not [name for name in names if "_" in name.split(".")[0]], names

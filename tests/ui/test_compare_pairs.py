@@ -14,14 +14,15 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.plots.weights import MASKED
 from mha_viz.ui.session import views
 from tests.making.comparing import close, near
-from tests.ui.compare_app import NAMES, TEXT, check, compare, figures, said, seen, table
+from tests.making.pairwise import pairwise
+from tests.ui.compare_app import MODELS, NAMES, TEXT, check, compare, figures, said, seen, table
 
 
-@pytest.mark.parametrize("measure", PAIR_MEASURES)
-@pytest.mark.parametrize("order", views.ORDERS)
-def test_twins_shows_the_similarity(model, record, measure, order):
+@pairwise(name=MODELS, measure=PAIR_MEASURES, order=views.ORDERS)
+def test_twins_shows_the_similarity(name, measure, order):
     link = {"section": "twins", "measure": measure, "order": order, "layer": "0", "head": "0"}
-    app = compare("twins", "map", model=model.name, text=TEXT, **link)
+    app = compare("twins", "map", model=name, text=TEXT, **link)
+    record = mv.load(name).trace(TEXT)
     check(app)
     expected = mv.head_similarity(record, measure).numpy()
     shown = table(app, "Head", "L3 H7").set_index("Head")

@@ -81,16 +81,6 @@ def test_the_heads_that_changed_most_come_first_and_open(model, record):
     assert f"{NAMES[order[1]]} and {NAMES[order[1]]}" in check(app)
 
 
-@pytest.mark.parametrize("section", ["layers", "twins", "alike", "sides", "flow"])
-def test_the_colour_scale_is_chosen_where_weights_are_drawn(section):
-    app = compare(text=TEXT, section=section, scale="log")
-    scale = app.selectbox(key="ask_scale")
-    assert scale.value == "log"
-    scale.select("linear").run()
-    check(app)
-    assert app.session_state.view.scale == "linear"
-
-
 def test_a_long_text_is_said_to_be_cut():
     app = compare(text="a red fox " * 15, section="sides", text_b="a fox " * 20, head_b="0")
     about = next(part.value for part in app.caption if part.value.startswith("A is"))

@@ -36,22 +36,18 @@ def test_heads_that_the_model_does_not_have_are_left_out_in_words():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    "link",
     [
-        ("off", "garbage"),
-        ("off", "1.2.3"),
-        ("off", "-1.0"),
-        ("off", "1"),
-        ("factor", "nan"),
-        ("factor", "1e99"),
-        ("how", "kill"),
-        ("place", "x"),
-        ("method", "magic"),
+        {"off": "garbage", "factor": "nan", "place": "x"},
+        {"off": "1.2.3", "factor": "1e99", "method": "magic"},
+        {"off": "-1.0", "how": "kill"},
+        {"off": "1"},
     ],
 )
-def test_what_makes_no_sense_in_a_link_is_said(name, value):
-    app = intervene(**{"how": "scale", name: value})
-    assert f"link's {name}=" in app.warning[0].value.replace("\\", "")
+def test_what_makes_no_sense_in_a_link_is_said(link):
+    app = intervene(**({"how": "scale"} | link))
+    said = "".join(warning.value for warning in app.warning).replace("\\", "")
+    assert [f"link's {name}=" in said for name in link] == [True] * len(link)
     assert not app.error and len(app.table) == 1
     intact(app)
 
@@ -71,6 +67,10 @@ def test_a_target_that_is_not_one_token_hides_nothing(target, words):
     intact(app)
     assert app.text_input(key="ask_target").value == target and off(app) == ((0, 3),)
     assert len(app.metric) == 1 and len(table(app, "before", "after"))
+
+
+def test_a_target_can_be_mended_and_what_it_is_compared_with_hides_nothing():
+    app = intervene("prediction", off="0.3", target="two words")
     app.text_input(key="ask_target").input("play").run()
     check(app)
     app.text_input(key="ask_against").input("hippopotamuses").run()
@@ -117,13 +117,16 @@ def test_a_patch_without_a_head_needs_no_text():
     assert len(app.table) == 1 and not app.info
 
 
-@pytest.mark.parametrize("how", ["zero", "scale", "mean", "uniform"])
-@pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-bert"])
-def test_all_heads_off(model, how):
+@pytest.mark.parametrize(("model", "text"), [("tiny-gpt2", TEXT), ("tiny-bert", GAP)])
+def test_all_heads_off(model, text):
     every = ",".join(f"{layer}.{head}" for layer in range(4) for head in range(8))
-    app = intervene(model=model, text=GAP if model == "tiny-bert" else TEXT, off=every, how=how)
-    check(app)
-    assert len(off(app)) == 32 and "32 changed" in said(app)
+    app = intervene(model=model, text=text, off=every)
+    for how in ("zero", "scale", "mean", "uniform"):
+        if how != "zero":
+            app.selectbox(key="ask_how").select(how).run()
+        check(app)
+        assert app.session_state.view.how == how
+        assert len(off(app)) == 32 and "32 changed" in said(app)
 
 
 def test_factors_that_overflow_are_said(models):
@@ -147,17 +150,20 @@ def test_a_place_that_the_text_does_not_have_is_the_last_one():
     assert app.selectbox(key="ask_place").value == -1
 
 
-@pytest.mark.parametrize("text", ["a", "the the the", HOSTILE, "dog " * 100_000])
 @pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-bert"])
-def test_any_text(model, text):
-    text = f"[MASK] {text}" if model == "tiny-bert" else text
+def test_any_text(model):
     app = intervene(model=model, off="0.3", target="dog", text="")
-    app.text_input(key="ask_text").input(text).run()
-    check(app)
+    for words in ("a", "the the the", HOSTILE, "dog " * 100_000):
+        app.text_input(key="ask_text").input("[MASK] " * (model == "tiny-bert") + words).run()
+        check(app)
+        intact(app)
+        assert len(app.metric) == 1 and off(app) == ((0, 3),)
+        assert ("was cut to" in said(app)) == (len(words) > 1000)
+
+
+@pytest.mark.parametrize("words", ["a", HOSTILE, "dog " * 1_000])
+def test_any_text_goes_on_where_there_is_room(words):
+    app = intervene(off="0.3", text=words)
+    app.toggle(key="ask_goes_on").set_value(True).run()
     intact(app)
-    assert len(app.metric) == 1 and off(app) == ((0, 3),)
-    assert ("was cut to" in said(app)) == (len(text) > 1000)
-    app.toggle(key="ask_goes_on").set_value(True).run() if model == "tiny-gpt2" else None
-    intact(app)
-    if model == "tiny-gpt2":
-        assert len(app.error) == (len(text) > 1000)  # no room to go on
+    assert len(app.error) == (len(words) > 1000)

@@ -1,6 +1,7 @@
 """Lab 6's page: controls, link, bad links and uploaded pictures."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from PIL import Image
 
 from mha_viz.labs import convolution, convolution_inputs, convolution_learning
 from tests.making.comparing import near
+from tests.making.pairwise import pairwise
 from tests.ui.compare_app import check, matrices, said, table
-from tests.ui.lab_app import lab, link
+from tests.ui.lab_app import done_once, lab, link
 
 KEY = "convolution"
 
@@ -37,10 +39,10 @@ def test_every_number_is_that_of_the_library():
 def test_controls_change_the_link_and_the_link_opens_them():
     app = lab(KEY)
     assert link(app) == {} and "rounding in float32" in check(app)
-    app.slider(key=f"{KEY}-alpha").set_value(2.5).run()
-    app.segmented_control(key=f"{KEY}-border").set_value("nearest").run()
-    app.segmented_control(key=f"{KEY}-size").set_value(5).run()
-    app.selectbox(key=f"{KEY}-preset").set_value("blur").run()
+    app.slider(key=f"{KEY}-alpha").set_value(2.5)
+    app.segmented_control(key=f"{KEY}-border").set_value("nearest")
+    app.segmented_control(key=f"{KEY}-size").set_value(5)
+    app.selectbox(key=f"{KEY}-preset").set_value("blur")
     app.slider(key=f"{KEY}-row-23").set_value(0).run()
     check(app)
     expected = {"alpha": "2.5", "border": "nearest", "size": "5", "preset": "blur", "row": "0"}
@@ -59,9 +61,7 @@ def test_numbers_in_a_link_are_the_kernel():
     assert values[7:10, 7:10].flatten() == near(np.arange(9, 0, -1))
 
 
-@pytest.mark.parametrize("size", ["1", "3", "5"])
-@pytest.mark.parametrize("colour", ["0", "1"])
-@pytest.mark.parametrize("alpha", ["0", "30"])
+@pairwise(size=["1", "3", "5"], colour=["0", "1"], alpha=["0", "30"])
 def test_every_size_comes_whole(size, colour, alpha):
     app = lab(KEY, "both", "tiles", "sharpness", size=size, colour=colour, alpha=alpha, side="16")
     check(app)
@@ -89,6 +89,12 @@ def test_what_a_link_says_in_vain_is_told():
 def test_a_kernel_of_nothing():
     app = lab(KEY, sharpen3="0,0,0;0,0,0;0,0,0")
     assert "is **0**" in check(app)
+
+
+@pytest.fixture
+def once():
+    with done_once("mha_viz.labs.convolution_learning.learn"):
+        yield
 
 
 def upload(app, data, name="picture.png"):
@@ -119,16 +125,14 @@ def test_a_file_that_is_none_leaves_the_lab_usable():
         check(app)
 
 
-def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch):
-    whole = convolution_learning.learn
-    monkeypatch.setattr(
-        convolution_learning, "learn", lambda **options: whole((8, 16), n_steps=40, **options)
-    )
+def test_both_are_trained_when_asked_and_compared_on_new_pictures(monkeypatch, once):
+    few = partial(convolution_learning.learn, (8, 16), n_steps=40)
+    monkeypatch.setattr(convolution_learning, "learn", few)
     app = lab(KEY, "learning", learnseed="2")
     assert "about half a minute" in check(app)
     app.button(key=f"{KEY}-train").click().run()
     text = check(app)
-    expected = whole((8, 16), seed=2, n_steps=40)
+    expected = convolution_learning.learn(seed=2)
     shown = table(app, "pictures", "Conv2d, new pictures")
     assert list(shown["Conv2d, new pictures"]) == expected.unseen["convolution"]
     assert list(shown["nine heads, new pictures"]) == expected.unseen["heads"]

@@ -1,13 +1,21 @@
 """Lab 11's page: the game played, its link, its sheets, odd texts and models."""
 
+import functools
 import re
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 import mha_viz as mv
-from mha_viz.labs.find_the_head import hints
+from mha_viz.labs.find_the_head import (
+    board_of_pairs,
+    board_of_scores,
+    hints,
+    labelled,
+    points,
+)
 from mha_viz.labs.find_the_head_tasks import BY_KEY, TASKS
+from mha_viz.reports.report import KEEP, report
 from mha_viz.ui.learn import find_the_head_boards as boards
 from tests.ui.compare_app import HOSTILE, TEXT, check, table
 from tests.ui.lab_app import heavy, lab, link
@@ -15,9 +23,18 @@ from tests.ui.lab_app import heavy, lab, link
 K = "find-the-head-"
 
 
-def choose(app, layer, head, slot=0):
-    app.selectbox(key=f"{K}layer-{slot}").set_value(layer).run()
-    app.selectbox(key=f"{K}head-{slot}").set_value(head).run()
+def choose(app, *heads):
+    for slot, (layer, head) in enumerate(heads):
+        app.selectbox(key=f"{K}layer-{slot}").set_value(layer)
+        app.selectbox(key=f"{K}head-{slot}").set_value(head)
+    app.run()
+
+
+def chosen(app, n_heads=1):
+    return tuple(
+        tuple(app.selectbox(key=f"{K}{axis}-{slot}").value for axis in ("layer", "head"))
+        for slot in range(n_heads)
+    )
 
 
 def press(app, name):
@@ -35,21 +52,20 @@ def test_a_game_from_its_first_task_to_its_total():
     app = lab("find-the-head", text=TEXT, model="tiny-gpt2", tasks="previous,self,twins")
     check(app)
     assert app.header[1].value == "Task 1 of 3: The token before"
-    choose(app, *best("tiny-gpt2", "previous_token"))
+    choose(app, best("tiny-gpt2", "previous_token"))
     assert "**100 points.**" in press(app, "answer")
     text = press(app, "next")
     assert "Task 2 of 3: Itself" in text
     press(app, "hint")
     press(app, "hint")
     assert len(app.info) == 2
-    choose(app, *best("tiny-gpt2", "self_token"))
+    choose(app, best("tiny-gpt2", "self_token"))
     text = press(app, "answer")
     assert "hints cost 20" in text and ("**80 points.**" in text or "**30 points.**" in text)
     press(app, "next")
-    choose(app, 0, 0, slot=0)
-    choose(app, 0, 0, slot=1)
+    choose(app, (0, 0), (0, 0))
     assert app.button(key=f"{K}answer").disabled  # one head twice is no pair
-    choose(app, 1, 1, slot=1)
+    choose(app, (0, 0), (1, 1))
     text = press(app, "answer")
     shown = table(app, "Your answer", "Points")
     assert f"Total: {shown['Points'].sum()} of 300 points" in text
@@ -58,20 +74,41 @@ def test_a_game_from_its_first_task_to_its_total():
     assert "0 of 3 tasks answered" in app.get("progress")[0].proto.text
 
 
-@pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
-def test_what_is_chosen_to_begin_with_is_never_right(name):
+@functools.cache
+def boards_of(name):
+    """The boards of all tasks that need no loss, by their keys, as the library measures them."""
+    model = mv.load(name)
+    record = model.trace(TEXT, None, keep=KEEP)
+    found = report(record, model)
+    boards = {
+        task.key: board_of_scores(task, found.scores[task.metric], labelled(task, found.labels))
+        for task in BY_KEY.values()
+        if task.metric in found.scores
+    }
+    distance = mv.head_similarity(record, "hellinger").numpy()
+    boards["twins"] = board_of_pairs(BY_KEY["twins"], distance, model.n_heads)
+    return {key: board for key, board in boards.items() if board is not None}
+
+
+@pytest.mark.parametrize(("name", "n_tasks"), [("tiny-bert", 9), ("tiny-gpt2", 7)])
+def test_what_is_chosen_to_begin_with_is_never_right(name, n_tasks):
+    boards = boards_of(name)
+    assert len(boards) == n_tasks
+    for board in boards.values():
+        assert points(board, board.start) < 100, board.task.key
     app = lab("find-the-head", text=TEXT, model=name)
-    for _ in range(9):
-        assert "**100 points.**" not in press(app, "answer")
-        press(app, "next")
-        if not any(b.key == f"{K}answer" for b in app.button):
-            break
+    assert f"Task 1 of {n_tasks}: The token before" in check(app)
+    assert chosen(app) == boards["previous"].start
+    assert "**100 points.**" not in press(app, "answer")
+    press(app, "back")  # round to the last one
+    assert chosen(app, 2) == boards["twins"].start
+    assert "**100 points.**" not in press(app, "answer")
 
 
 def test_answers_are_in_no_link():
     app = lab("find-the-head", text=TEXT, tasks="sink,self", seed="7")
     before = link(app)
-    choose(app, 2, 3)
+    choose(app, (2, 3))
     press(app, "hint")
     press(app, "answer")
     assert link(app) == before
@@ -99,9 +136,11 @@ def test_choosing_tasks_changes_the_link():
     assert link(app)["seed"] == "3"
 
 
-@pytest.mark.parametrize("tasks", ["previous,nonsense", "self,self", "<script>", ","])
-def test_a_link_that_makes_no_sense_is_told(tasks):
-    app = lab("find-the-head", text=TEXT, tasks=tasks, seed="-4")
+def test_a_link_that_makes_no_sense_is_told():
+    for tasks in ("previous,nonsense", "self,self", "<script>", ","):
+        with pytest.raises(ValueError):
+            boards._read_tasks(tasks)
+    app = lab("find-the-head", text=TEXT, tasks="self,<script>", seed="-4")
     assert "makes no sense" in check(app)
     assert len(app.warning) == 2
 
@@ -133,10 +172,10 @@ def test_losses_are_measured_on_request():
     assert "Task 1 of 2: A head that can go" in text
     change = mv.head_importance(mv.load("tiny-gpt2"), TEXT, "ablation").mean
     press(app, "next")
-    choose(app, *divmod(int(change.argmax()), 8))
+    choose(app, divmod(int(change.argmax()), 8))
     assert "**100 points.**" in press(app, "answer")
     press(app, "back")
-    choose(app, *divmod(int(change.abs().argmin()), 8))
+    choose(app, divmod(int(change.abs().argmin()), 8))
     assert "**100 points.**" in press(app, "answer")
 
 
@@ -145,10 +184,10 @@ def test_hints_are_those_of_the_seed():
     for _ in range(3):
         press(app, "hint")
     assert app.button(key=f"{K}hint").disabled
-    other = lab("find-the-head", text=TEXT, tasks="sink", seed="5")
-    for _ in range(3):
-        other.button(key=f"{K}hint").click().run()
-    assert [i.value for i in app.info] == [i.value for i in other.info]
+    expected = hints(boards_of("tiny-bert")["sink"], 5)
+    assert [info.value for info in app.info] == [
+        f"**Hint {number}.** {text}" for number, text in enumerate(expected, 1)
+    ]
     assert "A dark column" in app.info[0].value
 
 
@@ -165,13 +204,12 @@ def test_sheets_hold_tasks_and_answers_and_no_markup_of_the_text(monkeypatch):
     found = {}
     for key in ("self", "twins"):
         values = scene.facts["self_token"]
-        from mha_viz.core.measure import head_similarity
-        from mha_viz.labs.find_the_head import board_of_pairs, board_of_scores
-
         found[key] = (
             board_of_scores(BY_KEY[key], values, [])
             if key == "self"
-            else board_of_pairs(BY_KEY[key], head_similarity(scene.record).numpy(), 8)
+            else board_of_pairs(
+                BY_KEY[key], mv.head_similarity(scene.record, "hellinger").numpy(), 8
+            )
         )
     pupil, teacher = (boards.sheet(scene, "http://x/?a=1", found, a) for a in (False, True))
     for page in (pupil, teacher):
@@ -201,29 +239,44 @@ def test_any_text(model, text):
     press(app, "answer")
 
 
-@pytest.mark.parametrize("name", ["one", "tall", "deberta", "t5", "gpt2"])
-def test_any_model(models, name):
-    params = {"text": "the cat sat the cat", "pair": "the dog" * (name == "t5")}
-    app = lab("find-the-head", model=models[name], **params)
-    text = check(app)
-    assert ("there is nothing to find" in text) == (name == "one")
-    if name == "one":
-        return
-    for _ in range(9):
-        press(app, "next")
-        if any(b.key == f"{K}answer" and not b.disabled for b in app.button):
-            press(app, "answer")
-    if name == "t5":
-        for part in ("decoder", "cross"):
-            check(lab("find-the-head", model=models[name], part=part, **params))
-        app = lab("find-the-head", model=models[name], tasks="spare", **params)
-        app.button(key=f"{K}measure").click().run()
-        assert len(app.error) == 1 and not app.exception
+def test_one_head_is_nothing_to_find(models):
+    app = lab("find-the-head", text="the cat sat the cat", model=models["one"])
+    assert "there is nothing to find" in check(app)
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), [("tall", "2"), ("deberta", "3"), ("t5", "5"), ("gpt2", "7")]
+)
+def test_any_model(models, name, seed):
+    """Boards of all tasks are made at once; the one that the seed brings first is played, and the
+    one about two heads.
+    """
+    link = {
+        "model": models[name],
+        "text": "the cat sat the cat",
+        "pair": "the dog" * (name == "t5"),
+    }
+    app = lab("find-the-head", seed=seed, **link)
+    assert re.search(r"Task 1 of [5-9]:", check(app))
+    press(app, "answer")
+    press(app, "next")
+    app.multiselect(key=f"{K}tasks").set_value(["twins"]).run()
+    assert "Task 1 of 1: The two most alike" in check(app)
+    press(app, "answer")
+
+
+def test_any_part_of_an_encoder_decoder(models):
+    link = {"model": models["t5"], "text": "the cat sat the cat", "pair": "the dog"}
+    for part in ("decoder", "cross"):
+        check(lab("find-the-head", part=part, **link))
+    app = lab("find-the-head", tasks="spare", **link)
+    app.button(key=f"{K}measure").click().run()
+    assert len(app.error) == 1 and not app.exception
 
 
 def test_a_click_runs_no_model_and_measures_nothing_again(monkeypatch):
     app = lab("find-the-head", text=TEXT)
-    choose(app, 1, 1)
+    choose(app, (1, 1))
     calls = heavy(monkeypatch)
-    choose(app, 2, 2)
+    choose(app, (2, 2))
     assert not app.exception and not calls and app.selectbox(key=f"{K}head-0").value == 2

@@ -51,9 +51,12 @@ def test_controls_change_the_link_and_the_link_opens_them():
 
 
 @pytest.mark.parametrize("space", ["W_Q", "W_K", "W_V"])
-def test_other_weights_and_a_link_that_makes_no_sense(space):
+def test_other_weights_of_a_layer_that_is_not_there(space):
     app = lab("statements", text=TEXT, space_of=space, layer="9")
     assert "There is no L9 H0" in check(app)
+
+
+def test_a_link_that_makes_no_sense():
     app = lab("statements", text=TEXT, space_of="W_X", **{"picture-norm": "yes"})
     check(app)
     assert len(app.warning) == 2

@@ -6,13 +6,19 @@ from mha_viz.labs import two_places as numbers
 from mha_viz.ui.learn.two_places import NAMES
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, matrices, table
-from tests.ui.lab_app import answers, lab, link, warns_of
+from tests.ui.lab_app import answers, done_once, lab, link, warns_of
 
 NAME = "two-places"
 
 
 def titles(app):
     return [matrix["title"] for matrix in matrices(app)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def once():
+    with done_once("mha_viz.labs.two_places.learn"):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +58,7 @@ def test_other_settings_have_no_results_and_these_come_back(trained):
 
 def test_an_example_is_chosen(trained):
     trained.select_slider(key=f"{NAME}-example").set_value(3).run()
-    one = numbers.learn((1,), 100, 1, 3, 8, 8)[1].examples[2]
+    one = numbers.learn((1, 2), 100, 1, 3, 8, 8)[1].examples[2]
     asked = ", then ".join(NAMES[one.names[place]] for place in one.places)
     assert asked in check(trained)
     assert link(trained) == {"steps": "100", "width": "8", "seed": "1", "example": "3"}

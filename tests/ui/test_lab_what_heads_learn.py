@@ -1,6 +1,7 @@
 """Lab 12's page: measuring, the table, one relation with its sentences, links, other models."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,12 +15,20 @@ from mha_viz.ui.session.views import from_params
 from mha_viz.web.labels import head_name
 from tests.making.comparing import near
 from tests.ui.compare_app import check, figures, table
-from tests.ui.lab_app import answers, lab, link, warns_of
+from tests.ui.lab_app import answers, done_once, lab, link, warns_of
 
 pytestmark = pytest.mark.slow
 
 NAME = "what-heads-learn"
 PRONOUN = next(n for n, one in enumerate(relations()) if one.title == "pronoun → antecedent")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def once():
+    """One untrained copy says as much of the page as five do; a model is measured once."""
+    with done_once("mha_viz.labs.what_heads_learn.measure"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbers, "measure", partial(numbers.measure, n_seeds=1))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,24 @@ import mha_viz as mv
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.engine.model import AttentionModel
 from tests.making.comparing import close
-from tests.ui.compare_app import HOSTILE, SECTIONS, check, compare, said, table
-from tests.ui.explore_app import explore
+from tests.making.pairwise import pairwise
+from tests.ui.compare_app import (
+    HOSTILE,
+    MODELS,
+    SECTIONS,
+    check,
+    compare,
+    said,
+    table,
+    turn_to,
+)
+from tests.ui.explore_app import choose, explore
 
 # -- texts -----------------------------------------------------------------------------------------
 
+SENTENCE = "the cat sat on a mat"
 TEXTS = {
+    "sentence": SENTENCE,
     "one": "a",
     "two": "a cat",
     "equal": "the the the the",
@@ -24,39 +36,49 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
-@pytest.mark.parametrize("section", SECTIONS)
-def test_any_text_in_every_section(model, section, text):
-    app = compare(
-        "by_layer",
-        "twins",
-        "map",
-        "alike",
-        "changes",
-        "coverage",
-        "flow",
-        model=model,
-        section=section,
-        text=TEXTS[text],
-    )
+WHAT_IS_MISSING = {
+    ("one", "twins"): ["There is one head only"],
+    ("one", "alike"): ["There is one head only"],
+    ("one", "diversity"): ["diversity is not defined"],
+    ("deberta", "alike"): ["does not show what its heads write"],
+    ("deberta", "diversity"): ["does not show what its heads write", "is not known"],
+}
+OPEN = ("by_layer", "twins", "map", "alike", "changes", "coverage", "flow")  # tables
+
+
+@pairwise(
+    model=[*MODELS, "one", "two", "deberta", "llama", "gpt2"],
+    text=TEXTS,
+    page=[*SECTIONS, "card"],
+)
+def test_any_text_of_any_model_in_every_section(models, model, text, page):
+    link = {"model": models.get(model, model), "text": TEXTS[text]}
+    app = explore(**link) if page == "card" else compare(*OPEN, section=page, **link)
     check(app)
-    assert bool(app.warning) == (text == "long")
-    if text == "long":
-        assert "was cut to 128 tokens" in app.warning[0].value
+    cut = [warning.value for warning in app.warning if "was cut to" in warning.value]
+    too_long = ["long"] if model in MODELS else ["long", "hostile"]
+    assert bool(cut) == (text in too_long)
+    if model in MODELS:
+        assert len(app.warning) == len(cut) and all("cut to 128 tokens" in said for said in cut)
+        assert page != "card" or len(table(app, "This head", "Rank", "uniform attention")) > 8
+    for said_of in WHAT_IS_MISSING.get((model, page), ()):
+        assert any(said_of in info.value for info in app.info), said_of
+    if (model, page) == ("one", "sides"):
+        assert app.header[0].value == "L0 H0 and L0 H0"
 
 
-@pytest.mark.parametrize("measure", PAIR_MEASURES)
 @pytest.mark.parametrize("text", ["one", "equal"])
-def test_twins_of_texts_that_say_little(measure, text):
-    app = compare("twins", model="tiny-gpt2", section="twins", measure=measure, text=TEXTS[text])
-    shown = check(app)
-    if text == "one" and measure == "cka":
-        assert "not defined on fewer than four tokens" in app.info[0].value
-        assert "not defined" in app.table[0].value.loc["Centred kernel alignment"].item()
-    elif text == "one" and measure in ("hellinger", "jensen_shannon"):
-        assert "all heads are the same on this text" in shown
-        assert (table(app, "Head", "L0 H0").set_index("Head") == 0).all(axis=None)
+def test_twins_of_texts_that_say_little(text):
+    app = compare("twins", model="tiny-gpt2", section="twins", text=TEXTS[text])
+    for measure in PAIR_MEASURES:
+        app.selectbox(key="ask_measure").select(measure).run()
+        shown = check(app)
+        if text == "one" and measure == "cka":
+            assert "not defined on fewer than four tokens" in app.info[0].value
+            assert "not defined" in app.table[0].value.loc["Centred kernel alignment"].item()
+        elif text == "one" and measure in ("hellinger", "jensen_shannon"):
+            assert "all heads are the same on this text" in shown
+            assert (table(app, "Head", "L0 H0").set_index("Head") == 0).all(axis=None)
 
 
 def test_alike_without_outputs_that_vary_says_so():
@@ -77,14 +99,6 @@ def test_one_token_has_no_variance_to_state_anything_of():
     rows = table(app, "Statement", "Here")
     assert set(rows["Here"][rows["Statement"].str.startswith("Var")]) == {"not defined"}
     assert "at most 1 direction here" in said(app)
-
-
-@pytest.mark.parametrize("text", [t for t in TEXTS if t != "hostile"])
-@pytest.mark.parametrize("model", ["tiny-bert", "tiny-gpt2"])
-def test_the_card_of_any_text(model, text):
-    app = explore(model=model, text=TEXTS[text])
-    check(app)
-    assert len(table(app, "This head", "Rank", "uniform attention")) > 8
 
 
 @pytest.mark.parametrize("other", ["a", "zebra xylophone", "the " * 300, HOSTILE])
@@ -132,32 +146,27 @@ def silent_head(monkeypatch):
     monkeypatch.setattr(AttentionModel, "trace", traced)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_head_that_attends_to_nothing(silent_head, section):
-    link = {"section": section, "text": "a silent head in every layer", "layer": "0", "head": "0"}
+def test_a_head_that_attends_to_nothing(silent_head):
+    link = {"text": "a silent head in every layer", "layer": "0", "head": "0"}
     app = compare("twins", "alike", "changes", **link)
-    text = check(app)
-    if section == "layers":
-        assert "L0 H0 attends to nothing on this text" in text
+    assert "L0 H0 attends to nothing on this text" in check(app)
+    for section in SECTIONS[1:]:
+        turn_to(app, section)
 
 
-@pytest.mark.parametrize("measure", PAIR_MEASURES)
-def test_a_head_that_attends_to_nothing_among_twins(silent_head, measure):
-    app = compare(
-        "twins",
-        section="twins",
-        measure=measure,
-        order="cluster",
-        text="a silent head in every measure",
-    )
-    check(app)
-    matrix = table(app, "Head", "L0 H0").set_index("Head")
-    lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()
-    if measure == "hellinger":
-        close(lonely, 1.0)
-    elif measure in LIKENESS:
-        assert np.isnan(lonely).all()  # shown as "not defined"
-        assert "Not defined for L0 H0" in said(app)
+def test_a_head_that_attends_to_nothing_among_twins(silent_head):
+    text = "a silent head in every measure"
+    app = compare("twins", section="twins", order="cluster", text=text)
+    for measure in PAIR_MEASURES:
+        app.selectbox(key="ask_measure").select(measure).run()
+        check(app)
+        matrix = table(app, "Head", "L0 H0").set_index("Head")
+        lonely = matrix.loc["L0 H0"].drop("L0 H0").to_numpy()
+        if measure == "hellinger":
+            close(lonely, 1.0)
+        elif measure in LIKENESS:
+            assert np.isnan(lonely).all(), measure  # shown as "not defined"
+            assert "Not defined for L0 H0" in said(app)
 
 
 def test_the_card_of_a_head_that_attends_to_nothing(silent_head):
@@ -174,25 +183,12 @@ def test_the_card_measures_all_tokens_and_says_so():
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_tokens_left_out_elsewhere_count_here(section):
-    link = {"section": section, "text": "the cat sat on the mat"}
-    one, two = compare(**link), compare(**link, no_special="1", no_first="1", words="1")
-    assert check(one) == check(two)
+    app = compare(section=section, text=SENTENCE)
+    plain = check(app)
+    assert check(choose(app, no_special=True, no_first=True, words=True)) == plain
 
 
 # -- models ----------------------------------------------------------------------------------------
-
-SENTENCE = "the cat sat on a mat"
-
-
-@pytest.mark.parametrize("name", ["one", "two", "deberta", "llama", "gpt2"])
-@pytest.mark.parametrize("section", SECTIONS)
-def test_any_model_in_every_section(models, name, section):
-    check(compare("twins", "changes", model=models[name], text=SENTENCE, section=section))
-
-
-@pytest.mark.parametrize("name", ["one", "deberta", "llama"])
-def test_the_card_of_any_model(models, name):
-    check(explore(model=models[name], text=SENTENCE))
 
 
 def test_one_of_a_kind_is_not_many(models):
@@ -201,44 +197,36 @@ def test_one_of_a_kind_is_not_many(models):
     assert "· 1 token ·" in check(explore(model="tiny-gpt2", text="a"))
 
 
-def test_one_head_has_nothing_beside_it(models):
-    for section in ("twins", "alike"):
-        app = compare(model=models["one"], text=SENTENCE, section=section)
-        assert "There is one head only" in app.info[0].value
-    app = compare(model=models["one"], text=SENTENCE, section="diversity")
-    assert "diversity is not defined" in app.info[0].value
-    app = compare(model=models["one"], text=SENTENCE, section="sides")
-    assert app.header[0].value == "L0 H0 and L0 H0"
-
-
-def test_a_family_that_hides_its_outputs_says_so(models):
-    link = {"model": models["deberta"], "text": SENTENCE}
-    assert "does not show what its heads write" in compare(**link, section="alike").info[0].value
-    assert len(compare(**link, section="diversity").info) == 2
-    app = compare(**link, section="twins", measure="cka")
+def test_a_family_that_hides_its_outputs_has_no_measure_of_them(models):
+    app = compare(model=models["deberta"], text=SENTENCE, section="twins", measure="cka")
     assert app.selectbox(key="ask_measure").value == "hellinger"
 
 
-@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_part_of_an_encoder_decoder(models, part, section):
-    link = {"model": models["t5"], "text": SENTENCE, "pair": "a cat ran", "part": part}
-    app = compare("diversity", **link, section=section)
+@pytest.mark.parametrize(("part", "layers"), [("encoder", 2), ("decoder", 3), ("cross", 3)])
+def test_every_part_of_an_encoder_decoder(models, part, layers):
+    app = compare(
+        "diversity",
+        "most_changed",
+        model=models["t5"],
+        text=SENTENCE,
+        pair="a cat ran",
+        part=part,
+    )
     check(app)
-    if section == "diversity":
-        layers = {"encoder": 2, "decoder": 3, "cross": 3}[part]
-        model = mv.load(models["t5"])
-        expected = [mv.diversity(model, i, "W_V", part) for i in range(layers)]
-        close(table(app, "Layer", "W_V")["W_V"], expected)
-    if part == "cross" and section == "flow":
-        assert "leads from one text to another" in app.info[0].value
-    if section == "sides":
-        app = compare(**link, section=section, text_b="a mat ran")
-        check(app)
-        assert bool(app.info) == (part == "cross")  # of the same part, so heads have counterparts
-        if part == "encoder":
-            app = compare("most_changed", **link, section=section, text_b="a mat ran")
-            assert len(table(app, "Head", "Change")) == 2 * 5
+    for section in [section for section in SECTIONS if section not in ("layers", "sides")]:
+        turn_to(app, section)
+        if section == "diversity":
+            model = mv.load(models["t5"])
+            expected = [mv.diversity(model, i, "W_V", part) for i in range(layers)]
+            close(table(app, "Layer", "W_V")["W_V"], expected)
+        if part == "cross" and section == "flow":
+            assert "leads from one text to another" in app.info[0].value
+    turn_to(app, "sides")
+    app.text_input(key="ask_text_b").input("a mat ran").run()
+    check(app)
+    assert bool(app.info) == (part == "cross")  # of the same part, so heads have counterparts
+    if part == "encoder":
+        assert len(table(app, "Head", "Change")) == 2 * 5
 
 
 @pytest.mark.parametrize("first", ["tiny-gpt2", "one", "t5", "deberta"])
@@ -258,32 +246,44 @@ def test_models_of_any_two_sizes_side_by_side(models, first, second):
 
 
 @pytest.mark.parametrize(
-    ("link", "message"),
+    ("link", "messages"),
     [
-        ({"section": "nonsense"}, "section='nonsense' makes no sense"),
-        ({"section": "twins", "layer_b": "99"}, "There is no L99 H1"),
-        ({"section": "sides", "layer_b": "99", "model_b": "tiny-gpt2"}, "There is no L99 H1"),
-        ({"section": "twins", "layer_b": "3", "head_b": "9", "model_b": "tiny-gpt2"}, "L3 H9"),
-        ({"section": "sides", "model_b": "../../etc"}, "model_b='../../etc' makes no sense"),
-        ({"section": "sides", "model_b": "nobody/none"}, "'nobody/none' that the link names"),
-        ({"metric": "unknown"}, "There is no metric 'unknown'"),
-        ({"metric": "next_token", "model": "tiny-gpt2"}, "Next token has no meaning"),
-        ({"section": "twins", "clusters": "0"}, "clusters='0' makes no sense"),
-        ({"section": "twins", "measure": "l2"}, "measure='l2' makes no sense"),
-        ({"section": "alike", "space": "W_X"}, "space='W_X' makes no sense"),
-        ({"section": "flow", "upto": "77"}, None),
-        ({"section": "flow", "query": "500"}, None),
+        (
+            {"section": "nonsense", "metric": "unknown"},
+            ["section='nonsense' makes no sense", "There is no metric 'unknown'"],
+        ),
+        (
+            {"section": "twins", "layer_b": "99", "clusters": "0", "measure": "l2"},
+            [
+                "There is no L99 H1",
+                "clusters='0' makes no sense",
+                "measure='l2' makes no sense",
+            ],
+        ),
+        (
+            {"section": "sides", "layer_b": "99", "model_b": "tiny-gpt2"},
+            ["There is no L99 H1"],
+        ),
+        ({"section": "twins", "layer_b": "3", "head_b": "9", "model_b": "tiny-gpt2"}, ["L3 H9"]),
+        ({"section": "sides", "model_b": "../../etc"}, ["model_b='../../etc' makes no sense"]),
+        (
+            {"section": "sides", "model_b": "nobody/none"},
+            ["'nobody/none' that the link names"],
+        ),
+        ({"metric": "next_token", "model": "tiny-gpt2"}, ["Next token has no meaning"]),
+        ({"section": "alike", "space": "W_X"}, ["space='W_X' makes no sense"]),
+        ({"section": "flow", "upto": "77", "query": "500"}, []),
     ],
 )
-def test_a_bad_link_says_so_and_shows_something(link, message):
+def test_a_bad_link_says_so_and_shows_something(link, messages):
     app = compare(**link)
     text = check(app).replace("\\", "")
-    if message:
-        assert message in text
+    assert [message in text for message in messages] == [True] * len(messages)
     assert app.get("plotly_chart")
-    app.text_input(key="ask_text").input("another text").run()  # what was wrong is forgotten
-    check(app)
-    assert not app.warning
+    if messages:
+        app.text_input(key="ask_text").input("another text").run()  # what was wrong is forgotten
+        check(app)
+        assert not app.warning
 
 
 def test_plain_text_is_shown_as_it_is():
