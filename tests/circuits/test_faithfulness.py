@@ -73,7 +73,7 @@ def test_small_passes_change_nothing(name, monkeypatch):
     told = []
     parts = faithfulness(model, task, [(0, 3), (2, 4)], lambda *done: told.append(done), n_random=3)
     for field in ("held_out", "chosen_on", "random_alone", "random_missing"):
-        assert getattr(parts, field) == pytest.approx(getattr(whole, field), abs=1e-6)
+        assert getattr(parts, field) == pytest.approx(getattr(whole, field), abs=1e-5)
     n = 4 * 5 + 6 * 3  # four settings of every text; three random sets, twice, of the held-out ones
     assert told[0] == (0, n) and told[-1] == (n, n) and told == sorted(told)
 

@@ -112,7 +112,7 @@ def test_other_behaviours_by_their_definition(name, metric):
     }[metric]
     assert abs(found.direct - float(expected)) <= 1e-10 and abs(expected) > 1e-6
     assert (metric == "kl") == (found.direct_estimate != found.direct_estimate)
-    assert metric != "kl" or found.clean == 0
+    assert metric != "kl" or abs(found.clean) < 1e-12
 
 
 def test_the_loss_of_a_causal_text_is_that_of_all_its_tokens():
@@ -159,9 +159,9 @@ def test_a_direct_path_passes_by_whatever_stands_between(name):
     last = model.n_layers - 1
     found = path_effect(model, CLEAN, CORRUPT, (last, 1), "logits", **asked(model))
     parallel = name == "gpt_neox"  # its MLP reads what attention reads, not what it writes
-    assert (abs(found.direct - found.total) <= 1e-6) == parallel
+    assert (abs(found.direct - found.total) <= 1e-5) == parallel
     near = path_effect(model, CLEAN, CORRUPT, (0, 1), (1, 2, "key"), **asked(model))
-    assert (abs(near.direct - near.total) <= 1e-6) == parallel
+    assert (abs(near.direct - near.total) <= 1e-5) == parallel
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -33,13 +33,13 @@ def test_all_paths_are_the_single_ones(name, way):
     for sender, receiver in paths:
         one = path_effect(model, CLEAN, CORRUPT, sender, receiver, **asked(model))
         index = (*sender, *receiver[:2], INPUTS.index(receiver[2]))
-        assert found.exact[index] == pytest.approx(getattr(one, way), abs=1e-7)
-        assert found.estimate[index] == pytest.approx(getattr(one, f"{way}_estimate"), abs=1e-7)
-        assert abs(found.exact[index]) > 1e-6
+        assert found.exact[index] == pytest.approx(getattr(one, way), abs=1e-5)
+        assert found.estimate[index] == pytest.approx(getattr(one, f"{way}_estimate"), abs=1e-5)
+        assert abs(found.exact[index]) > 1e-4
     one = path_effect(model, CLEAN, CORRUPT, (1, 2), **asked(model))
-    assert found.at_logits[1, 2] == pytest.approx(getattr(one, way), abs=1e-7)
+    assert found.at_logits[1, 2] == pytest.approx(getattr(one, way), abs=1e-5)
     assert found.estimate_at_logits[1, 2] == pytest.approx(
-        getattr(one, f"{way}_estimate"), abs=1e-7
+        getattr(one, f"{way}_estimate"), abs=1e-5
     )
 
 

@@ -40,8 +40,10 @@ def test_at_equal_norms_nobody_is_beaten():
     for seed in range(50):
         x = torch.randn(12, 1 + seed % 5, generator=torch.Generator().manual_seed(seed))
         found = lab.reflection(lab.equal_norms(x))
-        assert not found.beaten
-        assert (found.pattern.diagonal() >= found.pattern.amax(-1) - 1e-6).all()
+        # Tokens that point nearly the same way tie, and rounding decides between them.
+        excess = found.dots.amax(-1) - found.dots.diagonal()
+        assert (excess <= 1e-5 * found.dots.diagonal()).all()
+        assert (found.pattern.diagonal() >= found.pattern.amax(-1) - 1e-5).all()
 
 
 def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():

@@ -202,7 +202,7 @@ def test_longer_sentences_do_not_count_more_than_their_pairs():
     mine = {s.text: torch.eye(len(s.words)).roll(1, 1)[None, None] for s in asked.sentences}
     looks = lab.looked(asked, mine, causal=False)
     found = lab.finding(asked, looks, [looks])
-    assert float(found.score) == 0.75 and found.random_score == 0.75
+    assert float(found.score) == pytest.approx(0.75) == found.random_score
     assert float(found.low) == float(found.high) == 0  # a head is never ahead of itself
 
 

@@ -12,14 +12,15 @@ import torch
 ROUNDING = 1e-5
 
 
-def close(
-    got: Any, want: Any, atol: float = ROUNDING, rtol: float = ROUNDING, nan_ok: bool = False
-) -> None:
-    """Check two tensors or arrays of the same shape; one number stands for all entries."""
+def close(got: Any, want: Any, atol: float = ROUNDING, rtol: float = ROUNDING) -> None:
+    """Check two tensors or arrays of the same shape; one number stands for all entries.
+
+    NaN, "not defined", equals NaN alone.
+    """
     got = _tensor(got)
     want = _tensor(want).to(got.dtype)
     want = want if want.ndim else want.expand(got.shape)
-    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=nan_ok)
+    torch.testing.assert_close(got, want, atol=atol, rtol=rtol, equal_nan=True)
 
 
 def near(want: float | Sequence[float] | np.ndarray, nan_ok: bool = False) -> Any:
