@@ -1,4 +1,4 @@
-"""A check of the tests: `python -m tests.mutations` lists the faults that no test notices.
+"""A check of the tests: `python -m tests.mutations` names the faults that no test notices.
 
 Each fault of the lists is put into a copy of the project, and the tests that are named beside it
 are run there. The project itself is not touched. The exit code is 0 where every fault is noticed, 1
@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _pass_unmutated(chosen: Sequence[Mutation], whole: Path, folders: Sequence[Path]) -> bool:
-    """Whether all tests pass as long as nothing is wrong."""
+    """Run all tests without any mutation, and return whether they pass."""
     begin = time.monotonic()
     tests = sorted({test for one in chosen for test in one.tests})
     parts = [tests[i :: len(folders)] for i in range(len(folders))]

@@ -65,17 +65,17 @@ class Outcome:
 
     @property
     def noticed(self) -> bool:
-        """Whether a test failed, or did not come to an end."""
+        """Return whether a test failed or did not end."""
         return self.code is None or self.code == 1
 
     @property
     def survived(self) -> bool:
-        """Whether all tests passed, and were not just skipped."""
+        """Return whether all tests passed; skipped tests do not count."""
         return self.code == 0 and re.search(r"^\d+ passed\b", self.output, re.MULTILINE) is not None
 
     @property
     def by(self) -> str:
-        """The test that failed."""
+        """Return the test that failed."""
         if self.code is None:
             return "the time limit"
         failed = [line for line in self.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
@@ -116,7 +116,7 @@ def run_all(
         runs: what to run.
         whole: the tree that the folders are copies of; nothing is run in it.
         folders: as many copies as runs may go on at once; they are left as they were.
-        limit: seconds after which a run is ended.
+        limit: seconds after which a run is killed.
 
     Returns:
         Outcomes, in the order in which the runs end.
@@ -157,7 +157,7 @@ def _write(mutation: Mutation, whole: Path, folder: Path, number: int) -> None:
 
 
 def _fork(folder: Path, tests: Sequence[str]) -> int:
-    """Begin a run, in a group of processes of its own."""
+    """Start a run in a process group of its own, and return its number."""
     sys.stdout.flush()
     sys.stderr.flush()
     if pid := os.fork():
@@ -185,7 +185,7 @@ def _fork(folder: Path, tests: Sequence[str]) -> int:
 
 
 def _end(pid: int, *, reap: bool) -> None:
-    """End what is left of a run: itself, and processes that its tests have started."""
+    """Kill a run and the processes that its tests have started."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     if reap:

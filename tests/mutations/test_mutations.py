@@ -1,4 +1,4 @@
-"""The lists of mutations fit the code and the tests, and the check tells what survives."""
+"""Lists of mutations against code and tests, and the check itself on a small project."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def test_read_lists_finds_mutations_of_every_room() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of one module, whose tests look at half of it."""
+    """Make a project of one module, half of which is tested."""
     (tmp_path / "sums.py").write_text(
         "def add(a, b):\n    return a + b\n\n\ndef most(values):\n    return max(values)\n"
     )
@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def check(project: Path, *options: str) -> tuple[int, str]:
-    """Run the check on that project: its exit code, and what it says."""
+    """Run the check on a project, and return its exit code and output."""
     command = [sys.executable, "-m", "tests.mutations", "--list", "faults.toml", "--jobs", "2"]
     done = subprocess.run(
         [*command, *options],
