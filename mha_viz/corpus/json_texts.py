@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from io import BufferedIOBase, TextIOWrapper
 from itertools import chain
-from typing import TextIO
 
 from mha_viz.corpus.reading import MAX_LINE, Passage, Skip, chosen_column, first_lines, lines
 from mha_viz.errors import SourceError
@@ -126,7 +126,7 @@ def _elements(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[i
     """
     text = TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")  # type: ignore[type-var]
     pieces, size, number = list[str](), 0, 1
-    for piece, sign in _pieces(text, name):
+    for piece, sign in _pieces(partial(text.read, _CHUNK), name):
         size += len(piece)
         if size <= MAX_LINE:
             pieces.append(piece)
@@ -144,15 +144,15 @@ def _elements(stream: BufferedIOBase, name: str, skip: Skip) -> Iterator[tuple[i
         pieces, size, number = [], 0, number + 1
 
 
-def _pieces(text: TextIO, name: str) -> Iterator[tuple[str, str]]:
+def _pieces(read: Callable[[], str], name: str) -> Iterator[tuple[str, str]]:
     """The elements of a list piece by piece: after the last piece of one the sign behind it."""
     quoted, depth = False, 0
-    while chunk := text.read(_CHUNK):
+    while chunk := read():
         begin = at = 0
         while found := (_IN_STRING if quoted else _OUTSIDE).search(chunk, at):
             sign, at = found[0], found.end()
             if sign == "\\":
-                chunk += text.read(1) if at == len(chunk) else ""
+                chunk += read() if at == len(chunk) else ""
                 at += 1  # beyond the sign that it escapes
             elif sign == '"':
                 quoted = not quoted
@@ -167,18 +167,18 @@ def _pieces(text: TextIO, name: str) -> Iterator[tuple[str, str]]:
                     begin = at
                 depth -= sign != ","
             if depth == 0 and not quoted:
-                _check_end(chunk[at:], text, name)
+                _check_end(chunk[at:], read, name)
                 return
         yield chunk[begin:], ""
     raise SourceError(f"{name} ends within its list: it was cut, or is no JSON.")
 
 
-def _check_end(rest: str, text: TextIO, name: str) -> None:
+def _check_end(rest: str, read: Callable[[], str], name: str) -> None:
     """Nothing but space follows the list."""
     while rest:
         if rest.strip():
             raise SourceError(f"{name} goes on after its list: expected one JSON list and no more.")
-        rest = text.read(_CHUNK)
+        rest = read()
 
 
 def _fault(error: ValueError | RecursionError) -> str:
