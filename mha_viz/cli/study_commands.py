@@ -31,7 +31,7 @@ _Head = Annotated[int | None, typer.Option("--head", "-H", help="Heads with this
 
 
 class _Makes(TyperGroup):
-    """`study SOURCE` makes a study; `study show`, `search` and `compare` ask one."""
+    """`study SOURCE` makes a study; `show`, `search`, `compare` and `verify` read one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         first = args[0] if args else "--help"
@@ -198,6 +198,16 @@ def compare(
     table = compare(a, b).head(limit)
     title = f"{second.name} less {first.name}: the {len(table)} largest differences"
     deliver_table(_with_heads(table), file_format, out, title)
+
+
+@app.command()
+def verify(study: Folder) -> None:
+    """Compare every file of a study with the hash that was taken when it was written."""
+    from mha_viz.corpus.verification import verify_study
+
+    found = verify_study(study)
+    size = f"{found.n_bytes / 1e6:,.1f} MB"
+    typer.echo(f"{study}: all {count(found.n_files, 'file')} are as they were written ({size})")
 
 
 def _open(folder: Path) -> Study:

@@ -119,6 +119,8 @@ def _compared(a: _Side, b: _Side, *, same_texts: bool) -> pd.DataFrame:
 
 def _paired(a: _Side, b: _Side) -> pd.DataFrame:
     """Mean and standard error of the differences, text by text, of the texts that both have."""
+    for side in (a, b):
+        side.study.verify(side.rows)
     known_b = columns_of(b.study.folder, b.rows)
     columns = tuple(c for c in columns_of(a.study.folder, a.rows) if c in known_b)
     n_places = a.study.n_layers * a.study.n_heads

@@ -7,18 +7,25 @@ from typing import Any
 
 from mha_viz.core.showing import count
 from mha_viz.corpus.documents import MOST_TOKENS
+from mha_viz.corpus.integrity import HASHES
 
 
 def study_notes(manifest: Mapping[str, Any]) -> list[str]:
-    """Return what a reader of a study's numbers should know of its texts, in sentences.
+    """Return what a reader of a study's numbers should know, in sentences.
 
     Args:
         manifest: what a study's study.json says.
 
-    >>> study_notes({"counts": {"n_truncated": 0, "n_duplicates": 228}, "model": {}})
+    >>> counts = {"n_truncated": 0, "n_duplicates": 228}
+    >>> study_notes({"counts": counts, "model": {}, "sha256": {}})
     ['228 duplicate texts were left out: a text that occurs again counts once.']
     """
     notes = []
+    if HASHES not in manifest:
+        notes.append(
+            "An earlier version of mha-viz made this study: its files have no hashes and cannot be "
+            "verified, and copies of a text count as texts of their own."
+        )
     if n := manifest["counts"].get("n_duplicates", 0):
         were = "was" if n == 1 else "were"
         notes.append(

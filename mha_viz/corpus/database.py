@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 
+from mha_viz.core.asking import ask
 from mha_viz.corpus.edges_index import quoted
-from mha_viz.corpus.storage import SHARDS
+from mha_viz.corpus.integrity import check_hashes
+from mha_viz.corpus.storage import SHARDS, check_part
 from mha_viz.errors import ArgumentError, StudyError, translating
 from mha_viz.text.cleaning import visible
 
@@ -20,21 +23,26 @@ _READ_ONLY = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 class Database:
     """A view for each table of a study; safe to share between threads.
 
+    The files of a table are compared with their hashes once, before the first query that names it:
+    a study of many texts would take long to open otherwise.
+
     Args:
         folder: of a finished study.
+        hashes: of the files in it, by name; {} of a study that is older than hashes.
 
     Raises:
         StudyError: a file that is no Parquet file any more.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, place = folder, folder.resolve()
+    def __init__(self, folder: Path, hashes: Mapping[str, object]) -> None:
+        self._folder, self._hashes, place = folder, hashes, folder.resolve()
         # Rows by text lie in the shards, what is summed up over all of them in the folder itself.
         of_shards = _names((place / SHARDS).glob("*/*.parquet"))
         files = {name: place / SHARDS / "*" / f"{name}.parquet" for name in of_shards}
         files |= {name: place / f"{name}.parquet" for name in _names(place.glob("*.parquet"))}
         self.tables = tuple(files)
-        self._checked: set[str] = set()
+        self._checked: set[str] = set()  # tables whose rows were counted
+        self._verified: set[str] = set()  # tables whose files are as they were written
         self._connection = duckdb.connect(":memory:")
         with self.reading():
             for name, path in files.items():
@@ -54,11 +62,16 @@ class Database:
             query: SQL, with ? for values.
             values: in their order; what a user gave is always among these.
         """
+        self.verify(self._named(query))
+        return self._asked(query, values)
+
+    def _asked(self, query: str, values: Sequence[object] = ()) -> pd.DataFrame:
         with self.reading():
             return self._connection.cursor().execute(query, list(values)).df()
 
     def relation(self, query: str) -> duckdb.DuckDBPyRelation:
-        """A query of ours that nothing is read for until its rows are asked for."""
+        """A query of ours that reads no rows until they are asked for."""
+        self.verify(self._named(query))
         with self.reading():
             return self._connection.cursor().sql(query)
 
@@ -75,13 +88,39 @@ class Database:
             StudyError: one has more.
         """
         for name in most.keys() & set(self.tables) - self._checked:
-            n_rows = int(self.ask(f"SELECT count(*) AS n FROM {name}")["n"][0])
+            n_rows = int(self._asked(f"SELECT count(*) AS n FROM {name}")["n"][0])
             if n_rows > most[name]:
                 raise StudyError(
                     f"The study {self._folder} is damaged: its table {name} has {n_rows:,} rows, "
                     f"and can have {most[name]:,} at the most. Restore it, or make it anew."
                 )
             self._checked.add(name)
+
+    def verify(self, tables: Iterable[str]) -> None:
+        """Compare the files of tables with their hashes, unless that was done before.
+
+        Args:
+            tables: names; what is no table of the study is left out.
+
+        Raises:
+            StudyError: a file was changed after it was written.
+        """
+        if not self._hashes:
+            return
+        for name in sorted(set(tables) & set(self.tables) - self._verified):
+            file = f"{name}.parquet"
+            if (self._folder / file).exists():  # it hides the tables of the shards
+                check_hashes(self._folder, self._folder, self._hashes, [file])
+            else:
+                for path in (self._folder / SHARDS).glob(f"*/{file}"):
+                    ask()
+                    check_part(self._folder, path.parent, [file])
+            self._verified.add(name)
+
+    def _named(self, query: str) -> list[str]:
+        """The tables that a query may read: all that occur in it as a word."""
+        words = set(re.findall(r"\w+", query.lower()))
+        return [name for name in self.tables if "parquet" in words or name.lower() in words]
 
     def ask_freely(self, query: str) -> pd.DataFrame:
         """The rows of a user's own query.
@@ -102,6 +141,7 @@ class Database:
                 "A study can only be read: expected one SELECT, got "
                 f"{', '.join(one.type.name for one in statements) or 'nothing'}."
             )
+        self.verify(self._named(query))
         try:
             return cursor.execute(statements[0]).df()
         except duckdb.Error as error:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from mha_viz.corpus.storage import (
+    check_part,
     n_in_totals,
     read_part,
     shard_folder,
@@ -34,6 +35,7 @@ def totals_so_far(folder: Path, n_layers: int, n_heads: int) -> Totals:
     about = read_part(folder, place)
     if about is None:
         return Totals(n_layers, n_heads)
+    check_part(folder, place)
     return Totals.read(place, about, n_layers, n_heads)
 
 

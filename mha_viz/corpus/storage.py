@@ -1,4 +1,4 @@
-"""The folder of a study: what lies where, written whole or not at all, and checked when read."""
+"""The folder of a study: paths, atomic writing, and checks of files that are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mha_viz.core.output_file import write_file
+from mha_viz.corpus.integrity import (
+    FORMAT,
+    HASHES,
+    check_files,
+    check_hashes,
+    damaged,
+    is_unchanged,
+    read_json,
+    with_hashes,
+)
 from mha_viz.corpus.lock import LOCK
 from mha_viz.errors import StudyError, WriteError
 
 if TYPE_CHECKING:
     from mha_viz.corpus.shard import Shard
 
-FORMAT = 1  # of the folder; a newer one may mean other things by the same names
 MANIFEST, SHARDS, SUMMARY = "study.json", "shards", "shard.json"
 TOTALS = "totals"  # of shards that were added up, and are gone
 KEPT_SKIPPED = 100  # texts that were skipped and are named; all of them are counted
-_MOST_JSON = 8_000_000  # bytes: real ones have some thousand
-_MAGIC = b"PAR1"  # how a Parquet file begins and ends
 _SAME = {"model": "another model", "source": "another source", "settings": "other settings"}
 _GLOB = "*?["  # signs that DuckDB would read as a pattern of names
 
@@ -101,38 +108,31 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise StudyError(f"{folder} is no study: expected a folder with {MANIFEST} in it.")
     try:
-        found = _json(path)
+        found = read_json(path)
         version = found["format"]
         whole = isinstance(version, int) and {*_SAME, "finished"} <= found.keys()
+        unchanged = is_unchanged(found, MANIFEST)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StudyError(_damaged(folder, MANIFEST, "cannot be read")) from error
+        raise StudyError(damaged(folder, MANIFEST, "cannot be read")) from error
     if whole and version > FORMAT:
         raise StudyError(
             f"{folder} was written by a newer mha-viz (format {version}, this one reads {FORMAT}): "
             "install a newer mha-viz."
         )
     if not whole:
-        raise StudyError(_damaged(folder, MANIFEST, "lacks what a study says of itself"))
+        raise StudyError(damaged(folder, MANIFEST, "lacks what a study says of itself"))
+    if not unchanged:
+        raise StudyError(damaged(folder, MANIFEST, "was changed"))
     return dict(found)
 
 
-def _json(path: Path) -> Any:
-    """What a file of the study says.
-
-    Raises:
-        OSError, ValueError, RecursionError: no regular file, none of JSON, or one that is far
-            larger than ours.
-    """
-    if not path.is_file():  # a pipe would stop whoever opens it
-        raise ValueError(f"{path.name} is no regular file")
-    if path.stat().st_size > _MOST_JSON:
-        raise ValueError(f"{path.name} is larger than {_MOST_JSON:,} bytes")
-    return json.loads(path.read_text("utf-8"))
-
-
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write study.json in one step."""
-    write_file(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    """Write study.json in one step, with the hashes of the files that it lists."""
+    _write_json(folder / MANIFEST, manifest)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    write_file(path, (json.dumps(with_hashes(content, path), indent=2) + "\n").encode())
 
 
 # -- shards ----------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def write_part(
                 write_table(draft / f"{name}.parquet", table)
             sizes = {path.name: path.stat().st_size for path in sorted(draft.iterdir())}
             summary = {**about, "files": sizes}
-            write_file(draft / SUMMARY, (json.dumps(summary, indent=2) + "\n").encode())
+            _write_json(draft / SUMMARY, {"format": FORMAT, **summary})
             draft.replace(final)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -227,7 +227,7 @@ def read_shard(folder: Path, number: int) -> dict[str, Any] | None:
 
 
 def read_part(folder: Path, place: Path) -> dict[str, Any] | None:
-    """What a complete folder of tables says of itself; None where there is none.
+    """Return what a complete folder of tables says of itself; None where there is none.
 
     Args:
         folder: of the study.
@@ -238,14 +238,35 @@ def read_part(folder: Path, place: Path) -> dict[str, Any] | None:
     """
     if not place.exists():
         return None
-    name = place.relative_to(folder).as_posix()
+    summary = read_summary(folder, place)
+    part = place.relative_to(folder).as_posix()
     try:
-        summary = dict(_json(place / SUMMARY))
         check_files(folder, place, summary["files"])
-    except StudyError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StudyError(_damaged(folder, f"{name}/{SUMMARY}", "cannot be read", name)) from error
+    except (OSError, KeyError, TypeError, AttributeError) as error:
+        name = f"{part}/{SUMMARY}"
+        raise StudyError(damaged(folder, name, "cannot be read", part)) from error
+    return {key: value for key, value in summary.items() if key not in ("format", HASHES)}
+
+
+def read_summary(folder: Path, place: Path) -> dict[str, Any]:
+    """Return what the JSON file of a part says, with the hashes of its files.
+
+    Args:
+        folder: of the study.
+        place: the folder of the part.
+
+    Raises:
+        StudyError: it is missing, cannot be read, or was changed.
+    """
+    part = place.relative_to(folder).as_posix()
+    name = f"{part}/{SUMMARY}"
+    try:
+        summary = dict(read_json(place / SUMMARY))
+        unchanged = is_unchanged(summary, SUMMARY) and isinstance(summary["files"], dict)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StudyError(damaged(folder, name, "cannot be read", part)) from error
+    if not unchanged:
+        raise StudyError(damaged(folder, name, "was changed", part))
     return summary
 
 
@@ -276,33 +297,20 @@ def lost_shard(folder: Path, n_shards: int) -> int | None:
     return next((number for number in numbers if read_shard(folder, number) is None), None)
 
 
-def check_files(folder: Path, place: Path, sizes: Mapping[str, int]) -> None:
-    """Each file is there, as long as it was, and begins and ends as Parquet does.
+def check_part(folder: Path, place: Path, names: Iterable[str] | None = None) -> None:
+    """Compare files of a part with their hashes; those older than hashes pass.
+
+    Args:
+        folder: of the study.
+        place: the folder of the part.
+        names: of the files; None: all of the part.
 
     Raises:
-        StudyError: it names the file, and what to do.
+        StudyError: it names the first file that was changed, and what to do.
     """
-    for name, size in sizes.items():
-        path = place / name
-        shown = path.relative_to(folder).as_posix()
-        again = None if place == folder else place.relative_to(folder).as_posix()
-        if Path(name).name != name or not path.is_file():
-            raise StudyError(_damaged(folder, shown, "is missing", again))
-        with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
-            file.seek(max(0, path.stat().st_size - len(_MAGIC)))
-            tail = file.read()
-        if path.stat().st_size != size or head != _MAGIC or tail != _MAGIC:
-            raise StudyError(_damaged(folder, shown, "was cut or changed", again))
-
-
-def _damaged(folder: Path, name: str, what: str, again: str | None = None) -> str:
-    """What is wrong with a study, and how to get it back; `again`: the shard to make anew."""
-    if again is None:
-        return f"The study {folder} is damaged: {name} {what}. Restore it, or make it anew."
-    return (
-        f"The study {folder} is damaged: {name} {what}. Restore it, or delete {again} and give the "
-        "command that made the study again, which makes that part anew."
+    summary = read_summary(folder, place)
+    check_hashes(
+        folder, place, summary.get(HASHES, {}), summary["files"] if names is None else names
     )
 
 

@@ -16,11 +16,13 @@ from mha_viz.corpus import tree_answers
 from mha_viz.corpus.address import is_address
 from mha_viz.corpus.cuts import study_notes, what_was_cut
 from mha_viz.corpus.database import Database
+from mha_viz.corpus.edges_index import BY_KEY, BY_QUERY
 from mha_viz.corpus.examples import strongest
+from mha_viz.corpus.integrity import HASHES, check_files
 from mha_viz.corpus.pair_matrix import pair_matrix
 from mha_viz.corpus.profile_rows import profile_rows
 from mha_viz.corpus.sizes import Sizes
-from mha_viz.corpus.storage import check_files, lost_shard, read_manifest
+from mha_viz.corpus.storage import lost_shard, read_manifest
 from mha_viz.corpus.trees import Sentence
 from mha_viz.errors import ArgumentError, StudyError
 
@@ -51,8 +53,11 @@ class Study:
         self.folder, self.manifest = folder, manifest
         self._sizes = Sizes.of(manifest)
         self.n_layers, self.n_heads, _, self.n_texts, self.n_tokens = self._sizes
-        self._database = Database(folder)
+        self._database = Database(folder, manifest.get(HASHES, {}))
         self._database.check_rows(self._sizes.of_summaries)
+        # Summaries are small; edges and the tables of shards are compared when they are first read.
+        summaries = {Path(name).stem for name in manifest.get("files", ())}
+        self._database.verify(summaries - {BY_QUERY, BY_KEY})
         self._chosen_on: Database | None = None
 
     @classmethod
@@ -333,6 +338,18 @@ class Study:
             ArgumentError: it is no single SELECT, or cannot be run.
         """
         return self._database.ask_freely(query)
+
+    def verify(self, *tables: str) -> None:
+        """Compare the files of tables with their hashes, as is done before a table is first read.
+
+        Args:
+            tables: names, as in SQL; what the study does not have is left out. For all files see
+                `corpus.verification.verify_study`.
+
+        Raises:
+            StudyError: a file was changed after it was written.
+        """
+        self._database.verify(tables)
 
     @property
     def has_texts(self) -> bool:

@@ -20,7 +20,7 @@ from mha_viz.core.asking import ask
 from mha_viz.corpus.blocks import Block, number_columns, read_block, texts_of
 from mha_viz.corpus.intervals import N_RESAMPLES, Resamples, text_weights
 from mha_viz.corpus.moments import Moments
-from mha_viz.corpus.storage import KEPT_SKIPPED, read_shard, shard_folder
+from mha_viz.corpus.storage import KEPT_SKIPPED, check_part, read_shard, shard_folder
 from mha_viz.corpus.text_labels import labels_of_texts
 
 _MEANS = "means_"  # before the name of a table that rows by text were added up to
@@ -139,6 +139,7 @@ class Totals:
                 self.counts[name] += about[name]
             self.skipped = (self.skipped + about["skipped"])[:KEPT_SKIPPED]
             if about["files"]:  # else all of its texts were skipped
+                check_part(folder, shard_folder(folder, self.n_shards))
                 self._add_tables(folder, self.n_shards)
             self.n_shards += 1
 

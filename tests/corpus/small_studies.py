@@ -1,8 +1,10 @@
-"""Texts of a small study, and all bytes that a study has written."""
+"""Texts of a small study, all bytes that a study has written, and studies changed on purpose."""
 
 import hashlib
+import json
 from pathlib import Path
 
+from mha_viz.corpus.integrity import HASHES, UNHASHED_FORMAT, with_hashes
 from tests.corpus.plain_study import TEXTS
 
 LINES = [f"{text} Number {i}." for i in range(3) for text in TEXTS]  # 21 texts, 6 shards of 4
@@ -16,3 +18,23 @@ def files_of(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def resealed(folder: Path) -> Path:
+    """The same study, whose JSON files say of its tables, and of themselves, what is true now."""
+    for path in [*folder.rglob("shard.json"), folder / "study.json"]:
+        content = json.loads(path.read_text("utf-8"))
+        tables = sorted(path.parent.glob("*.parquet"))
+        content["files"] = {table.name: table.stat().st_size for table in tables}
+        path.write_text(json.dumps(with_hashes(content, path)))
+    return folder
+
+
+def without_hashes(folder: Path) -> Path:
+    """The same study as versions without hashes wrote it."""
+    for path in [*folder.rglob("shard.json"), folder / "study.json"]:
+        content = json.loads(path.read_text("utf-8"))
+        del content[HASHES], content["format"]
+        content |= {"format": UNHASHED_FORMAT} if path.name == "study.json" else {}
+        path.write_text(json.dumps(content))
+    return folder

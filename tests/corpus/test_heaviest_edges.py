@@ -16,8 +16,8 @@ from mha_viz.corpus import source as sources
 from mha_viz.corpus.database import Database
 from mha_viz.corpus.edges_index import sort_edges
 from mha_viz.corpus.heaviest_edges import BY_PARTS, BY_RELATION, keep_heaviest
-from mha_viz.corpus.storage import read_manifest
 from mha_viz.corpus.trees import sample_lines
+from tests.corpus.small_studies import resealed
 
 TABLES = (BY_RELATION, BY_PARTS)
 # What is searched for; None more often, as most conditions at once are met by nothing.
@@ -45,7 +45,7 @@ def study(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> mv.Study:
         if (columns := CHANGED.get(path.stem)) is not None:
             duckdb.sql(f"COPY ({columns.format(path=path)}) TO '{path}' (FORMAT parquet)")
     sort_edges(made.folder)
-    return made
+    return opened(made.folder)
 
 
 CHANGED = {
@@ -62,8 +62,8 @@ CHANGED = {
 
 
 def opened(folder: Path) -> mv.Study:
-    """As it lies there; its sizes are not those that study.json tells."""
-    return mv.Study(folder, read_manifest(folder))
+    """As it lies there, changed on purpose."""
+    return mv.Study.load(resealed(folder))
 
 
 @pytest.fixture

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import mha_viz as mv
+from mha_viz.corpus.integrity import with_hashes
 from mha_viz.corpus.profile_rows import AXES
 from mha_viz.corpus.trees import sample_lines
 from mha_viz.errors import MhaVizError, StudyError
+from tests.corpus.small_studies import resealed
 from tests.making.checkpoints import bounded
-from tests.strangers.files.damage import changed
+from tests.strangers.files.damage import as_json, changed
 from tests.strangers.fuzzing import LONG, fuzzed
 
 pytestmark = pytest.mark.slow
@@ -92,20 +94,11 @@ def said(error: MhaVizError) -> str:
 
 
 def with_table(folder: Path, to: Path, name: Path, table: pa.Table) -> Path:
-    """A copy of a study with another table, of which its JSON tells the size."""
+    """A copy of a study with another table, of which its JSON tells the size and the hash."""
     place = changed(folder, to, name, b"")
     with parquet.ParquetWriter(place / name, table.schema, compression="zstd") as file:
         file.write_table(table)
-    return sized(place, name)
-
-
-def sized(folder: Path, name: Path) -> Path:
-    """A study whose JSON tells the size that a table has."""
-    about = (folder / name).parent / ("study.json" if len(name.parts) == 1 else "shard.json")
-    content = json.loads(about.read_text("utf-8"))
-    content["files"][name.name] = (folder / name).stat().st_size
-    about.write_text(json.dumps(content))
-    return folder
+    return resealed(place)
 
 
 def tables(folder: Path) -> list[Path]:
@@ -163,7 +156,7 @@ def test_very_many_equal_rows_are_not_read(folder: Path, tmp_path: Path, name: s
     with parquet.ParquetWriter(place / name, rows.schema, compression="zstd") as file:
         for _ in range(200):
             file.write_table(rows)
-    refusals = told(sized(place, Path(name)))
+    refusals = told(resealed(place))
     assert any("has 20,000,000 rows, and can have" in refusal for refusal in refusals)
 
 
@@ -193,6 +186,7 @@ def test_what_a_study_says_of_itself_is_held_against_what_can_be(
 ) -> None:
     content = json.loads((folder / "study.json").read_text("utf-8"))
     content[part][name] = value
-    place = changed(folder, tmp_path, "study.json", json.dumps(content).encode())
+    sealed = as_json(with_hashes(content, folder / "study.json"))
+    place = changed(folder, tmp_path, "study.json", sealed)
     with pytest.raises(StudyError, match="study\\.json was changed"):
         mv.Study.load(place)

@@ -1,0 +1,220 @@
+"""A byte of a study that was changed after it was written is never shown, but told."""
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mha_viz as mv
+from mha_viz.corpus import run
+from mha_viz.corpus import source as sources
+from mha_viz.corpus.compare import compare, compare_with_random
+from mha_viz.corpus.integrity import file_hash, is_unchanged
+from mha_viz.corpus.trees import sample_lines
+from mha_viz.corpus.verification import verify_study
+from mha_viz.errors import StudyError
+from tests.corpus.small_studies import files_of, resealed, without_hashes
+
+
+@pytest.fixture(scope="module")
+def whole(bert: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of trees in three parts, with every kind of file that a study has."""
+    folder = tmp_path_factory.mktemp("whole")
+    blocks = "\n".join(sample_lines()).strip().split("\n\n")[::31]
+    (folder / "a.conllu").write_text("\n\n".join(blocks) + "\n\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "SHARD_TEXTS", 3)
+        return mv.study(bert, folder / "a.conllu", folder / "study").folder
+
+
+@pytest.fixture
+def study(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "study"))
+
+
+def flip(path: Path, seed: int = 0) -> None:
+    """One bit of a file, neither in its first nor its last four bytes."""
+    content = bytearray(path.read_bytes())
+    dice = random.Random(f"{path.name}{seed}")
+    content[dice.randrange(4, len(content) - 4)] ^= 1 << dice.randrange(8)
+    path.write_bytes(content)
+
+
+def ways_to_read(table: str) -> list[Callable[[mv.Study], Any]]:
+    return [
+        lambda study: study.sql(f'SELECT * FROM "{table}"'),
+        lambda study: study._database.ask(f"FROM {table.upper()}"),
+        lambda study: study._database.relation(f"SELECT count(*) FROM {table}").df(),
+    ]
+
+
+def test_every_table_with_a_changed_bit_is_refused(study: Path) -> None:
+    """When the study is opened or, of what may be large, before the first answer."""
+    tables = sorted(study.rglob("*.parquet"))
+    assert len(tables) > 40
+    for path in tables:
+        content, shown = path.read_bytes(), path.relative_to(study).as_posix()
+        flip(path)
+        if path.parent == study or not (study / path.name).exists():  # else nobody reads it
+            _check_refused(study, path.stem, shown)
+        with pytest.raises(StudyError, match=rf"1 file of \d+ missing or changed \({shown}\)"):
+            verify_study(study)
+        path.write_bytes(content)
+    assert verify_study(study).n_files == len(tables) + 1 + len(list(study.glob("shards/*")))
+
+
+def _check_refused(folder: Path, table: str, shown: str) -> None:
+    told = rf"damaged: {shown} was|cannot be read"
+    try:
+        study = mv.Study.load(folder)
+    except StudyError as error:
+        assert re.search(told, str(error))  # noqa: PT017  # or else it is told later
+        return
+    for read in ways_to_read(table):
+        with pytest.raises(StudyError, match=told):
+            read(study)
+
+
+def test_every_table_of_a_whole_study_can_be_read(whole: Path) -> None:
+    study = mv.Study.load(whole)
+    for table in study._database.tables:
+        for read in ways_to_read(table):
+            assert len(read(study))
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("texts", lambda study: study.examples(1, 2)),
+        ("texts", lambda study: study.texts),
+        ("sentences", lambda study: study.examples(1, 2)),
+        ("sentences", lambda study: study.sentence(0)),
+        ("words", lambda study: study.sentence(0)),
+        ("arcs", lambda study: study.search(relation="nsubj", query="the")),
+        ("edges", lambda study: study.search(query="the")),
+        ("edges_by_key", lambda study: study.search(key="the")),
+        ("texts", lambda study: compare(study, study)),
+        ("untrained", compare_with_random),
+        ("texts", lambda study: study.sql('SELECT * FROM "Texts"')),
+        ("texts", lambda study: study.sql("FROM read_parquet('{folder}/shards/*/t*.parquet')")),
+    ],
+)
+def test_questions_of_single_texts_refuse_a_changed_bit(
+    study: Path, name: str, ask: Callable[[mv.Study], Any]
+) -> None:
+    opened = mv.Study.load(study)
+    path = study / f"{name}.parquet"
+    flip(path if path.exists() else study / f"shards/00001/{name}.parquet")
+    with pytest.raises(StudyError, match=rf"{name}\.parquet was changed"):
+        ask(opened)
+
+
+@pytest.mark.parametrize("name", ["study.json", "shards/00001/shard.json"])
+def test_json_with_a_changed_byte_is_no_json_or_says_the_same_or_is_told(
+    whole: Path, name: str
+) -> None:
+    """Each byte in turn, also those of names and of the hashes themselves."""
+    content = (whole / name).read_bytes()
+    expected = json.loads(content)
+    for place in range(len(content)):
+        for mask in (1, 32):
+            changed = bytes([content[place] ^ mask])
+            with suppress(ValueError):
+                found = json.loads(content[:place] + changed + content[place + 1 :])
+                assert found == expected or not is_unchanged(found, Path(name).name)
+
+
+@pytest.mark.parametrize("seed", range(11))
+def test_json_with_a_changed_bit_is_refused(study: Path, seed: int) -> None:
+    path = study / ("study.json", "shards/00001/shard.json")[seed % 2]
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content, separators=(",", ":")))  # where each byte means something
+    flip(path, seed)
+    with pytest.raises(StudyError, match=rf"{path.name}|newer mha-viz"):
+        mv.Study.load(study)
+
+
+def test_study_without_hashes_opens_and_says_that_it_cannot_be_verified(study: Path) -> None:
+    old = mv.Study.load(without_hashes(study))
+    assert "its files have no hashes and cannot be verified" in old.notes[0]
+    assert len(old.heads) and len(old.examples(1, 2))
+    with pytest.raises(StudyError, match="cannot be verified: an earlier version"):
+        verify_study(study)
+
+
+def test_hashes_that_were_taken_out_of_a_part_are_missed(study: Path) -> None:
+    path = study / "shards/00001/shard.json"
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(StudyError, match=r"shards/00001/shard\.json was changed"):
+        mv.Study.load(study)
+    del content["format"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(StudyError, match=r"missing or changed \(shards/00001/shard\.json"):
+        verify_study(study)
+
+
+def test_lost_files_are_named(study: Path) -> None:
+    shutil.rmtree(study / "shards/00000")
+    (study / "labels.parquet").unlink()
+    with pytest.raises(StudyError, match=r"2 files of .* \(labels\.parquet, shards/00000/shard"):
+        verify_study(study)
+
+
+def test_tables_changed_with_their_hashes_are_a_study(study: Path) -> None:
+    """What the other tests change on purpose is refused for nothing but its hashes."""
+    shutil.copy(study / "shards/00000/texts.parquet", study / "shards/00001/texts.parquet")
+    with pytest.raises(StudyError):
+        mv.Study.load(study).sql("FROM texts")
+    assert len(mv.Study.load(resealed(study)).sql("FROM texts"))
+    verify_study(study)
+
+
+class Stopped(Exception):
+    """What ends a study before it is finished."""
+
+
+@pytest.mark.parametrize("keep_texts", [True, False])
+def test_parts_with_a_changed_bit_are_not_added_up(
+    bert: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_texts: bool
+) -> None:
+    """Neither those of a study that goes on, nor the sums of parts that are gone."""
+    monkeypatch.setattr(sources, "SHARD_TEXTS", 3)
+    monkeypatch.setattr(run, "SHARDS_AT_ONCE", 2)
+    texts = [f"{number} cats sat on the mat." for number in range(19)]
+
+    def stop(now: run.Progress) -> None:
+        if now.n_texts >= 17:
+            raise Stopped
+
+    def make(**more: Any) -> mv.Study:
+        return mv.study(bert, texts, tmp_path / "study", keep_texts=keep_texts, **more)
+
+    with pytest.raises(Stopped):
+        make(on_progress=stop)
+    kept = {path: path.read_bytes() for path in sorted((tmp_path / "study").rglob("*.parquet"))}
+    folders = {path.relative_to(tmp_path / "study").parts[0] for path in kept}
+    assert folders == ({"shards"} if keep_texts else {"shards", "totals"})
+    for path, content in [*kept.items()][:: 7 if keep_texts else 3]:
+        flip(path)
+        with pytest.raises(StudyError, match=rf"{path.parent.name}/{path.name} was changed"):
+            make()
+        path.write_bytes(content)
+    assert verify_study(make().folder).n_bytes > 0
+
+
+def test_hash_of_a_json_file_does_not_depend_on_how_it_is_spaced(study: Path) -> None:
+    path = study / "study.json"
+    content = json.loads(path.read_text())
+    before = files_of(study)["study.json"]
+    path.write_text(json.dumps(content, sort_keys=True))
+    assert files_of(study)["study.json"] != before and is_unchanged(content, "study.json")
+    assert content["sha256"]["heads.parquet"] == file_hash(study / "heads.parquet")
+    assert len(mv.Study.load(study).heads)
