@@ -33,7 +33,7 @@ SHOWS = {
 SECTIONS = {
     "layers": "Across layers",
     "twins": "Twins",
-    "alike": "Look alike, do alike?",
+    "alike": "Same attention, same output?",
     "sides": "Side by side",
     "diversity": "Diversity",
     "flow": "Through all layers",
