@@ -164,7 +164,7 @@ def _among_seen(
     for number, mask in enumerate(masks):
         layers = np.flatnonzero(which == number)
         for query, keys in enumerate(map(np.flatnonzero, mask)):
-            at = np.ix_(layers, np.arange(moved.shape[1]), [query], keys)
+            at = np.ix_(layers, np.arange(moved.shape[1]), np.array([query]), keys)
             moved[at] = dice.permuted(moved[at], axis=-1)
     return moved.reshape(heads.shape)
 

@@ -48,7 +48,8 @@ def sealed(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     others = {key: value for key, value in content[HASHES].items() if key != name}
     whole = json.dumps({**content, HASHES: others}, sort_keys=True)
     own = hashlib.sha256(whole.encode()).hexdigest()
-    return {**content, HASHES: {**others, name: own}}
+    rest = {key: value for key, value in content.items() if key != HASHES}
+    return {**rest, HASHES: {**others, name: own}}  # last, also in a file that had hashes before
 
 
 def is_unchanged(content: Mapping[str, Any], name: str) -> bool:

@@ -80,7 +80,7 @@ def _held_against_chance(scene: Scene, measure: str, wanted: bool) -> Chance:
         discoveries(permuted.p_nearest(nearest_others(apart)[1])),
         expected=known * float((permuted.pairs < edge).mean()),
         below=int((each < edge).sum()),
-        untrained=untrained and untrained.band,
+        untrained=None if untrained is None else untrained.band,
         learned=int(learned.sum()),
     )
 
