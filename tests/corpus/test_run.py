@@ -101,7 +101,9 @@ def _stop(_: Progress) -> None:
 
 
 SCRIPT = """
-import sys
+import signal, sys
+# A shell that runs the tests in the background has made its children deaf to Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import mha_viz as mv
 from mha_viz.corpus import source
 source.SHARD_TEXTS = 4

@@ -161,8 +161,8 @@ def test_a_folder_is_checked_and_then_loaded_and_both_are_said(folder, tmp_path,
     own = copy(folder, tmp_path / "own")
     for name in (own, copy(folder, tmp_path / "second")):
         monkeypatch.setattr(trial, "is_ready", lambda ready=name is not own: ready)
-        said.clear()
         app.selectbox(key="ask_model").select("Another model …").run()
+        said.clear()  # that the model before was loaded
         app.text_input(key="ask_other").input(str(name)).run()
         assert not app.error and checked[-1] == str(name)
         first = [text for text in said if "Checking" in text or "Loading" in text]
