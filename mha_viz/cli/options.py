@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -193,10 +192,6 @@ def read_texts(given: str) -> list[str]:
 
 def load(name: str) -> AttentionModel:
     """A model; imports what that needs only now, as --help must not wait for torch."""
-    from mha_viz.checkpoints import trial
-
-    if os.path.isdir(name):  # the process for its trial imports torch at the same time as this one
-        trial.prepare()
     from mha_viz.checkpoints.loading import load
 
     return load(name)

@@ -2,11 +2,7 @@
 
 import pytest
 
-from mha_viz.checkpoints import trial
-from mha_viz.ui.explore import drawing
-from mha_viz.ui.session import memory, views
-from mha_viz.ui.widgets import controls
-from tests.making.checkpoints import copy
+from mha_viz.ui.session import views
 from tests.ui.explore_app import bench, captions, choose
 from tests.ui.explore_app import explore as run
 
@@ -120,57 +116,6 @@ def test_a_device_that_is_not_there_is_refused_in_words():
     app = run()
     app.selectbox(key="ask_device").select("mps").run()
     assert not app.exception and "has no mps" in app.error[0].value.replace("\\", "")
-
-
-def held(block, before=()):
-    """What stands where on the page: the kind of each element by its path."""
-    found = {}
-    for key, part in block.children.items():
-        found[*before, key] = part.type
-        if hasattr(part, "children"):
-            found |= held(part, (*before, key))
-    return found
-
-
-def test_a_message_of_the_run_before_is_emptied_before_the_next_one_works(tmp_path, monkeypatch):
-    """Streamlit leaves what a run does not write to until its end: a load takes its time."""
-    asked = []
-    monkeypatch.setattr(controls.trial, "prepare", lambda: asked.append("trial"))
-    (tmp_path / "config.json").write_text("{")
-    app = run(text="my own words")
-    assert not asked
-    app.selectbox(key="ask_model").select("Another model …").run()
-    assert asked == ["trial"]  # while the name is typed
-    for typed in ("no/such/folder", str(tmp_path)):
-        app.text_input(key="ask_other").input(typed).run()
-        (place,) = (path for path, kind in held(app.main).items() if kind == "error")
-        assert len(app.error) == 1
-        app.selectbox(key="ask_model").select("tiny-gpt2").run()
-        now = held(app.main)
-        assert any(now.get(place[:n]) == "empty" for n in range(1, len(place) + 1)), place
-        app.selectbox(key="ask_model").select("Another model …").run()
-
-
-def test_a_folder_is_checked_and_then_loaded_and_both_are_said(folder, tmp_path, monkeypatch):
-    said, checked = [], []
-    spinner, check = drawing.st.spinner, memory.check
-    monkeypatch.setattr(drawing.st, "spinner", lambda text: (said.append(text), spinner(text))[1])
-    monkeypatch.setattr(memory, "check", lambda name: (checked.append(name), check(name)))
-    app = run(text="my own words")
-    assert not checked  # a shipped model needs no trial
-    own = copy(folder, tmp_path / "own")
-    for name in (own, copy(folder, tmp_path / "second")):
-        monkeypatch.setattr(trial, "is_ready", lambda ready=name is not own: ready)
-        app.selectbox(key="ask_model").select("Another model …").run()
-        said.clear()  # that the model before was loaded
-        app.text_input(key="ask_other").input(str(name)).run()
-        assert not app.error and checked[-1] == str(name)
-        first = [text for text in said if "Checking" in text or "Loading" in text]
-        assert "Checking" in first[0] and "Loading" in first[1]
-        assert ("has to start first" in first[0]) == (name is own)
-    n_checked = len(checked)
-    app.text_input(key="ask_text").input("other words").run()
-    assert len(checked) == n_checked == 2  # once each
 
 
 def test_a_broken_folder_is_refused_and_the_text_stays(tmp_path):

@@ -5,14 +5,11 @@ Importing it imports torch and plotly, so pages do it late.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from mha_viz.checkpoints import trial
 from mha_viz.core.metrics import LABELS, METRICS
 from mha_viz.core.record import AttentionRecord
 from mha_viz.core.twins import nearest_others
@@ -41,26 +38,14 @@ RESTS = "The text is being written: this comes when it pauses."
 
 def load_model(view: View) -> AttentionModel:
     """The view's model, shared with all users who have chosen the same."""
-    with _loading(view):
+    with st.spinner(f"Loading {plain(view.model)} …"):
         return memory.model(*view.checkpoint)
 
 
 def known_model(view: View) -> ModelFacts:
     """What the view's model is; while it is not loaded, a stored run may know."""
-    with _loading(view):
+    with st.spinner(f"Loading {plain(view.model)} …"):
         return memory.facts(*view.checkpoint)
-
-
-@contextmanager
-def _loading(view: View) -> Iterator[None]:
-    """Say what is done with a model, step by step: it is checked, then loaded."""
-    name, place = plain(view.model), st.empty()  # there in every run: what follows stays in place
-    if memory.to_be_checked(*view.checkpoint):
-        first = "" if trial.is_ready() else " in a process of its own, which has to start first"
-        with place, st.spinner(f"Checking {name}{first} …"):
-            memory.check(view.model)
-    with st.spinner(f"Loading {name} …"):
-        yield
 
 
 def model_facts(model: ModelFacts) -> None:

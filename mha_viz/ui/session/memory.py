@@ -19,7 +19,6 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from mha_viz.checkpoints.catalog import find_model
 from mha_viz.core.asking import asking
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.ui.operating import give_back
@@ -158,20 +157,6 @@ def facts(name: str, device: str, dtype: str) -> ModelFacts:
     loaded = model(name, device, dtype)
     found: ModelFacts = late("mha_viz.reports.stored_run").ModelFacts.of(loaded)
     return found
-
-
-def to_be_checked(name: str, device: str, dtype: str) -> bool:
-    """Whether a model is not loaded yet and must be built on trial first, which takes a while."""
-    allowed.check_model(name)
-    new = (name, device, dtype) not in _loaded
-    return new and find_model(name, download=False).source != "shipped"
-
-
-def check(name: str) -> None:
-    """Build a model on trial; what its files do wrong is raised as `model` would."""
-    loading = late(LOADING)
-    with standing_by():
-        loading.check(name)
 
 
 def model(name: str, device: str, dtype: str) -> AttentionModel:

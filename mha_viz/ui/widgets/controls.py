@@ -8,7 +8,6 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from mha_viz.checkpoints import trial
 from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.hub_cache import is_hub_id
 from mha_viz.checkpoints.suggested import SuggestedModel
@@ -125,19 +124,9 @@ def _not_here(name: str, instead: str, absent: Mapping[str, SuggestedModel]) -> 
 
 
 def other_model() -> None:
-    """Where a visitor types the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub.
-
-    It is one place on the page, empty or not: a message of the run before would otherwise stay
-    above what is loaded now, until all of the page has been drawn.
-    """
-    place = st.empty()
-    if st.session_state.get("asking") and _other():
-        trial.prepare()  # while the name is typed
-        with place.container():
-            _name_box()
-
-
-def _name_box() -> None:
+    """Where a visitor types the name of any BERT, GPT-2, Llama, T5 … in a folder or on the Hub."""
+    if not st.session_state.get("asking") or not _other():
+        return
 
     @guarded
     def take() -> None:

@@ -7,18 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from mha_viz.ui.session import faults, state
 from mha_viz.ui.session.giving_way import page_run
 
 
 @contextmanager
-def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
+def stop_on_error() -> Iterator[None]:
     """Show an error inside as a message and end this run of the page; what was typed stays.
-
-    It stands at a place, if one is given, which each run empties before it begins: the message of
-    the run before does not stay there while this one works.
 
     What a link asked for in vain is said as well, for the page does not come to where it says so.
     """
@@ -33,11 +29,10 @@ def stop_on_error(place: DeltaGenerator | None = None) -> Iterator[None]:
             raise
         message = plain(faults.sentence(error))
         is_hint = isinstance(error, faults.NothingTyped)
-    shown = place or st
     if is_hint:
-        shown.info(message, icon=":material/edit:")
+        st.info(message, icon=":material/edit:")
     else:
-        shown.error(message, icon=":material/error:")
+        st.error(message, icon=":material/error:")
     problems(st.session_state.get("shown_problems", ()))
     st.stop()
 

@@ -26,11 +26,11 @@ def picked(fit: Callable[[Scene], None] | None = None) -> Scene:
     st.session_state.shown_problems = []
     state.follow()
     bar = controls.bar()
-    more, fault, warnings, work = st.container(), st.empty(), st.container(), st.container()
+    more, warnings, work = st.container(), st.container(), st.container()
     with more:
         controls.other_model()
         fetching.draw()
-    with messages.stop_on_error(fault), work:
+    with messages.stop_on_error(), work:
         allowed.check_text(state.current().source)
         drawing = memory.late("mha_viz.ui.explore.drawing")
         model = drawing.known_model(state.current())
