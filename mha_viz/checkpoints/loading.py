@@ -20,7 +20,7 @@ from transformers import (
 
 from mha_viz.checkpoints.budget import first_line
 from mha_viz.checkpoints.building import config_of, one_at_a_time, tokenizer_of
-from mha_viz.checkpoints.catalog import ModelInfo, find_model
+from mha_viz.checkpoints.catalog import find_model
 from mha_viz.checkpoints.checkpoint_files import check_files
 from mha_viz.checkpoints.config_file import read_config, read_json
 from mha_viz.checkpoints.device import device_of
@@ -65,37 +65,17 @@ def load(
     if dtype not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     target = device_of(device)
-    info = check(name, download=download)
-    if info.source == "shipped":
-        return _model(info.path, info.name, target, dtype)
-    with translating(partial(_broken, info.name)):
-        return _model(info.path, info.name, target, dtype)
-
-
-def check(name: str, *, download: bool = True) -> ModelInfo:
-    """Check all that can be checked of a model before it is built here, and build it on trial.
-
-    `load` does this first; what has passed passes at once.
-
-    Args:
-        name: as of `load`.
-        download: as of `load`.
-
-    Returns:
-        What model it is.
-
-    Raises:
-        LoadError: as `load`.
-    """
     info = find_model(name, download=download)
     stamp = check_files(info.path)
     family = read_config(info.path)["model_type"]
     if (info.path / "generation_config.json").is_file():
         read_json(info.path / "generation_config.json")
     check_weight_files(info.path)
-    if info.source != "shipped":
-        check_on_trial(info.path, stamp, family)
-    return info
+    if info.source == "shipped":
+        return _model(info.path, info.name, target, dtype)
+    check_on_trial(info.path, stamp, family)
+    with translating(partial(_broken, info.name)):
+        return _model(info.path, info.name, target, dtype)
 
 
 def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:

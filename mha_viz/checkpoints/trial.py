@@ -8,7 +8,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,20 +59,6 @@ def check_on_trial(folder: Path, stamp: Stamp, family: str) -> None:
 _passed: set[tuple[Path, Stamp]] = set()
 
 
-def prepare() -> None:
-    """Start the process for trials behind what this one does, or keep it; returns at once.
-
-    For who shows that a folder will be asked for soon: the process needs seconds to import torch
-    and transformers, once for all trials. Each trial is then a fork of its own.
-    """
-    _builder.prepare()
-
-
-def is_ready() -> bool:
-    """Whether a trial can begin at once, without the start of a process."""
-    return _builder.is_ready
-
-
 def _error(name: str, answer: dict[str, Any]) -> LoadError:
     if "error" in answer:
         kind = getattr(errors, answer["error"])
@@ -103,24 +89,12 @@ class _Builder:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._letting_go: threading.Timer | None = None
-        self.is_ready = False  # it has said so, and was not ended since
-
-    def prepare(self) -> None:
-        """Start it in a thread of its own, unless somebody is asking or starting it just now."""
-        threading.Thread(target=self._prepare, daemon=True).start()
-
-    def _prepare(self) -> None:
-        if self._asking.acquire(blocking=False):
-            try:
-                with suppress(LoadError):  # whoever asks is told
-                    self._running()
-                    self._let_go_later()
-            finally:
-                self._asking.release()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Its answer; it is stopped where none comes in time."""
         with self._asking:
+            if self._letting_go is not None:
+                self._letting_go.cancel()
             try:
                 process = self._running()
                 with _stopping(process, request["seconds"] + GRACE) as was_late:
@@ -131,14 +105,11 @@ class _Builder:
             if not line:  # it has no fork on this system, or was killed
                 self._stop()
                 return {"died": "late" if was_late.is_set() else "crash"}
-            self._let_go_later()
+            self._letting_go = threading.Timer(IDLE, self.let_go)
+            self._letting_go.daemon = True
+            self._letting_go.start()
             answer: dict[str, Any] = json.loads(line)
             return answer
-
-    def _let_go_later(self) -> None:
-        self._letting_go = threading.Timer(IDLE, self.let_go)
-        self._letting_go.daemon = True
-        self._letting_go.start()
 
     def let_go(self) -> None:
         """End it, unless somebody is asking it just now."""
@@ -154,8 +125,6 @@ class _Builder:
             child_process.kill(self._process)
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._letting_go is not None:
-            self._letting_go.cancel()
         if self._owner != os.getpid():  # a fork of the process that started it
             self._process = None
         if self._process is None or self._process.poll() is not None:
@@ -164,11 +133,9 @@ class _Builder:
             with _stopping(self._process, STARTING):
                 if not _line(self._process):
                     raise LoadError(f"{_NO_PROCESS}: it ended before it was ready.")
-            self.is_ready = True
         return self._process
 
     def _stop(self) -> None:
-        self.is_ready = False
         if self._process is not None and self._owner == os.getpid():
             child_process.put_away(self._process)
         self._process = None

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import mha_viz as mv
 from mha_viz.checkpoints import trial
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, bounded, copy
-from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -88,65 +86,6 @@ def test_a_process_that_is_killed_is_told_and_replaced(folder, builder, monkeypa
     monkeypatch.setattr(trial, "_answer_line", answer)
     assert "error" in builder.ask(request | {"folder": "/no/such"})
     assert builder._process.pid != first.pid
-
-
-@pytest.fixture
-def starts(monkeypatch):
-    """The processes that were started: each imports torch and transformers once."""
-    started, real = [], trial._started
-
-    def start():
-        started.append(real())
-        return started[-1]
-
-    monkeypatch.setattr(trial, "_started", start)
-    return started
-
-
-def test_two_trials_are_two_forks_of_one_process_that_imports_once(
-    folder, tmp_path, builder, starts
-):
-    """The first one leaves no limit, no module and no crash to the second."""
-    request = {"folder": str(folder), "stored": 0, "family": "bert", **trial.LIMITS}
-    assert builder.ask(request | {"seconds": 1, "cpu_seconds": 1, "bytes": 10_000})["died"]
-    assert builder.ask(request) == {}
-    mv.load(str(copy(folder, tmp_path / "other")))
-    assert len(starts) == 1
-
-
-def test_prepare_starts_the_process_that_the_first_trial_takes(folder, builder, starts):
-    assert not builder.is_ready
-    trial.prepare()
-    trial.prepare()  # starting already
-    wait_for(lambda: trial.is_ready(), "the prepared process")
-    trial.prepare()
-    mv.load(str(folder))
-    assert len(starts) == 1 and builder._process is starts[0]
-    builder.let_go()
-    assert not trial.is_ready()
-
-
-def test_who_asks_while_the_process_starts_waits_for_that_one(folder, builder, starts, monkeypatch):
-    begun, held = threading.Event(), trial._started
-    monkeypatch.setattr(trial, "_started", lambda: (begun.set(), held())[1])
-    trial.prepare()
-    assert begun.wait(60)
-    mv.load(str(folder))
-    assert len(starts) == 1
-
-
-def test_prepare_where_no_process_can_be_started_is_silent(builder, monkeypatch, recwarn):
-    monkeypatch.setattr(sys, "executable", "/no/such/python")
-    tried, real = threading.Event(), builder._prepare
-    monkeypatch.setattr(builder, "_prepare", lambda: (real(), tried.set()))
-    trial.prepare()
-    assert tried.wait(60) and not builder.is_ready and not recwarn.list
-
-
-def test_a_process_that_nobody_asks_is_let_go(builder, starts, monkeypatch):
-    monkeypatch.setattr(trial, "IDLE", 0.01)
-    trial.prepare()
-    wait_for(lambda: starts and starts[0].returncode is not None, "the end of the idle process")
 
 
 def test_a_folder_that_passed_is_not_built_again_until_it_changes(folder, tmp_path, monkeypatch):
