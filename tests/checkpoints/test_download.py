@@ -89,7 +89,7 @@ def test_a_disk_without_room_is_told_of_before_anything_is_fetched(served, monke
     usage = namedtuple("usage", "total used free")
     total = sum(file.stat().st_size for file in served.files())
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(total, 1, total - 1))
-    with pytest.raises(ModelNotFoundError, match=r"MB are still to come, .* MB left; make room"):
+    with pytest.raises(ModelNotFoundError, match=r"\wB are still to come, .* \wB left; make room"):
         download(NAME).wait()
     assert not any("resolve" in path for path in served.asked)
 
