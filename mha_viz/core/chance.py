@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import torch
-from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.core.asking import ask
-from mha_viz.core.measure import as_distances, head_similarity
+from mha_viz.core.measure import head_similarity
 from mha_viz.core.metrics import METRICS
 from mha_viz.core.metrics.parameters import diversity
-from mha_viz.core.names import PAIR_MEASURES
+from mha_viz.core.names import LIKENESS, PAIR_MEASURES
 from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_others
-from mha_viz.core.visible import visible_everywhere
 
 HELD = 0.95  # share of the chance pairs that a band holds
 LEAST = 5  # rows to permute: of fewer, more than one order in forty is the one that they have
-_ROUNDS, _FEWEST = 20, 5  # in 20 rounds even a lone pair can have a p-value that is small enough
-_MOST_WORK = 7e9  # products of numbers: some seconds at 144 heads and 128 tokens
-_ROUNDING = 1e-6  # of a distance in float32
+_HEADS, _ORDERS = 32, 8  # drawn: some 8,000 pairs, in the time of one matrix of BERT's heads
 
 
 class Band(NamedTuple):
@@ -33,97 +24,67 @@ class Band(NamedTuple):
     low: float
     high: float
 
+    def edge(self, measure: str) -> float:
+        """The distance (see `as_distances`) below which a pair is more alike than the band.
 
-@dataclass(frozen=True, eq=False)
-class ChancePairs:
-    """Heads that share nothing: how near they come to each other by chance.
-
-    Args:
-        band: where 95 % of their pairs lie.
-        pairs: distances of their pairs (see `as_distances`), ascending.
-        nearest: distances of each of them from the nearest other one, ascending.
-    """
-
-    band: Band
-    pairs: Float[np.ndarray, "pair"]
-    nearest: Float[np.ndarray, "head2"]
-
-    @property
-    def edge(self) -> float:
-        """The distance below which 2.5 % of these pairs lie."""
-        return float(np.quantile(self.pairs, (1 - HELD) / 2))
-
-    def p_pairs(self, apart: Float[np.ndarray, "*pair"]) -> Float[np.ndarray, "*pair"]:
-        """How often pairs that share nothing are as near as these.
-
-        Args:
-            apart: distances; NaN, not defined, stays NaN.
+        >>> Band(-0.2, 0.25).edge("cka"), Band(0.4, 0.9).edge("hellinger")
+        (0.75, 0.4)
         """
-        return _p_values(apart, self.pairs)
-
-    def p_nearest(self, apart: Float[np.ndarray, "head2"]) -> Float[np.ndarray, "head2"]:
-        """How often a head that shares nothing with the others has one of them as near as this.
-
-        The smallest of many distances is small: it is held against the smallest of as many.
-
-        Args:
-            apart: distances of heads from the nearest other one; NaN, not defined, stays NaN.
-        """
-        return _p_values(apart, self.nearest)
+        if measure not in LIKENESS:
+            return self.low
+        signed = measure == "correlation"  # a negative one is a likeness, too
+        return 1 - max(self.high, -self.low if signed else 0.0)
 
 
-def permuted_pairs(record: AttentionRecord, measure: str, seed: int = 0) -> ChancePairs | None:
-    """The pairs of heads whose tokens are permuted, each head in an order of its own.
+def permuted_band(record: AttentionRecord, measure: str, seed: int = 0) -> Band | None:
+    """The band of pairs of which one head has its tokens permuted: what it does, but not for whom.
 
-    They do what the record's heads do, but not for whom. Rows of z, or of a pattern, change places.
-    Where rows do not see the same keys (a hidden future, a window), each row's weights change
-    places among the keys that it sees. Redundancy does not know the order of tokens: for it the
-    coordinates change places.
-
-    All heads are permuted anew 20 times, where that is much work fewer times, but five at least.
+    Rows of z, or of a pattern, change places. Where rows do not see the same keys (a hidden future,
+    a window), each row's weights change places among the keys that it sees. Redundancy does not
+    know the order of tokens: for it the coordinates change places.
 
     Args:
         record: any record.
         measure: as for `head_similarity`.
-        seed: of the orders, 0 or more.
+        seed: of the orders, and of the heads that are drawn where there are more than 32.
 
     Returns:
-        None where there are fewer than five things to permute, or no pair has a number.
+        The band; None where there are fewer than five things to permute, or no pair has a number.
     """
     made_of = PAIR_MEASURES[measure]
-    heads = record.kept(made_of).flatten(0, 1).float().cpu().numpy()
-    coordinates = measure.startswith("redundancy")
-    if heads.shape[2 if coordinates else 1] < LEAST:
+    heads = record.kept(made_of).flatten(0, 1).cpu()
+    axis = -1 if measure.startswith("redundancy") else -2
+    if heads.shape[axis] < LEAST:
         return None
-    seen = visible_everywhere(record).cpu().numpy() if made_of == "pattern" else np.ones(1, bool)
-    dice = np.random.default_rng(seed)
+    dice = torch.Generator().manual_seed(seed)
+    heads = heads[torch.randperm(len(heads), generator=dice)[:_HEADS]]
+    hidden = (heads == 0).all(0) if made_of == "pattern" else torch.zeros(1, dtype=torch.bool)
+    off = ~torch.eye(len(heads), dtype=torch.bool)
     found = []
-    for _ in range(int(np.clip(_MOST_WORK // (len(heads) * heads.size), _FEWEST, _ROUNDS))):
-        ask()
-        if not seen.all():
-            moved = _among_seen(heads, seen, dice)
-        elif coordinates:
-            moved = _in_new_order(heads.swapaxes(1, 2), dice).swapaxes(1, 2)
+    for _ in range(_ORDERS):
+        if hidden.any():
+            order = torch.rand(hidden.shape, generator=dice).masked_fill(hidden, 1.0).argsort(-1)
+            moved = heads.gather(-1, order.expand_as(heads))
         else:
-            moved = _in_new_order(heads, dice)
-        found.append(METRICS[measure].function(torch.from_numpy(np.ascontiguousarray(moved))[None]))
-    return _chance_pairs(found, measure)
+            order = torch.randperm(heads.shape[axis], generator=dice)
+            moved = heads.index_select(axis, order)
+        matrix = METRICS[measure].function(torch.cat([heads, moved])[None])
+        found.append(matrix[: len(heads), len(heads) :][off])
+    return _band(torch.cat(found))
 
 
-def untrained_pairs(record: AttentionRecord, measure: str) -> ChancePairs | None:
-    """The pairs of an untrained copy's heads.
-
-    It is a baseline of what heads write. Of patterns it is none: before training nearly all rows
-    are near uniform, so that all patterns are nearly the same.
+def untrained_band(record: AttentionRecord, measure: str) -> Band | None:
+    """The band of the pairs of an untrained copy's heads.
 
     Args:
         record: of the same text, through `untrained_copy` of the model.
-        measure: of outputs, as for `head_similarity`.
+        measure: as for `head_similarity`.
 
     Returns:
-        None where no pair has a number.
+        The band; None where no pair has a number.
     """
-    return _chance_pairs([head_similarity(record, measure)], measure)
+    matrix = head_similarity(record, measure)
+    return _band(matrix[torch.ones_like(matrix, dtype=torch.bool).triu(1)])
 
 
 def diversity_band(n_heads: int, d_model: int, d_head: int, seeds: int = 20) -> tuple[float, Band]:
@@ -148,45 +109,9 @@ def diversity_band(n_heads: int, d_model: int, d_head: int, seeds: int = 20) -> 
     return mean, Band(mean - half, mean + half)
 
 
-def _in_new_order(heads: NDArray[np.float32], dice: np.random.Generator) -> NDArray[np.float32]:
-    """Each head's rows in an order of its own."""
-    every = np.arange(len(heads))[:, None]
-    orders = dice.permuted(np.tile(np.arange(heads.shape[1]), (len(heads), 1)), axis=1)
-    return heads[every, orders]
-
-
-def _among_seen(
-    heads: NDArray[np.float32], seen: NDArray[np.bool_], dice: np.random.Generator
-) -> NDArray[np.float32]:
-    """Each row's weights in an order of its own among the keys that it sees."""
-    moved = heads.reshape(len(seen), -1, *heads.shape[1:]).copy()
-    masks, which = np.unique(seen, axis=0, return_inverse=True)  # layers mostly see the same
-    for number, mask in enumerate(masks):
-        layers = np.flatnonzero(which == number)
-        for query, keys in enumerate(map(np.flatnonzero, mask)):
-            at = np.ix_(layers, np.arange(moved.shape[1]), np.array([query]), keys)
-            moved[at] = dice.permuted(moved[at], axis=-1)
-    return moved.reshape(heads.shape)
-
-
-def _chance_pairs(matrices: list[Tensor], measure: str) -> ChancePairs | None:
-    once = torch.ones_like(matrices[0], dtype=torch.bool).triu(1)
-    values = _known([matrix[once] for matrix in matrices])
-    if not len(values):
+def _band(values: Tensor) -> Band | None:
+    known = values[values.isfinite()].double().cpu()
+    if not len(known):
         return None
-    apart = [as_distances(matrix, measure) for matrix in matrices]
-    nearest = _known([torch.from_numpy(nearest_others(distance)[1]) for distance in apart])
-    band = Band(*np.quantile(values, [(1 - HELD) / 2, (1 + HELD) / 2]).tolist())
-    return ChancePairs(band, _known([distance[once] for distance in apart]), nearest)
-
-
-def _known(parts: list[Tensor]) -> NDArray[np.floating]:
-    """The numbers that are defined, ascending."""
-    values = torch.cat(parts).cpu().numpy()
-    return np.sort(values[np.isfinite(values)])
-
-
-def _p_values(apart: NDArray[np.floating], by_chance: NDArray[np.floating]) -> NDArray[np.float64]:
-    """The share of distances by chance that are no larger, one more counted on either side."""
-    nearer = np.searchsorted(by_chance, apart + _ROUNDING, side="right")
-    return np.where(np.isfinite(apart), (1 + nearer) / (1 + len(by_chance)), np.nan)
+    ends = torch.tensor([(1 - HELD) / 2, (1 + HELD) / 2], dtype=torch.float64)
+    return Band(*known.quantile(ends).tolist())

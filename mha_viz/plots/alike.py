@@ -1,4 +1,4 @@
-"""Pairs of heads in two measures: do heads of the same attention write the same?"""
+"""Pairs of heads in two measures: do heads that look alike also write alike?"""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from mha_viz.web.labels import clean, hover_text, plotly_text
 
 # Low x and low y, high x and low y, low x and high y, high and high: for two similarities.
 CORNERS = (
-    "different attention, different output",
-    "same attention, different output",
-    "different attention, same output",
-    "same attention, same output",
+    "look different, do different",
+    "look alike, do different",
+    "look different, do alike",
+    "look alike, do alike",
 )
 _OPACITY = 0.85  # some, so that crowds show; a paler dot would be lost on the page
 _PALEST = 5  # the first colour of the sequential scale that reaches 3:1 on the page as a dot

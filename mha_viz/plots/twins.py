@@ -62,8 +62,8 @@ def similarity_matrix(
         limits: the values at the ends of the colour scale; what the numbers need where None.
         clusters: how many clusters are framed at most (by cluster only).
         selected: (layer, head), framed in its row and column.
-        chance: the largest distance of heads that are more alike than chance, a dashed line
-            across the tree.
+        chance: the distance that chance gives, a dashed line across the tree: heads that are
+            joined above it are no more alike than that.
         pair: [i, j], numbered as in `matrix`: the cell of row i and column j, marked.
         measured: (head2, head2), which numbers are measured: these carry a dot, and hover calls
             the others estimates. None where there is no such difference.
@@ -271,7 +271,7 @@ def _chance_line(height: float, size: int, dark: bool) -> dict[str, Any]:
         xaxis="x",
         yaxis="y3",
         line=dict(width=1.5, dash="dash", color=theme.accent(dark)),
-        hovertemplate="farther apart is as by chance: <b>%{y:.4~g}</b><extra></extra>",
+        hovertemplate="heads come as near by chance: <b>%{y:.4~g}</b><extra></extra>",
     )
 
 

@@ -153,15 +153,14 @@ def _words(record: AttentionRecord) -> dict[str, Any]:
     return {"words": places | labels}
 
 
-def notes_payload(payload: bytes, kind: str, notes: Mapping[str, Any]) -> bytes:
-    """What is known of a grid's heads later than their weights: labels, or nearest heads.
+def notes_payload(payload: bytes, notes: Mapping[str, Any]) -> bytes:
+    """What is known of a grid's heads later than their weights: labels, nearest heads.
 
     Args:
         payload: what `grid_payload` made of the same record.
-        kind: "notes", labels, or "twins", nearest heads.
         notes: what JSON can say, a value for each head in the order of the payload.
     """
-    return pack({"kind": kind, "id": f"{unpack(payload)[0]['id']} {kind}", **notes}, b"")
+    return pack({"kind": "notes", "id": f"{unpack(payload)[0]['id']} notes", **notes}, b"")
 
 
 def head_payload(payload: bytes, record: AttentionRecord, chosen: tuple[int, int]) -> bytes:

@@ -58,7 +58,7 @@ def test_a_phone_gets_a_heatmap_of_its_own_size(open_page):
 ANSWERS = {
     "layers": "Most",
     "twins": "More alike than chance",
-    "alike": "Same attention, different output",
+    "alike": "Look alike, do different things",
     "sides&text_b=The young cat slept.": "Which heads changed most",
     "diversity": "Textbook statements, measured:",
     "flow": "most comes from",

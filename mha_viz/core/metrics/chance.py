@@ -1,45 +1,21 @@
-"""What chance alone may score, and which of many scores are more than that."""
+"""What chance alone may score: on few rows, a good deal."""
 
 import functools
 import math
 
-import numpy as np
-from jaxtyping import Bool, Float
-
 from mha_viz.core.checks import Number
 
 RARE = 0.005  # of the heads that pick their keys at random may score as much
-RATE = 0.05  # of false discoveries
-
-
-def discoveries(
-    p_values: Float[np.ndarray, "*test"], rate: float = RATE
-) -> Bool[np.ndarray, "*test"]:
-    """Which of many tests find something, so that of these findings few are false.
-
-    Args:
-        p_values: in [0, 1], one for each test; NaN: no test.
-        rate: the share of false ones among the findings, on average, at most.
-
-    Source: Benjamini and Hochberg 1995.
-
-    >>> discoveries(np.array([0.001, 0.03, 0.03, 0.9]))
-    array([ True,  True,  True, False])
-    """
-    from scipy.stats import false_discovery_control
-
-    found = np.zeros(p_values.shape, bool)
-    known = np.isfinite(p_values)
-    if known.any():
-        found[known] = false_discovery_control(p_values[known]) <= rate
-    return found
 
 
 @functools.lru_cache(256)  # each label of each layer asks, mostly the same
 def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     """The least score that heads which pick their keys at random hardly ever reach.
 
-    It is where `chance_of` is `RARE`.
+    Such a head puts the whole weight of each row on one key, drawn from those that the row may
+    see; on average it scores what uniform attention does. By Chernoff's bound the mean of n such
+    rows is a or more with a probability of at most exp(-n D(a)), where p is what it is on average
+    and D(a) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)). Here a is where that is `RARE`.
 
     Args:
         n_rows: n, the rows that the score is a mean of.
@@ -48,6 +24,8 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     Returns:
         a, a share of the weight in [0, 1]; None where even 1 may be chance, for want of rows.
 
+    Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
+
     >>> beyond_chance(3, 0.4), round(beyond_chance(8, 0.2), 2), round(beyond_chance(64, 0.2), 2)
     (None, 0.73, 0.38)
     """
@@ -55,39 +33,16 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
         return None
     if by_chance <= 0:
         return 0.0  # no key to pick counts: any score at all is more
-    if chance_of(1.0, n_rows, by_chance) > RARE:
+    needed = -math.log(RARE) / n_rows
+    if -math.log(by_chance) < needed:
         return None
     low, high = by_chance, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        rare = chance_of(middle, n_rows, by_chance) <= RARE
-        low, high = (low, middle) if rare else (middle, high)
+        low, high = (low, middle) if _divergence(middle, by_chance) >= needed else (middle, high)
     return high
 
 
-def chance_of(score: Number, n_rows: Number, by_chance: Number) -> float:
-    """How often heads that pick their keys at random score as much, at most.
-
-    Such a head puts the whole weight of each row on one key, drawn from those that the row may
-    see; on average it scores what uniform attention does. By Chernoff's bound the mean of n such
-    rows is a or more with a probability of at most exp(-n D(a)), where p is what it is on average
-    and D(a) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)).
-
-    Args:
-        score: a, a share of the weight in [0, 1].
-        n_rows: n, the rows that the score is a mean of.
-        by_chance: p, what uniform attention scores, in [0, 1].
-
-    Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
-
-    >>> chance_of(0.25, 5, 0.25), round(chance_of(0.5, 8, 0.2), 3), chance_of(1.0, 3, 0.5)
-    (1.0, 0.168, 0.125)
-    """
-    if score <= by_chance:
-        return 1.0
-    if by_chance <= 0:
-        return 0.0
-    distance = score * math.log(score / by_chance)
-    if score < 1:
-        distance += (1 - score) * math.log((1 - score) / (1 - by_chance))
-    return math.exp(-n_rows * distance)
+def _divergence(a: float, p: float) -> float:
+    """D(a), nats; a and p lie in (0, 1)."""
+    return a * math.log(a / p) + (1 - a) * math.log((1 - a) / (1 - p))

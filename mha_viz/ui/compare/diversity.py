@@ -66,8 +66,8 @@ def _parameters(scene: Scene) -> None:
         "Random matrices of this size are nearly so, which is why the distance from theirs is "
         "drawn: 0 is their mean, shaded is where 95 % of them lie, and a line below it says that "
         "heads share weights. cos θ depends on the coordinates that each head has chosen inside; "
-        "heads may share a subspace that it does not see: the overlap of subspaces in “Same "
-        "attention, same output?” shows that. D does not depend on the text.",
+        "heads may share a subspace that it does not see: the overlap of subspaces in “Look alike, "
+        "do alike?” shows that. D does not depend on the text.",
         band=(band.low - mean, band.high - mean),
         table=lines | {"independent random matrices": np.full(scene.record.n_layers, mean)},
     )

@@ -16,7 +16,6 @@ from mha_viz.core.twins import nearest_others
 from mha_viz.ui.explore.card import card
 from mha_viz.ui.explore.head_pictures import PICTURES, in_words
 from mha_viz.ui.session import memory, reporting, state
-from mha_viz.ui.session.chance import chance
 from mha_viz.ui.session.giving_way import heads_are_there
 from mha_viz.ui.session.scene import Facts, Scene, displayed_record
 from mha_viz.ui.session.scene import compute as compute
@@ -145,8 +144,6 @@ def _heads(scene: Scene, urls: exports.Urls, in_motion: bool) -> None:
             folded.expander(
                 title, key, partial(st.caption, RESTS) if in_motion else partial(draw, scene)
             )
-        if not in_motion and scene.head_count > 1:
-            carry(notes_payload(payload, "twins", {"twins": _twins(scene)}), key="bench-twins")
 
 
 def _take(choices: dict[str, Choice]) -> None:
@@ -194,26 +191,24 @@ def _is_pooled(record: AttentionRecord) -> bool:
 
 
 def _notes(scene: Scene, payload: bytes) -> bytes:
-    """Labels, which take longer than the weights."""
+    """Labels, and the head that is nearest to each: what takes longer than the weights."""
     report = reporting.report(scene, state.current())
     earned = [row for layer in report.labels for row in layer]
     notes = {
         "labels": [[one.label.title for one in row] for row in earned],
         "kinds": [[one.label.key for one in row] for row in earned],
         "badges": [row[0].label.badge if row else "" for row in earned],
+        "twins": _twins(scene),
     }
-    return notes_payload(payload, "notes", notes)
+    return notes_payload(payload, notes)
 
 
-def _twins(scene: Scene) -> list[tuple[int, float | None, bool | None]]:
-    """For each head the nearest other one, its Hellinger distance, and whether that is by chance.
-
-    Chance takes more time than all labels, so that this comes last.
-    """
+def _twins(scene: Scene) -> list[tuple[int, float | None]] | None:
+    """For each head the number of the one that looks most alike, and its Hellinger distance."""
+    if scene.head_count == 1:
+        return None
     twins, apart = nearest_others(reporting.likeness(scene, "hellinger"))
-    found = chance(scene, "hellinger")
-    beyond = found.twins.tolist() if found.band else [None] * len(twins)
-    return list(zip(twins.tolist(), finite(apart), beyond, strict=True))
+    return list(zip(twins.tolist(), finite(apart), strict=True))
 
 
 def _status(scene: Scene, record: AttentionRecord) -> None:

@@ -33,7 +33,7 @@ SHOWS = {
 SECTIONS = {
     "layers": "Across layers",
     "twins": "Twins",
-    "alike": "Same attention, same output?",
+    "alike": "Look alike, do alike?",
     "sides": "Side by side",
     "diversity": "Diversity",
     "flow": "Through all layers",
