@@ -25,10 +25,8 @@ export class Bench {
     this.view = { ...UNSEEN };
     this.payload = null;
     this.payloadId = ""; // under which Python knows it
-    /** Labels, which come after the weights. @type {any} */
+    /** Labels and twins, which come after the weights. @type {any} */
     this.known = null;
-    /** The head nearest to each, which comes last. @type {[number, number, boolean | null][] | null} */
-    this.twins = null;
     this.said = {}; // what Python said last
     this.listeners = new Set();
     this.changed = {}; // what Python was not told yet

@@ -1,15 +1,13 @@
 // @ts-check
 // What is unusual about a head among all heads. Knows numbers only.
 
-import { formatNumber, ordinal } from "./shared.js";
+import { ordinal } from "./shared.js";
 
 /** @typedef {{ title: string, value: number, place: string, far: number }} Unusual */
 
-const EXTREME = 0.05; // share of all heads at either end; of fewer than twenty none is that rare
-
 /**
- * The quantities in which a head is among the 5 % of all heads at either end, the most unusual one
- * first: by its distance from the median in median absolute deviations.
+ * The quantities in which a head lies farthest from the other heads: by its distance from the
+ * median in median absolute deviations, the most unusual one first.
  * @param {Record<string, (number | null)[]>} facts a value for each head, by title
  * @param {number} head
  * @param {number} most
@@ -24,17 +22,10 @@ export function unusualOf(facts, head, most) {
     const middle = median(known);
     const spread = median(known.map((one) => Math.abs(one - middle)));
     const away = Math.abs(value - middle);
-    if (away === 0 || !isExtreme(known, value)) continue;
+    if (away === 0) continue;
     found.push({ title, value, place: placeAmong(known, value), far: spread > 0 ? away / spread : Infinity });
   }
   return found.sort((a, b) => b.far - a.far).slice(0, most);
-}
-
-/** Whether no more than 5 % of all values are as high, or no more as low; equal ones share a place. */
-function isExtreme(known, value) {
-  const high = known.filter((one) => one >= value).length;
-  const low = known.filter((one) => one <= value).length;
-  return Math.min(high, low) <= EXTREME * known.length;
 }
 
 /** A value's place among all, counted from the nearer end. */
@@ -43,19 +34,6 @@ export function placeAmong(known, value) {
   const below = known.filter((one) => one < value).length;
   const [rank, end] = above <= below ? [above + 1, "highest"] : [below + 1, "lowest"];
   return `${rank === 1 ? "" : `${ordinal(rank)} `}${end} of ${known.length}`;
-}
-
-/**
- * The head nearest to another one: what its button says, and what it says on hover.
- * @param {string} name
- * @param {number} distance Hellinger's
- * @param {boolean | null} beyond whether it is nearer than chance; null where that cannot be told
- */
-export function twinInWords(name, distance, beyond) {
-  const title = `Hellinger distance ${formatNumber(distance)}, the smallest of all heads`;
-  if (beyond) return { textContent: `Nearest: ${name}`, title: `${title} and smaller than by chance` };
-  if (beyond === false) return { textContent: `No twin (nearest: ${name})`, title: `${title}, but no smaller than by chance` };
-  return { textContent: `Nearest: ${name}`, title: `${title}; whether by chance, so short a text cannot tell` };
 }
 
 function median(values) {

@@ -3,7 +3,7 @@
 // its weights, and the weights as heatmap, as lines or as a table.
 
 import { HeatView } from "./heat_view.js";
-import { loneRows, strongestOf, twinInWords, unusualOf } from "./head_facts.js";
+import { loneRows, strongestOf, unusualOf } from "./head_facts.js";
 import { LinesModel } from "./lines_model.js";
 import { SentenceView } from "./sentence_view.js";
 import { chooseIn, segments } from "./workbench_parts.js";
@@ -15,7 +15,6 @@ const HERE = ["heatmap", "lines", "table"]; // pictures that are drawn here; oth
 const NUMBERS = 6;
 const PAIRS = 40;
 const SIDE = 176; // pixels of the numbers beside the picture
-const NOTHING_UNUSUAL = "Nothing unusual: in no number is this head among the 5 % of heads at either end.";
 const LEAST = 260; // pixels that a picture is never lower than
 
 export class HeadView {
@@ -110,11 +109,12 @@ export class HeadView {
     if (!labels) badges.push(make("span", "none", bench.said.later ? "labels are on their way …" : ""));
     else if (!labels.length) badges.push(make("span", "none", "no label"));
     this.badges.replaceChildren(...badges);
-    const twin = bench.twins?.[head];
+    const twin = bench.known?.twins?.[head];
     this.twin.hidden = !twin;
     if (!twin) return;
     this.twinOf = twin[0];
-    Object.assign(this.twin, twinInWords(bench.name(twin[0]), twin[1], twin[2]));
+    this.twin.textContent = `Nearest: ${bench.name(twin[0])}`;
+    this.twin.title = `Hellinger distance ${formatNumber(twin[1])}, the smallest of all heads`;
   }
 
   drawNumbers(head) {
@@ -126,9 +126,8 @@ export class HeadView {
       row.append(make("div", "title", title), line);
       return row;
     });
-    const several = header.layers * header.heads > 1 && Object.keys(header.facts).length > 0;
-    const heading = rows.length ? "Most unusual among all heads" : NOTHING_UNUSUAL;
-    this.numbers.replaceChildren(make("div", "heading", several ? heading : ""), ...rows);
+    const heading = make("div", "heading", rows.length ? "Most unusual among all heads" : "");
+    this.numbers.replaceChildren(heading, ...rows);
   }
 
   drawSentence(head) {

@@ -41,7 +41,6 @@ class Workbench {
       bench.adopt(payload);
       bench.payloadId = this.data.payload;
       bench.known = byId.get(`${this.data.payload} notes`)?.header ?? (same ? bench.known : null);
-      bench.twins = byId.get(`${this.data.payload} twins`)?.header.twins ?? (same ? bench.twins : null);
       this.takeHead(byId);
       this.message.hidden = true;
       for (const view of this.views) {
