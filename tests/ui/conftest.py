@@ -60,11 +60,14 @@ def done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "OURS", (*calls.OURS, "tests."))
 
 
-@pytest.fixture(scope="session", autouse=True)
+_load_once = functools.cache(mv.load)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def loaded_once() -> Iterator[None]:
-    """A model that tests ask the library for is loaded once; pages load their own."""
+    """Load a model that tests here ask the library for once; pages and other tests load their own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mv, "load", functools.cache(mv.load))
+        patch.setattr(mv, "load", _load_once)
         yield
 
 

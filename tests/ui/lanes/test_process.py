@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 import mha_viz as mv
+from mha_viz.checkpoints.loading import load
 from mha_viz.core.asking import asking
 from mha_viz.errors import JobError, TextError
 from mha_viz.interventions.importance import head_importance
@@ -200,7 +201,7 @@ def test_a_model_is_not_taken_for_another_kind_because_its_loading_was_stopped()
     stop = Stop()
     stop.give()
     with asking(stop.look), pytest.raises(Stopped):
-        mv.load("tiny-gpt2")
+        load("tiny-gpt2")  # and not a model that another test has loaded
 
 
 def test_an_idle_process_is_let_go(monkeypatch):
