@@ -65,7 +65,7 @@ _load_once = functools.cache(mv.load)
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded_once() -> Iterator[None]:
-    """Load a model that tests here ask the library for once; pages and other tests load their own."""
+    """Load a model that tests here ask the library for once; pages load their own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mv, "load", _load_once)
         yield
