@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.switches_page import heard, middle, tile
+from tests.waiting import wait_for
 
 Show = Callable[..., Page]
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
@@ -23,15 +24,19 @@ def assert_inside(page: Page, layers: int, heads: int) -> None:
 
 def touch(page: Page, kind: str, x: float, y: float) -> None:
     points = [] if kind == "touchEnd" else [{"x": x, "y": y}]
-    page.wait_for_timeout(20)
+    page.evaluate("new Promise(requestAnimationFrame)")  # fingers move from frame to frame
     cdp = getattr(page, "mha_cdp", None) or page.context.new_cdp_session(page)
     page.mha_cdp = cdp  # type: ignore[attr-defined]
     cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
 
-def swipe(page: Page, start: tuple[float, float], end: tuple[float, float], hold: int = 0) -> None:
+def swipe(
+    page: Page, start: tuple[float, float], end: tuple[float, float], held: Locator | None = None
+) -> None:
+    """Move a finger; with `held` it first rests until that tile is switched off."""
     touch(page, "touchStart", *start)
-    page.wait_for_timeout(hold)
+    if held is not None:
+        expect(held).to_have_attribute("aria-checked", "false")
     for i in range(1, 9):
         touch(page, "touchMove", *(a + (b - a) * i / 8 for a, b in zip(start, end, strict=True)))
     touch(page, "touchEnd", *end)
@@ -44,8 +49,7 @@ def test_a_finger_switches_across_and_scrolls_along(show_switches: Show) -> None
     heard(page, "1.1 1.2 1.3 1.4", 1)
     before = middle(page, 3, 3)
     swipe(page, before, (before[0], before[1] - 150))
-    page.wait_for_timeout(400)
-    assert middle(page, 3, 3)[1] < before[1] - 80
+    wait_for(lambda: middle(page, 3, 3)[1] < before[1] - 80, "the grid to scroll")
     heard(page, "1.1 1.2 1.3 1.4", 1)
     assert_inside(page, 12, 12)
     heard(page, "1.1 1.2 1.3 1.4 11.11", 2)
@@ -56,11 +60,10 @@ def test_where_a_finger_scrolls_sideways_holding_switches(show_switches: Show) -
     left = "e => e.scrollLeft"
     scroller = page.locator(".head-switches .scroller")
     swipe(page, middle(page, 1, 7), middle(page, 1, 2))
-    page.wait_for_timeout(500)
-    assert scroller.evaluate(left) > 60
+    wait_for(lambda: scroller.evaluate(left) > 60, "the grid to scroll sideways")
     heard(page, "", 0)
     scroller.evaluate("e => { e.scrollLeft = 0; }")
-    swipe(page, middle(page, 1, 1), middle(page, 1, 4), hold=450)
+    swipe(page, middle(page, 1, 1), middle(page, 1, 4), held=tile(page, 1, 1))
     heard(page, "1.1 1.2 1.3 1.4", 1)
     assert scroller.evaluate(left) == 0
     assert_inside(page, 48, 25)

@@ -13,6 +13,7 @@ import mha_viz as mv
 from mha_viz.web.theme import format_weight
 from tests.browser.canvas import pixels
 from tests.browser.compare_page import query
+from tests.browser.idle import run_asked_for
 from tests.browser.workbench_page import (
     cell,
     chosen_head,
@@ -97,10 +98,10 @@ def test_choices_while_the_server_is_busy_are_all_heard(open_page, wait_idle):
     page = open_page(LINK)
     page.get_by_text("All heads as a table").click()  # a run that takes a while
     for layer, number in ((3, 7), (2, 5)):
-        click_head(page, layer, number)
-        page.wait_for_timeout(200)
-    page.get_by_role("radio", name="Linear").click()
-    page.wait_for_timeout(200)
+        with run_asked_for(page):
+            click_head(page, layer, number)
+    with run_asked_for(page):
+        page.get_by_role("radio", name="Linear").click()
     page.get_by_role("checkbox", name="No special").check()
     wait_idle(page)
     expect(name_of(page)).to_have_text("L2 H5")
