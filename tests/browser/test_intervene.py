@@ -137,7 +137,7 @@ def test_every_way_by_hand(open_page, wait_idle):
         choose(page, "Intervention", name)
         expect_kl(page, [(1, 4)], **options)
     choose(page, "Intervention", "Weights of another text")
-    expect(page.get_by_text("Type the text that the heads")).to_be_visible()
+    expect(page.get_by_text("Type another text of 14 tokens")).to_be_visible()
     type_in(page, "Other text", "too short")
     expect(page.get_by_role("alert").filter(has_text="tokens")).to_be_visible()
     whole(page)
@@ -275,7 +275,7 @@ def test_switches_and_texts_survive_other_pages(open_page, wait_idle):
     expect(page.get_by_role("heading", name="Every attention head")).to_have_count(0)
     wait_idle(page)
     page.get_by_role("link", name="Intervene").click()
-    expect(page.get_by_label("Other text")).to_have_value("a text")
+    expect(page.get_by_label("Other text", exact=True)).to_have_value("a text")
     expect(page.locator(".head-switches .tile.off")).to_have_count(2)
     wait_idle(page)
     assert query(page)["off"] == "0.3,1.2" and query(page)["text"] == TEXT
