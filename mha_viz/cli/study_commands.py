@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from mha_viz.cli.format import TableFormat
 from mha_viz.cli.options import Model, Out, TableAs, deliver_table, load
+from mha_viz.core.amounts import of_bytes
 from mha_viz.core.showing import count
 from mha_viz.errors import ArgumentError
 
@@ -206,8 +207,8 @@ def verify(study: Folder) -> None:
     from mha_viz.corpus.verification import verify_study
 
     found = verify_study(study)
-    size = f"{found.n_bytes / 1e6:,.1f} MB"
-    typer.echo(f"{study}: all {count(found.n_files, 'file')} are as they were written ({size})")
+    files, size = count(found.n_files, "file"), of_bytes(found.n_bytes)
+    typer.echo(f"{study}: all {files} are as they were written ({size})")
 
 
 def _open(folder: Path) -> Study:

@@ -29,17 +29,18 @@ def test_all_paths_are_the_single_ones(name, way):
         for numbers in (found.exact, found.estimate):
             assert np.isnan(numbers[layer, :, : layer + 1]).all()
             assert np.isfinite(numbers[layer, :, layer + 1 :]).all()
+    rounding = 1e-5 if name == "llama" else 1e-7  # it rotates in float32, whatever its weights
     paths = [((0, 3), (1, 2, "query")), ((1, 1), (2, 4, "key")), ((0, 0), (2, 1, "value"))]
     for sender, receiver in paths:
         one = path_effect(model, CLEAN, CORRUPT, sender, receiver, **asked(model))
         index = (*sender, *receiver[:2], INPUTS.index(receiver[2]))
-        assert found.exact[index] == pytest.approx(getattr(one, way), abs=1e-5)
-        assert found.estimate[index] == pytest.approx(getattr(one, f"{way}_estimate"), abs=1e-5)
-        assert abs(found.exact[index]) > 1e-4
+        assert found.exact[index] == pytest.approx(getattr(one, way), abs=rounding)
+        assert found.estimate[index] == pytest.approx(getattr(one, f"{way}_estimate"), abs=rounding)
+        assert abs(found.exact[index]) > 1e-6
     one = path_effect(model, CLEAN, CORRUPT, (1, 2), **asked(model))
-    assert found.at_logits[1, 2] == pytest.approx(getattr(one, way), abs=1e-5)
+    assert found.at_logits[1, 2] == pytest.approx(getattr(one, way), abs=rounding)
     assert found.estimate_at_logits[1, 2] == pytest.approx(
-        getattr(one, f"{way}_estimate"), abs=1e-5
+        getattr(one, f"{way}_estimate"), abs=rounding
     )
 
 

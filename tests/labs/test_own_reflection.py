@@ -55,8 +55,9 @@ def test_no_score_exceeds_the_mean_of_the_two_on_the_diagonal():
         found = lab.reflection(x)
         apart = (x[:, None] - x).double().square().sum(-1) / 2
         torch.testing.assert_close(found.gaps.double(), apart, rtol=1e-4, atol=1e-3)
-        assert (found.gaps >= 0).all() and found.gaps[4, 7] == 0
-        assert (found.gaps == 0).sum() == 9 + 2
+        assert (found.gaps >= 0).all()
+        same = found.gaps <= 1e-6 * found.dots.diagonal().max()  # up to rounding
+        assert same.sum() == 9 + 2 and same[4, 7] and same[7, 4]
         lengths = x.norm(dim=-1)
         for one in found.beaten:  # only the shorter of two prefers the other
             assert lengths[one.by] > lengths[one.token]
