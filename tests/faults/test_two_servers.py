@@ -17,7 +17,8 @@ MODEL = "a/model"
 # The same texts have the same key on every server.
 GIVE = """
 from mha_viz.ui.session.studies import studies
-answer = studies().give(b"The old dogs slept while it rained.\\n" * 24, "texts.txt")
+texts = b"".join(b"The %d old dogs slept while it rained.\\n" % i for i in range(24))
+answer = studies().give(texts, "texts.txt")
 """
 MADE = """
 from mha_viz.ui.session.studies import studies
