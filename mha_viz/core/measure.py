@@ -1,8 +1,9 @@
-"""A record measured: every metric that has a meaning for it, and the baselines of its text."""
+"""Measurements of a record: every metric that has a meaning for it, and the baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -10,25 +11,21 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.metrics import METRICS, Baseline, baselines, head_table
+from mha_viz.core.metrics.rotation import rotated_scores
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.visible import allowed_keys, parts
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.visible import allowed_keys, parts, visible_everywhere
 from mha_viz.errors import ArgumentError
 
 _ROUNDING = 1e-6  # of a likeness in float32
 
 
 def measure(record: AttentionRecord) -> dict[str, Tensor]:
-    """Every metric of a head that has a meaning for this record.
+    """Compute every metric of a head that has a meaning for this record.
 
     A record with merged words or removed tokens is measured as it is: its own weights, on its own
-    axes. Leaving keys out does not change what is computed from the heads' outputs.
-
-    Args:
-        record: any record; without z and W_O what heads write is left out.
-
-    Returns:
-        metric key -> (layer, head), in the order of `METRICS`.
+    axes. Leaving keys out does not change what is computed from the heads' outputs, which are
+    measured where the record has z and W_O.
     """
     return _without_places(
         record,
@@ -46,14 +43,10 @@ def measure(record: AttentionRecord) -> dict[str, Tensor]:
 def text_baselines(
     record: AttentionRecord, random: Mapping[str, Tensor] | None = None
 ) -> dict[str, Baseline]:
-    """What uniform attention, a fixed offset and (where given) random weights score on this text.
+    """Score uniform attention, a fixed offset and (where given) random weights on this text.
 
-    Args:
-        record: a record of the text; if it kept `value`, outputs have baselines as well.
-        random: what `measure` returns for the same text in a model with random weights.
-
-    Returns:
-        metric key -> Baseline.
+    Outputs have baselines where the record kept `value`. `random` is what `measure` returns for the
+    same text in a model with random weights.
     """
     found = baselines(
         record.pattern,
@@ -67,10 +60,16 @@ def text_baselines(
     return _without_places(record, found)
 
 
+def rotation_null(record: AttentionRecord) -> Callable[..., Tensor]:
+    """Return a function that scores a metric with the keys of a record rotated."""
+    about, seen = _about(record), functools.cache(lambda: visible_everywhere(record))
+    return lambda heads, *args: rotated_scores(record.pattern, seen(), heads, *args, **about)
+
+
 def head_similarity(
     record: AttentionRecord, measure: str = "hellinger", *, normalize: bool = True
 ) -> Float[Tensor, "head2 head2"]:
-    """How far apart, or how alike, any two heads of a record are; heads in order of layer.
+    """Compare every two heads of a record; heads in order of layer.
 
     Args:
         record: any record; measures of what heads write need its z.
@@ -102,27 +101,18 @@ def head_similarity(
 
 
 def distances(record: AttentionRecord, measure: str) -> Float[Tensor, "head2 head2"]:
-    """`head_similarity` as a distance, so that 0 is the same; see `as_distances`.
-
-    Args:
-        record: as for `head_similarity`.
-        measure: as for `head_similarity`.
-    """
+    """Return `head_similarity` as a distance (0 = identical); see `as_distances`."""
     return as_distances(head_similarity(record, measure), measure)
 
 
 def as_distances(
     matrix: Float[Tensor, "head2 head2"], measure: str
 ) -> Float[Tensor, "head2 head2"]:
-    """What `head_similarity` gives as a distance: a likeness s becomes 1 - s, at most 1.
+    """Turn what `head_similarity` gives into a distance: a likeness s becomes 1 - s, at most 1.
 
     A head is at no distance from itself. One whose output is the negative of another's
     (correlation -1) is its twin as well; a negative CKA is none at all. A likeness that misses 1 by
     no more than rounding counts as 1: rounding must not order heads.
-
-    Args:
-        matrix: of `head_similarity`.
-        measure: the one that it was made with.
     """
     if measure not in LIKENESS:
         return matrix
@@ -143,7 +133,7 @@ def _about(record: AttentionRecord) -> dict[str, Any]:
 
 
 def _without_places(record: AttentionRecord, table: dict[str, Any]) -> dict[str, Any]:
-    """Left out: positions where they mean nothing, and a future that no head can see."""
+    """Leave out positions where they mean nothing, and a future that no head can see."""
     # A square of queries and keys in cross-attention looks like self-attention and is not.
     places = {"self", "neighbours"} if record.is_cross else set()
     hidden = {"next_token"} if record.causal else set()

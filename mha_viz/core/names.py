@@ -1,4 +1,4 @@
-"""The names by which a caller chooses, each list once: how heads are changed, measured, compared.
+"""The names of a caller's choices, each list once: how heads are changed, measured, compared.
 
 Imports nothing heavy, so that a page can check a link before torch is there.
 """

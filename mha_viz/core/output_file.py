@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all: a failure leaves what was there before."""
+"""Atomic writes of files: a failure leaves what was there before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_file(
         raise WriteError("Expected the name of a file to write, got an empty one.")
     path = Path(path)
     parts = [memoryview(content)] if isinstance(content, bytes) else list(content)
-    with _told_of(path):
+    with _as_write_error(path):
         if parents and not path.parent.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = _stream(path)
@@ -56,16 +56,9 @@ def check_writable(path: str | Path, *, parents: bool = False) -> None:
     """Find out whether `write_file` could write there, before a result is computed for it.
 
     Nothing is written, and no folder is made; in the folder an empty file comes and goes.
-
-    Args:
-        path: the name.
-        parents: whether the folders that the file lies in are to be made.
-
-    Raises:
-        WriteError: as `write_file`, but for a disk that is full.
     """
     path = Path(path)
-    with _told_of(path):
+    with _as_write_error(path):
         if _stream(path) is not None:
             return
         target = Path(os.path.realpath(path))
@@ -82,7 +75,7 @@ def check_writable(path: str | Path, *, parents: bool = False) -> None:
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
+def _as_write_error(path: Path) -> Iterator[None]:
     """Tell in one sentence why a file cannot be written."""
     try:
         yield
@@ -95,14 +88,14 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 def _stream(path: Path) -> int | None:
-    """The number of this process's own stream that the path names (/dev/stdout, /dev/fd/3).
+    """Return the number of this process's own stream that the path names (/dev/stdout, /dev/fd/3).
 
     Only a write to the number itself goes on where the stream is: behind the name there may be a
     file that others have begun, which opening it anew would empty.
     """
-    ours = os.path.realpath("/proc/self/fd")
+    own_streams = os.path.realpath("/proc/self/fd")
     for _ in range(_MAX_LINKS):
-        if path.name.isdecimal() and os.path.realpath(path.parent) == ours:
+        if path.name.isdecimal() and os.path.realpath(path.parent) == own_streams:
             return int(path.name)
         if not path.is_symlink():
             break
@@ -121,7 +114,7 @@ def _write_place(target: Path, parts: list[memoryview]) -> None:
 
 
 def _old(target: Path) -> os.stat_result | None:
-    """What is there, None for nothing; what cannot take the place of a file is refused."""
+    """Return what is there, None for nothing; refuse what cannot take the place of a file."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -133,12 +126,12 @@ def _old(target: Path) -> os.stat_result | None:
 
 
 def _draft(target: Path) -> Path:
-    """A new name beside the file, for what is to take its place."""
+    """Return a new name beside the file, for what is to take its place."""
     return target.with_name(f".mha_viz-{secrets.token_hex(8)}.part")
 
 
 def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | None) -> None:
-    """A new file in the old one's place; or, where others hold the old one, its content anew."""
+    """Replace the old file by a new one; overwrite its content where others hold it, too."""
     if old is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a rename would not ask
     draft = _draft(target)
@@ -146,7 +139,7 @@ def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | 
     try:
         with file:
             if old is not None:
-                if _is_held_by_others(old, os.fstat(file.fileno())):
+                if _has_other_owners(old, os.fstat(file.fileno())):
                     _overwrite(target, parts)
                     return
                 draft.chmod(stat.S_IMODE(old.st_mode))
@@ -158,13 +151,13 @@ def _write_regular(target: Path, parts: list[memoryview], old: os.stat_result | 
         draft.unlink(missing_ok=True)
 
 
-def _is_held_by_others(old: os.stat_result, new: os.stat_result) -> bool:
-    """Whether a new file in its place would leave a second name, or another owner, with the old."""
+def _has_other_owners(old: os.stat_result, new: os.stat_result) -> bool:
+    """Return whether a new file would leave a second name or another owner with the old."""
     return old.st_nlink > 1 or (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid)
 
 
 def _overwrite(target: Path, parts: list[memoryview]) -> None:
-    """New content in the same file.
+    """Replace the content of the same file.
 
     What makes it longer is written first: a disk is found full while the old bytes still stand.
     """
@@ -183,7 +176,7 @@ def _overwrite(target: Path, parts: list[memoryview]) -> None:
 
 
 def _write_between(file: FileIO, parts: list[memoryview], begin: int, end: int) -> None:
-    """Those bytes of all parts that lie from one place to another, written to the disk itself."""
+    """Write the bytes of all parts that lie from `begin` to `end` to the disk itself."""
     for part in parts:
         rest = part[max(begin, 0) : max(end, 0)]
         begin, end = begin - len(part), end - len(part)

@@ -8,22 +8,18 @@ from typing import TypeVar
 
 import torch
 
-from mha_viz.core.asking import ask
+from mha_viz.core.cancellation import check_cancelled
 
 _Part = TypeVar("_Part")
 _Found = TypeVar("_Found")
 
 
 def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Iterator[_Found]:
-    """What `work` makes of each part, in order: as many at a time as torch has threads.
+    """Yield what `work` makes of each part, in order: as many at a time as torch has threads.
 
     Each is done by one thread, of torch and of LAPACK too. For the eigenvalues of a matrix of some
     hundred rows their threads mostly wait for each other: twelve such matrices took 0.4 s, and 14 s
-    where something else ran on the machine. Before each result it asks whether to go on.
-
-    Args:
-        work: numpy's or torch's, of milliseconds; it needs no other part.
-        parts: what it is called with.
+    where something else ran on the machine. It may be cancelled before each result.
 
     >>> list(in_threads(abs, [-2, 3, -5]))
     [2, 3, 5]
@@ -34,7 +30,7 @@ def in_threads(work: Callable[[_Part], _Found], parts: Sequence[_Part]) -> Itera
         found = [pool.submit(work, part) for part in parts]
         try:
             for each in found:
-                ask()
+                check_cancelled()
                 yield each.result()
         finally:
             pool.shutdown(cancel_futures=True)  # of work that is abandoned, the rest

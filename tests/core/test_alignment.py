@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mha_viz.core.alignment import align, aligned, equal_places, pattern_change
+from mha_viz.core.compare.alignment import align, aligned, equal_places, pattern_change
 from mha_viz.errors import ArgumentError, ShapeError
 from tests.making.comparing import close, near
 

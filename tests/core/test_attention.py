@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention import attention, scores, softmax, z
+from mha_viz.core.attention.attention import attention, reference_attention, scores, softmax, z
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.core.attention_by_definition import (
     D_HEAD,
@@ -83,6 +83,24 @@ def test_shared_key_heads_equal_repeated_ones(
     got, pattern = attention(query, key, value, mask, need_pattern=need_pattern)
     want, want_pattern = attention(query, *repeated, mask)
     assert got.shape == (*batch, 6, QUERY, D_VALUE)
+    close(got, want)
+    if need_pattern:
+        close(pattern, want_pattern)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "softcap" not in name])
+@pytest.mark.parametrize("kv_heads", [1, 5])
+@pytest.mark.parametrize("need_pattern", [True, False])
+def test_reference_attention_agrees_with_attention(
+    name: str, kv_heads: int, need_pattern: bool
+) -> None:
+    how = dict(CASES[name])
+    if name == "additive per head":
+        how["mask"] = torch.linspace(-2, 2, 5 * KEY).reshape(5, 1, KEY)
+    query, key, value = qkv(2, heads=5, kv_heads=kv_heads, value_width=D_VALUE)
+    got, pattern = attention(query, key, value, **how, need_pattern=need_pattern)
+    rescaled = query * how.pop("scale", D_HEAD**-0.5) * D_HEAD**0.5
+    want, want_pattern = reference_attention(rescaled, key, value, **how)
     close(got, want)
     if need_pattern:
         close(pattern, want_pattern)

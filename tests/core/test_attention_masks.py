@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mha_viz.core.attention import attention, scores
+from mha_viz.core.attention.attention import attention, scores
 from tests.core.attention_by_definition import (
     D_HEAD,
     HEADS,

@@ -155,12 +155,12 @@ def test_a_label_of_distance_beats_the_untrained_copy_by_as_much() -> None:
 
     assert found(3.9) == found(3.9, random_low=7.9, random_high=8.1) == ["local"]
     assert found(3.9, random_low=4.0) == [] and found(1.9, random_low=4.0) == ["local"]
-    assert found(10.1, random_high=8.1) == [] and found(10.2, random_high=8.1) == ["long_range"]
+    assert found(12.1, random_high=8.1) == [] and found(12.2, random_high=8.1) == ["long_range"]
 
 
 def test_near_and_far_are_multiples_of_what_uniform_attention_gives() -> None:
     given = {"distance": Baseline(uniform=8.0, random_low=8.0, random_high=8.0)}
-    scores = {"distance": torch.tensor([[4.0, 4.1, 9.9], [10.0, 8.0, 1.0]])}
+    scores = {"distance": torch.tensor([[4.0, 4.1, 11.9], [12.0, 8.0, 1.0]])}
     found = [[[f.label.key for f in head] for head in row] for row in head_labels(scores, given)]
     assert found == [[["local"], [], []], [["long_range"], [], ["local"]]]
     short = {"distance": Baseline(uniform=2.9)}

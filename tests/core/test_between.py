@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.core.views import between
+from mha_viz.core.record.views import between
 from mha_viz.errors import ArgumentError
 from tests.making.comparing import close
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mha_viz.core.metrics import flow, flow_rows
+from mha_viz.core.metrics import METRICS, flow
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 from tests.making.comparing import close
@@ -232,7 +232,7 @@ def test_no_input_is_changed():
 
 
 def test_every_row_is_filled_in():
-    for row in flow_rows.ROWS:
-        assert row.key == row.function.__name__ and row.of == "flow"
+    for row in (row for row in METRICS.values() if row.of == "flow"):
+        assert row.key == row.function.__name__
         assert row.title and row.formula and row.source and row.meaning.endswith(".")
         assert row.direction.startswith("higher means")

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_viz.core.metrics import layers
-from mha_viz.core.metrics.layer_rows import ROWS
 from mha_viz.core.metrics.outputs import effective_rank, variance
 from mha_viz.core.metrics.spread import mutual_information
+from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.outputs_by_definition import (
     D_HEAD,
@@ -31,6 +31,8 @@ from tests.core.outputs_by_definition import (
     weights,
 )
 from tests.making.comparing import close
+
+ROWS = [row for row in METRICS.values() if row.function.__module__ == layers.__name__]
 
 
 def random_pattern(query: int = N, key: int = 7, seed: int = 13, heads: int = HEADS) -> Tensor:

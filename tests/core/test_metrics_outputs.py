@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mha_viz.core.metrics import outputs
-from mha_viz.core.metrics.output_rows import ROWS
+from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.outputs_by_definition import (
     D_HEAD,
@@ -23,6 +23,7 @@ from tests.core.outputs_by_definition import (
 )
 from tests.making.comparing import close
 
+ROWS = [row for row in METRICS.values() if row.function.__module__ == outputs.__name__]
 FUNCTIONS = [*(row.function for row in ROWS), outputs.effective_rank]
 
 

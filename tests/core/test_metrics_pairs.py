@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from mha_viz.core.metrics import output_pairs, pairs
-from mha_viz.core.metrics.pair_rows import ROWS
+from mha_viz.core.metrics.table import METRICS
 from mha_viz.errors import DTypeError, MhaVizError, ShapeError
 from tests.core.pair_inputs import (
     ALL,
@@ -34,6 +34,8 @@ from tests.core.pairs_by_definition import (
     redundancy,
 )
 from tests.making.comparing import ROUNDING, close
+
+ROWS = [row for row in METRICS.values() if row.of == "pair"]
 
 # -- each against its definition ---------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from mha_viz.core.metrics import parameter_rows
+from mha_viz.core.metrics import METRICS, parameters
 from mha_viz.core.metrics.parameters import (
     cosine,
     diversity,
@@ -24,6 +24,7 @@ from mha_viz.core.metrics.parameters import (
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 from tests.making.comparing import close
 
+ROWS = [row for row in METRICS.values() if row.function.__module__ == parameters.__name__]
 LAYERS, HEADS, D_MODEL, D_HEAD, D_OTHER = 2, 3, 13, 5, 17
 PAIRWISE = {
     "cosine": cosine,
@@ -246,7 +247,7 @@ def test_every_number_stays_in_its_range(d_model, d_head, low_rank, seed):
     weights = torch.randn(shape, generator=g)
     if low_rank:
         weights = weights.round() @ torch.ones(d_head, d_head)
-    for row in parameter_rows.ROWS:
+    for row in ROWS:
         layers = list(weights)
         arguments = {
             "product_cosine": (layers, layers),
@@ -283,14 +284,14 @@ def test_what_is_wrong_is_said(call, error, message):
 
 
 def test_every_row_is_filled_in():
-    for row in parameter_rows.ROWS:
+    for row in ROWS:
         assert row.key == row.function.__name__
         assert row.title and row.formula and row.source and row.meaning.endswith(".")
         assert row.direction.startswith("higher means")
         assert row.of == ("layer" if row.key == "diversity" else "parameters")
 
 
-def test_products_are_never_laid_out():
+def test_factored_matrix_are_never_laid_out():
     """Of twelve layers of GPT-2's size they would be 340 MB."""
     weights = [torch.randn(12, 768, 64) for _ in range(12)]
     with Largest() as made:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mha_viz.core.attention import attention
-from mha_viz.core.multi_head import AttentionWeights, MultiHeadAttention
+from mha_viz.core.attention.attention import attention
+from mha_viz.core.attention.multi_head import AttentionWeights, MultiHeadAttention
 from mha_viz.errors import ArgumentError, DTypeError, MhaVizError, ShapeError
 from tests.making.comparing import close
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from mha_viz.core import display
 from mha_viz.core.measure import head_similarity
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record import display
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import ArgumentError, NotKeptError, RecordError
 from tests.core.records import (
     D_HEAD,

@@ -13,8 +13,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from mha_viz.core import record_file
-from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.core.record import file as record_file
+from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.errors import RecordError, WriteError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics.baselines import uniform_pattern
-from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.errors import ArgumentError, RecordError
 from tests.core.records import D_HEAD, HEADS, LAYERS, TOKENS, make, tokens_of
 from tests.making.comparing import close

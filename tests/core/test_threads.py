@@ -6,7 +6,7 @@ import time
 import pytest
 import torch
 
-from mha_viz.core.asking import asking
+from mha_viz.core.cancellation import cancellation
 from mha_viz.core.threads import in_threads
 from tests.waiting import PATIENCE
 
@@ -53,7 +53,7 @@ def test_work_that_is_abandoned_leaves_its_rest_undone() -> None:
         done.append(part)
         return part
 
-    with asking(overtaken), pytest.raises(TimeoutError):
+    with cancellation(overtaken), pytest.raises(TimeoutError):
         list(in_threads(work, range(50)))
     assert len(done) < 50
 

@@ -8,7 +8,7 @@ import torch
 from scipy.cluster.hierarchy import leaves_list
 from scipy.spatial.distance import cdist
 
-from mha_viz.core.twins import (
+from mha_viz.core.compare.twins import (
     classical_mds,
     covering_heads,
     head_order,

@@ -1,4 +1,4 @@
-"""One function per quantity, and one table that names them all: a number for each head."""
+"""Metrics: one function per quantity, and one table that names them all."""
 
 from mha_viz.core.metrics.baselines import Baseline, baselines
 from mha_viz.core.metrics.flow import attention_flow, attention_rollout, value_weighted

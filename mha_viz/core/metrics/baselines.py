@@ -1,4 +1,4 @@
-"""What a head that does nothing clever would score on the same text: the ruler beside a number."""
+"""Scores of heads that learned nothing, on the same text: the ruler beside a number."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import Allowed, OutputMatrices, Pattern, allowed_keys
 from mha_viz.core.metrics.content import repeated_tokens
 from mha_viz.core.metrics.table import METRICS, head_table
@@ -43,24 +43,14 @@ class Baseline:
     by_layer: tuple["Baseline", ...] = ()
 
     def at(self, layer: int) -> "Baseline":
-        """What a head of this layer is compared with, counted from 0."""
+        """Return the baseline for a head of this layer, counted from 0."""
         return self.by_layer[layer] if self.by_layer else self
 
 
 def uniform_pattern(
     n_query: int, n_key: int, *, causal: bool = False, allowed: Allowed | None = None
 ) -> Float[Tensor, "#layer 1 query key"]:
-    """Attention that gives the same weight to each key that a row may see: A = 1 / m_q.
-
-    Args:
-        n_query: queries, at least 1.
-        n_key: keys, at least 1.
-        causal: query q sees keys 0 to q only.
-        allowed: bool (query, key) or (layer, query, key), True = may attend; takes the place of
-            `causal`. A row that may see nothing is zeros.
-
-    Raises:
-        ShapeError, DTypeError: if `allowed` does not fit.
+    """Give the same weight to each key that a row may see: A = 1 / m_q.
 
     >>> uniform_pattern(2, 2, causal=True)[0, 0]
     tensor([[1.0000, 0.0000],
@@ -72,15 +62,7 @@ def uniform_pattern(
 
 
 def offset_pattern(n_query: int, n_key: int, offset: int) -> Float[Tensor, "1 1 query key"]:
-    """Attention to the token `offset` places on, or to the nearest that exists.
-
-    Args:
-        n_query: queries, at least 1.
-        n_key: keys, at least 1.
-        offset: tokens; negative ones lead back.
-
-    Raises:
-        ArgumentError: an empty axis.
+    """Give all weight to the token `offset` places on, or to the nearest that exists.
 
     >>> offset_pattern(3, 3, -1)[0, 0].argmax(-1)
     tensor([0, 0, 1])
@@ -103,7 +85,7 @@ def baselines(
     W_O: OutputMatrices = (),
     random: Mapping[str, Float[Tensor, "layer head"]] | None = None,
 ) -> dict[str, Baseline]:
-    """For each metric that applies to this text, what uniform, fixed and random heads score.
+    """Score uniform, fixed-offset and random heads by each metric that applies to this text.
 
     Args:
         pattern: (layer, head, query, key); its shape alone is looked at.
@@ -157,18 +139,12 @@ def allowed_words(
     queries: Int[Tensor, "query"],
     keys: Int[Tensor, "key"],
 ) -> Bool[Tensor, "layer query key"]:
-    """Which words a word may see: those of which any of its tokens may see any.
-
-    Args:
-        allowed: of tokens.
-        queries: how many tokens each word of the query axis was.
-        keys: likewise of the key axis.
-    """
+    """Return which words a word may see: those of which any of its tokens may see any."""
     return _by_words(allowed.float(), queries, keys) > 0
 
 
 def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
-    """What heads score under each way; for each layer, too, where layers see different keys."""
+    """Summarise what heads score; for each layer, too, where layers see different keys."""
     whole = _over_heads(scores)
     if "uniform" not in scores or "outputs" in METRICS[key].needs:  # those differ by their values
         return whole
@@ -181,7 +157,7 @@ def _baseline(key: str, scores: Mapping[str, Tensor]) -> Baseline:
 
 
 def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:
-    """The means of what is defined, and the range of the random heads."""
+    """Average what is defined, and take the range of the random heads."""
     known = {name: values[values.isfinite()] for name, values in scores.items()}
     mean = {name: float(values.mean()) for name, values in known.items() if values.numel()}
     found = Baseline(
@@ -194,6 +170,6 @@ def _over_heads(scores: Mapping[str, Tensor]) -> Baseline:
 
 
 def _by_words(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """As `AttentionRecord.merge_words`: mass from a word's tokens averaged, mass to them summed."""
+    """Merge words as `AttentionRecord.merge_words`: average from, sum to a word's tokens."""
     rows, columns = (torch.eye(len(n)).repeat_interleave(n, dim=1) for n in (queries, keys))
     return (rows / rows.sum(1, keepdim=True)) @ weights @ columns.mT

@@ -1,21 +1,38 @@
-"""What chance alone may score: on few rows, a good deal."""
+"""Scores that chance alone may reach, and tests of which scores are beyond chance."""
 
 import functools
 import math
 
-from mha_viz.core.checks import Number
+import numpy as np
+from jaxtyping import Bool, Float
+
+from mha_viz.core.attention.checks import Number
 
 RARE = 0.005  # of the heads that pick their keys at random may score as much
+RATE = 0.05  # false-discovery rate
 
 
-@functools.lru_cache(256)  # each label of each layer asks, mostly the same
+def discoveries(
+    p_values: Float[np.ndarray, "*test"], rate: float = RATE
+) -> Bool[np.ndarray, "*test"]:
+    """Find the tests that are significant at a false-discovery rate.
+
+    Source: Benjamini and Hochberg 1995.
+
+    >>> discoveries(np.array([0.001, 0.03, 0.03, 0.9]))
+    array([ True,  True,  True, False])
+    """
+    # Not scipy's, whose import takes half a second of the first picture.
+    ordered = np.sort(p_values[np.isfinite(p_values)])
+    within = ordered[ordered <= rate * np.arange(1, len(ordered) + 1) / max(len(ordered), 1)]
+    return p_values <= within.max(initial=-1.0)
+
+
+@functools.lru_cache(256)  # each label of each layer needs it, mostly for the same numbers
 def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
-    """The least score that heads which pick their keys at random hardly ever reach.
+    """Return the least score that heads which pick their keys at random hardly ever reach.
 
-    Such a head puts the whole weight of each row on one key, drawn from those that the row may
-    see; on average it scores what uniform attention does. By Chernoff's bound the mean of n such
-    rows is a or more with a probability of at most exp(-n D(a)), where p is what it is on average
-    and D(a) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)). Here a is where that is `RARE`.
+    There `chance_bound` is `RARE`.
 
     Args:
         n_rows: n, the rows that the score is a mean of.
@@ -24,8 +41,6 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
     Returns:
         a, a share of the weight in [0, 1]; None where even 1 may be chance, for want of rows.
 
-    Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
-
     >>> beyond_chance(3, 0.4), round(beyond_chance(8, 0.2), 2), round(beyond_chance(64, 0.2), 2)
     (None, 0.73, 0.38)
     """
@@ -33,16 +48,39 @@ def beyond_chance(n_rows: Number, by_chance: Number) -> float | None:
         return None
     if by_chance <= 0:
         return 0.0  # no key to pick counts: any score at all is more
-    needed = -math.log(RARE) / n_rows
-    if -math.log(by_chance) < needed:
+    if chance_bound(1.0, n_rows, by_chance) > RARE:
         return None
     low, high = by_chance, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if _divergence(middle, by_chance) >= needed else (middle, high)
+        rare = chance_bound(middle, n_rows, by_chance) <= RARE
+        low, high = (low, middle) if rare else (middle, high)
     return high
 
 
-def _divergence(a: float, p: float) -> float:
-    """D(a), nats; a and p lie in (0, 1)."""
-    return a * math.log(a / p) + (1 - a) * math.log((1 - a) / (1 - p))
+def chance_bound(score: Number, n_rows: Number, by_chance: Number) -> float:
+    """Bound how often heads that pick their keys at random score as much.
+
+    Such a head puts the whole weight of each row on one key, drawn from those that the row may
+    see; on average it scores what uniform attention does. By Chernoff's bound the mean of n such
+    rows is a or more with a probability of at most exp(-n D(a)), where p is what it is on average
+    and D(a) = a ln(a / p) + (1 - a) ln((1 - a) / (1 - p)).
+
+    Args:
+        score: a, a share of the weight in [0, 1].
+        n_rows: n, the rows that the score is a mean of.
+        by_chance: p, what uniform attention scores, in [0, 1].
+
+    Source: Hoeffding 1963, theorem 1, which holds for rows that differ in their chances.
+
+    >>> chance_bound(0.25, 5, 0.25), round(chance_bound(0.5, 8, 0.2), 3), chance_bound(1.0, 3, 0.5)
+    (1.0, 0.168, 0.125)
+    """
+    if score <= by_chance:
+        return 1.0
+    if by_chance <= 0:
+        return 0.0
+    distance = score * math.log(score / by_chance)
+    if score < 1:
+        distance += (1 - score) * math.log((1 - score) / (1 - by_chance))
+    return math.exp(-n_rows * distance)

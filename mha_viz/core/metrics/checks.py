@@ -1,4 +1,4 @@
-"""What every metric asks of its inputs, and the precision it adds up in.
+"""Checks of the inputs of metrics, and the precision that they add up in.
 
 Metrics take tensors and numpy's arrays alike, and return tensors.
 """
@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 
 Pattern = Given[Float[Array, "layer head query key"]]
@@ -20,16 +20,7 @@ OutputMatrices = Given[Sequence[Float[Array, "head d_head d_model"]]]  # one for
 
 
 def check_pattern(pattern: Pattern) -> tuple[Float[Tensor, "layer head query key"], torch.dtype]:
-    """Refuse what is no pattern.
-
-    Args:
-        pattern: (layer, head, query, key), or a list of layers.
-
-    Returns:
-        The pattern as a tensor, and the dtype to add up in: float32, or float64 if it is that.
-
-    Raises:
-        ShapeError, DTypeError: with what was expected and what came.
+    """Check a pattern, and return it as a tensor with the dtype to add up in.
 
     >>> check_pattern(torch.ones(1, 1, 1, 1, dtype=torch.float16))
     (tensor([[[[1.]]]], dtype=torch.float16), torch.float32)
@@ -38,17 +29,7 @@ def check_pattern(pattern: Pattern) -> tuple[Float[Tensor, "layer head query key
 
 
 def check_z(z: HeadVectors) -> tuple[Float[Tensor, "layer head query d_head"], torch.dtype]:
-    """Refuse what is no z; as `check_pattern`.
-
-    Args:
-        z: (layer, head, query, d_head), or a list of layers.
-
-    Returns:
-        z as a tensor, and the dtype to add up in: float32, or float64 if it is that.
-
-    Raises:
-        ShapeError, DTypeError: with what was expected and what came.
-    """
+    """Check z, and return it as a tensor with the dtype to add up in."""
     return _four_axes("z", "query, d_head", z)
 
 
@@ -65,18 +46,7 @@ def _four_axes(name: str, last: str, given: Any) -> tuple[Tensor, torch.dtype]:
 def check_self_attention(
     pattern: Pattern, at_least: int = 1
 ) -> tuple[Float[Tensor, "layer head query query"], torch.dtype]:
-    """As `check_pattern`, and queries and keys must be the same tokens.
-
-    Args:
-        pattern: (layer, head, query, key), with as many keys as queries.
-        at_least: how many tokens there must be.
-
-    Returns:
-        As `check_pattern`.
-
-    Raises:
-        ShapeError, DTypeError: if it is no pattern.
-        ArgumentError: cross-attention, or too few tokens.
+    """Check a pattern as `check_pattern` does, and that queries and keys are the same tokens.
 
     >>> check_self_attention(torch.ones(1, 1, 2, 2), at_least=2)[1]
     torch.float32
@@ -96,18 +66,7 @@ def check_self_attention(
 def check_per_key(
     name: str, given: Given[Shaped[Array, "key"]], pattern: Tensor
 ) -> Shaped[Tensor, "key"]:
-    """Refuse anything but one entry per key.
-
-    Args:
-        name: what the caller calls it, for the error.
-        given: (key,), of any kind.
-        pattern: (layer, head, query, key), checked already.
-
-    Returns:
-        The entries as a tensor.
-
-    Raises:
-        ShapeError, DTypeError: with what was expected and what came.
+    """Check that there is one entry per key, and return the entries as a tensor.
 
     >>> check_per_key("ids", torch.tensor([5, 6]), torch.ones(1, 1, 2, 2))
     tensor([5, 6])
@@ -122,7 +81,7 @@ def check_per_key(
 def allowed_keys(
     pattern: Tensor, causal: bool = False, allowed: Allowed | None = None
 ) -> Bool[Tensor, "#layer query key"]:
-    """Which keys each query may see, True = may attend.
+    """Return which keys each query may see, True = may attend.
 
     Args:
         pattern: (layer, head, query, key), checked already.
@@ -132,9 +91,6 @@ def allowed_keys(
 
     Returns:
         (1, query, key) where all layers see the same, else (layer, query, key).
-
-    Raises:
-        ShapeError, DTypeError: if `allowed` does not fit the pattern.
 
     >>> allowed_keys(torch.ones(1, 1, 2, 2), causal=True)[0].int().tolist()
     [[1, 0], [1, 1]]
@@ -156,10 +112,7 @@ def allowed_keys(
 
 
 def widest(device: torch.device) -> torch.dtype:
-    """The floats that small sums are made in: float64, but of Apple's GPUs, which have float32.
-
-    Args:
-        device: where they are made.
+    """Return the floats that small sums are made in: float64, but on Apple's GPUs float32.
 
     >>> widest(torch.device("cpu")), widest(torch.device("mps"))
     (torch.float64, torch.float32)
@@ -168,18 +121,10 @@ def widest(device: torch.device) -> torch.dtype:
 
 
 def with_float64(tensor: Tensor) -> Tensor:
-    """As it is, on the processor if its device has no float64.
-
-    Args:
-        tensor: to be summed up in float64, whatever that takes.
-    """
+    """Return the tensor on a device that has float64."""
     return tensor if widest(tensor.device) == torch.float64 else tensor.cpu()
 
 
 def exact(tensor: Tensor) -> Tensor:
-    """In the `widest` floats of its device.
-
-    Args:
-        tensor: of any numbers.
-    """
+    """Convert to the `widest` floats of its device."""
     return tensor.to(widest(tensor.device))

@@ -1,10 +1,10 @@
-"""Which tokens a head looks at: special ones, the same token elsewhere, or none."""
+"""Metrics of the tokens a head looks at: special ones, the same token elsewhere, or none."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import (
     Allowed,
     Pattern,
@@ -19,7 +19,7 @@ from mha_viz.errors import ArgumentError, DTypeError, ShapeError
 def special_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
-    """Mean mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
+    """Average the mass on special tokens ([CLS], [SEP], <s> ...): mean_q sum over special k of A.
 
     Args:
         pattern: (layer, head, query, key).
@@ -29,7 +29,7 @@ def special_token(
         (layer, head), probability in [0, 1]; 0 if no token is special.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or `is_special` does not fit it.
+        ShapeError, DTypeError: not a pattern, or `is_special` does not fit it.
 
     Source: Clark et al. 2019, section 3.2.
 
@@ -46,7 +46,7 @@ def special_token(
 def separator_token(
     pattern: Pattern, *, is_special: Given[Bool[Array, "key"]]
 ) -> Float[Tensor, "layer head"]:
-    """Mean mass on special tokens after the first: mean_q sum over special k >= 1 of A.
+    """Average the mass on special tokens after the first: mean_q sum over special k >= 1 of A.
 
     A first special token ([CLS], <s>) is a sink of its own and counts in `first_token`.
 
@@ -58,7 +58,7 @@ def separator_token(
         (layer, head), probability in [0, 1]; 0 if there is no such token.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or `is_special` does not fit it.
+        ShapeError, DTypeError: not a pattern, or `is_special` does not fit it.
 
     Source: the [SEP] heads of Clark et al. 2019, section 3.2.
 
@@ -74,7 +74,7 @@ def separator_token(
 def sink(
     pattern: Pattern, *, sink: Given[Float[Array, "layer head query"]]
 ) -> Float[Tensor, "layer head"]:
-    """Mean mass on a learned sink, which is no token: of the run itself, 1 - mean_q sum_k A.
+    """Average the mass on a learned sink, which is no token: of the run itself, 1 - mean_q sum_k A.
 
     Args:
         pattern: (layer, head, query, key).
@@ -85,7 +85,7 @@ def sink(
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or `sink` does not fit it.
+        ShapeError, DTypeError: not a pattern, or `sink` does not fit it.
 
     Source: OpenAI 2025 (gpt-oss).
 
@@ -110,7 +110,7 @@ def duplicate_token(
     allowed: Allowed | None = None,
     is_special: Given[Bool[Array, "key"]] | None = None,
 ) -> Float[Tensor, "layer head"]:
-    """Mean mass on the same token elsewhere: over the rows q that may see such a token.
+    """Average the mass on the same token elsewhere: over the rows q that may see such a token.
 
     Args:
         pattern: (layer, head, query, key) of self-attention.
@@ -119,15 +119,14 @@ def duplicate_token(
             nothing to look at, and does not count.
         allowed: bool (query, key) or (layer, query, key), True = may attend; takes the place of
             `causal`.
-        is_special: bool (key,); a separator that stands in a text twice is no word that occurs
-            again.
+        is_special: bool (key,); a separator that occurs twice is not counted as a repeated word.
 
     Returns:
         (layer, head), probability in [0, 1]; NaN in a layer none of whose rows may see such a
         token.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or what else is given does not fit it.
+        ShapeError, DTypeError: not a pattern, or what else is given does not fit it.
         ArgumentError: for cross-attention, or if no token occurs twice where it may be seen.
 
     Source: duplicate-token heads, Wang et al. 2022; there earlier places count only, here later
@@ -160,7 +159,7 @@ def occurs_again(
     allowed: Allowed | None,
     is_special: Array | None,
 ) -> Bool[Tensor, "#layer query key"]:
-    """Where a query may see its own token at another place; arguments as in `duplicate_token`."""
+    """Return where a query may see its own token elsewhere; arguments as in `duplicate_token`."""
     again = (ids[:, None] == ids).fill_diagonal_(False)
     if is_special is not None:
         again[check_per_key("is_special", is_special, pattern)] = False
@@ -175,15 +174,7 @@ def repeated_tokens(
     allowed: Allowed | None = None,
     is_special: Given[Bool[Array, "key"]] | None = None,
 ) -> Float[Tensor, "#layer 1"]:
-    """How many different tokens may see themselves at another place; as `duplicate_token`.
-
-    Args:
-        pattern: (layer, head, query, key); its shape alone is looked at.
-        ids: integers (key,), the token ids.
-        causal: whether the future was hidden.
-        allowed: what more was hidden.
-        is_special: bool (key,), which tokens do not count.
-    """
+    """Count the different tokens that may see themselves elsewhere; as `duplicate_token`."""
     (pattern, _), ids = check_pattern(pattern), as_tensor("ids", ids)
     rows = occurs_again(pattern, ids, causal, allowed, is_special).any(-1)
     return torch.tensor([[float(len(ids[layer].unique()))] for layer in rows])

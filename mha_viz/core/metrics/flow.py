@@ -1,4 +1,4 @@
-"""Attention through all layers, and weights that count what they carry.
+"""Attention through all layers, and weights multiplied by the size of their values.
 
 The first two stand on one picture: in every layer a token's state is made of all tokens by that
 layer's attention, averaged over the heads, and of itself by the residual connection.
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor, shape_of
+from mha_viz.core.attention.checks import Array, Given, as_tensor, shape_of
 from mha_viz.core.metrics.checks import (
     OutputMatrices,
     Pattern,
@@ -29,7 +29,7 @@ FLOW_UNIT = 2**30  # what a capacity of 1 is as an integer; the largest power wh
 
 
 def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, "layer query key"]:
-    """How much of each input token is in each token after each layer, if attention simply mixes.
+    """Compute how much of each input token is in each token after each layer by attention alone.
 
     R_l = M_l R_{l-1} with R_{-1} the identity and M_l the layer's rows, scaled to a sum of 1, of
     residual * I + (1 - residual) * mean over heads of A. It leaves out what values and MLPs do.
@@ -43,7 +43,7 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
         query saw nothing.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a residual out of range.
 
     Source: Abnar and Zuidema 2020, section 3, who take residual = 0.5.
@@ -63,7 +63,7 @@ def attention_rollout(pattern: Pattern, residual: float = 0.5) -> Float[Tensor, 
 
 
 def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float[Tensor, "key"]:
-    """How much could flow from one token of the last layer to each input token: the maximum flow.
+    """Compute the maximum flow from one token of the last layer to each input token.
 
     Tokens of every layer are the nodes of a network, and M_l of `attention_rollout` has its edges'
     capacities. Each input token is a problem of its own, so the flows do not add up to 1.
@@ -82,7 +82,7 @@ def attention_flow(pattern: Pattern, query: int, residual: float = 0.5) -> Float
         (key,), shares in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, a query that does not exist, a residual out of range, or
             a text too long.
 
@@ -116,7 +116,7 @@ def value_weighted(
     value: Given[Float[Array, "layer head key d_value"]],
     W_O: OutputMatrices,
 ) -> Float[Tensor, "layer head query key"]:
-    """Weights times the length of what they carry: A_qk ||v_k W_O||.
+    """Multiply weights by the length of what they carry: A_qk ||v_k W_O||.
 
     A head may give a token much weight and take little from it, which A alone does not show.
 
@@ -129,7 +129,7 @@ def value_weighted(
         (layer, head, query, key), lengths in the model's hidden space, 0 or more.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or value and W_O do not fit it.
+        ShapeError, DTypeError: not a pattern, or value and W_O do not fit it.
 
     Source: Kobayashi et al. 2020, ||alpha f(x)||; b_O, which no token brings, is left out.
 
@@ -149,7 +149,7 @@ def value_weighted(
 
 
 def _mixing(pattern: Pattern, residual: float) -> Tensor:
-    """Each layer's M: (layer, query, key), rows that sum to 1 (or 0, where there is nothing)."""
+    """Return each layer's M: (layer, query, key), rows that sum to 1 (or 0, if empty)."""
     pattern, wide = check_self_attention(pattern)
     if not 0 <= residual <= 1:
         raise ArgumentError(f"residual must be in [0, 1], got {residual}")
@@ -161,7 +161,7 @@ def _mixing(pattern: Pattern, residual: float) -> Tensor:
 
 
 def _network(mixing: Tensor) -> "csr_array":
-    """Edges from token q after a layer, node (layer + 1) * n + q, to those before it."""
+    """Build the edges from token q after a layer, node (layer + 1) * n + q, to those before it."""
     from scipy.sparse import csr_array
 
     units = (mixing.double() * FLOW_UNIT).round().to(torch.int32).cpu().numpy()
@@ -190,7 +190,7 @@ def _check_carried(pattern: Tensor, value: Tensor, W_O: Sequence[Tensor]) -> Non
 
 
 def _lengths(value: Tensor, W_O: Tensor) -> Tensor:
-    """||v_k W_O|| of one layer, (head, key), from the Gram matrix W_O W_O^T of each head.
+    """Compute ||v_k W_O|| of one layer, (head, key), from each head's Gram matrix W_O W_O^T.
 
     A value is d_value numbers, what becomes of it d_model: that is never laid out. In float64,
     since a square root of rounding errors would show where W_O nearly cancels a value.

@@ -1,8 +1,10 @@
-"""How concentrated a head's rows are: their largest weight, and how many keys matter."""
+"""Metrics of a row's concentration: its largest weight, and how many keys hold its mass."""
+
+from __future__ import annotations
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from mha_viz.core.metrics.checks import Pattern, check_pattern
@@ -10,7 +12,7 @@ from mha_viz.errors import ArgumentError
 
 
 def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """Mean of the largest weight in each row: mean_q max_k A.
+    """Average the largest weight in each row: mean_q max_k A.
 
     Args:
         pattern: (layer, head, query, key).
@@ -19,7 +21,7 @@ def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [1 / key, 1], less where rows are all zero.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Voita et al. 2019, who leave out the end-of-sentence token; we keep it.
 
@@ -31,7 +33,7 @@ def confidence(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head"]:
-    """Mean number of keys that together hold `share` of a row's mass, the heaviest first.
+    """Average the number of keys that hold `share` of a row's mass, the heaviest first.
 
     Args:
         pattern: (layer, head, query, key).
@@ -41,7 +43,7 @@ def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "lay
         (layer, head), keys in [1, key]; a row of zeros counts as 0.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: if share is not in (0, 1].
 
     Source: the size of the smallest set with a given mass, as in nucleus sampling (Holtzman et
@@ -54,11 +56,7 @@ def keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "lay
 
 
 def row_keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, "layer head query"]:
-    """`keys_for_mass` of each row.
-
-    Args:
-        pattern: as for `keys_for_mass`.
-        share: as for `keys_for_mass`.
+    """Count the keys of `keys_for_mass` for each row.
 
     >>> row_keys_for_mass(torch.tensor([[[[0.95, 0.05], [0.5, 0.5]]]]))
     tensor([[[1., 2.]]])
@@ -66,12 +64,12 @@ def row_keys_for_mass(pattern: Pattern, *, share: float = 0.9) -> Float[Tensor, 
     pattern, wide = check_pattern(pattern)
     if not 0 < share <= 1:
         raise ArgumentError(f"share must be in (0, 1], got {share}")
-    given_up = torch.stack([_given_up(layer.to(wide), share) for layer in pattern])
-    return pattern.shape[-1] - given_up
+    n_light = torch.stack([_count_light_keys(layer.to(wide), share) for layer in pattern])
+    return pattern.shape[-1] - n_light
 
 
-def _given_up(rows: Tensor, share: float) -> Tensor:
-    """How many of the lightest keys hold no more than the rest of the mass, (head, query)."""
+def _count_light_keys(rows: Tensor, share: float) -> Tensor:
+    """Count the lightest keys that hold no more than the rest of the mass, (head, query)."""
     rows = rows.detach()
     if rows.device.type == "cpu":
         # numpy sorts several times faster than torch, which keeps track of where each weight was
@@ -82,3 +80,18 @@ def _given_up(rows: Tensor, share: float) -> Tensor:
     rest = (1 - share + 1e-5) * held[..., -1:]
     count = torch.searchsorted(held, rest, right=True).squeeze(-1).to(held)
     return torch.where(held[..., -1].isnan(), torch.nan, count)
+
+
+def strongest_other(
+    weights: Float[Tensor, "*batch head query key"],
+) -> Int[Tensor, "*batch head query"]:
+    """Return for each word the other one with the most weight; -1 for ties and for none.
+
+    >>> strongest_other(torch.tensor([[[[0.9, 0.1, 0.0], [0.0, 0.0, 0.0], [0.3, 0.3, 0.4]]]]))
+    tensor([[[ 1, -1, -1]]])
+    """
+    itself = torch.eye(weights.shape[-1], dtype=torch.bool, device=weights.device)
+    others = weights.masked_fill(itself, -1.0)
+    most, place = others.max(-1)
+    shared = (others == most[..., None]).sum(-1) > 1
+    return place.masked_fill(shared | (most <= 0), -1)

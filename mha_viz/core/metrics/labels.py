@@ -1,13 +1,18 @@
 """Names for what a head does, given only where a score passes a threshold and beats a baseline."""
 
-from collections.abc import Mapping
+import functools
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from mha_viz.core.metrics.baselines import Baseline
 from mha_viz.core.metrics.chance import beyond_chance
+from mha_viz.core.metrics.rotation import least_beyond_chance
 
 
 @dataclass(frozen=True)
@@ -62,105 +67,29 @@ class EarnedLabel:
         )
 
 
-HALF = 0.5  # of the weight: more than all other tokens together
-SINKS = ("first_token", "separator")
+def _read_labels() -> dict[str, Label]:
+    """Read `labels.toml`, a table for each label."""
+    entries = tomllib.loads(Path(__file__).with_name("labels.toml").read_text("utf-8"))
+    return {
+        key: Label(key, unless=tuple(entry.pop("unless", ())), **entry)
+        for key, entry in entries.items()
+    }
 
-_ALL = (
-    Label(
-        "previous_token",
-        "Previous token",
-        "previous_token",
-        HALF,
-        meaning="Looks mostly at the token just before.",
-        badge="prev",
-    ),
-    Label(
-        "next_token",
-        "Next token",
-        "next_token",
-        HALF,
-        meaning="Looks mostly at the token just after.",
-        badge="next",
-    ),
-    Label(
-        "self",
-        "Same position",
-        "self_token",
-        HALF,
-        meaning="Looks mostly at the token itself.",
-        badge="self",
-    ),
-    Label(
-        "first_token",
-        "First token (sink)",
-        "first_token",
-        HALF,
-        meaning="Rests on the first token, as many heads do when they have nothing to do.",
-        badge="first",
-    ),
-    Label(
-        "separator",
-        "Separator",
-        "separator_token",
-        HALF,
-        meaning="Rests on special tokens after the first, such as [SEP].",
-        badge="sep",
-    ),
-    Label(
-        "duplicate",
-        "Same token elsewhere",
-        "duplicate_token",
-        HALF,
-        meaning="A token that occurs again looks mostly at its other occurrences.",
-        badge="same",
-    ),
-    Label(
-        "induction",
-        "Induction",
-        "induction",
-        0.4,
-        meaning="On random text said twice, looks at what came next the first time.",
-        badge="induct",
-    ),
-    Label(
-        "broad",
-        "Broad",
-        "normalized_entropy",
-        0.85,
-        relative=True,
-        meaning="Spreads its weight over nearly all tokens it may see, as no head does untrained.",
-        badge="broad",
-    ),
-    Label(
-        "local",
-        "Local",
-        "distance",
-        0.5,
-        at_least=False,
-        relative=True,
-        meaning="Looks at most half as far away as a head that looks everywhere alike.",
-        badge="local",
-    ),
-    Label(
-        "long_range",
-        "Long-range",
-        "distance",
-        1.25,
-        relative=True,
-        unless=SINKS,
-        meaning="Looks further away than a head that looks everywhere alike, and not at a sink.",
-        badge="far",
-    ),
-)
 
-LABELS: dict[str, Label] = {label.key: label for label in _ALL}
+LABELS = _read_labels()
 _MIN_DISTANCE = 3.0  # tokens; where uniform attention looks no further, near and far mean nothing
 
 
+# Called with the heads to rotate, a metric, and the least score that counts.
+Rotated = Callable[[Bool[Tensor, "layer head"], str, float], Float[Tensor, "rotation layer head"]]
+
+
 def head_labels(
-    scores: Mapping[str, Float[Tensor, "layer head"]], baselines: Mapping[str, Baseline]
+    scores: Mapping[str, Float[Tensor, "layer head"]],
+    baselines: Mapping[str, Baseline],
+    rotated: Rotated | None = None,
 ) -> list[list[tuple[EarnedLabel, ...]]]:
-    """The labels of every head: result[layer][head]; a head may have none.
+    """Return the labels of every head: result[layer][head]; a head may have none.
 
     A score of "at least" must reach its threshold and lie above the baseline: the larger of
     uniform attention and of the best random head. On short texts the threshold of a share of the
@@ -170,41 +99,101 @@ def head_labels(
     is before training: it is given only where random weights are known and none of their heads is
     broad. No label is given that `too_short` names.
 
+    With `rotated`, heads hold a label only from the score on at which chance explains at most 5 %
+    of those that reach it: sharp random heads look at something, too, and some of them at what a
+    label names. Heads that reach a share of the weight are left out of that chance.
+
     Args:
         scores: metric key -> (layer, head).
         baselines: metric key -> Baseline, from `baselines`.
+        rotated: gives the scores of some heads with keys rotated: `rotated_scores`, called with
+            heads, metric and least.
 
     Returns:
         result[layer][head]: labels in the order of `LABELS`.
     """
     layers, heads = next(iter(scores.values())).shape
-    found: list[list[dict[str, EarnedLabel]]] = [[{} for _ in range(heads)] for _ in range(layers)]
-    for label in LABELS.values():
-        whole = baselines.get(label.metric, Baseline())
-        for layer, row in enumerate(
-            scores[label.metric].tolist() if label.metric in scores else ()
-        ):
-            beaten = to_beat(label, whole.at(layer))
-            if beaten is None:
-                continue
-            name, least, threshold = beaten
-            for held, score in zip(found[layer], row, strict=True):
-                enough = score >= threshold if label.at_least else score <= threshold
-                better = score > least if label.at_least else score < least
-                if enough and better and not held.keys() & set(label.unless):
-                    held[label.key] = EarnedLabel(label, score, threshold, name, least)
-    return [[tuple(held.values()) for held in row] for row in found]
+    hurdles = {
+        label.key: _Hurdles.of(label, baselines.get(label.metric, Baseline()), layers)
+        for label in LABELS.values()
+        if label.metric in scores
+    }
+    reached = {key: one.cleared(scores[one.label.metric]) for key, one in hurdles.items()}
+    shares = [held for key, held in reached.items() if not LABELS[key].relative]
+    named = torch.stack(shares).any(0) if shares else torch.zeros(layers, heads, dtype=torch.bool)
+    by_chance = rotated and functools.cache(functools.partial(rotated, ~named))
+    found: list[list[list[EarnedLabel]]] = [[[] for _ in range(heads)] for _ in range(layers)]
+    for key, hurdle in hurdles.items():
+        label, own = hurdle.label, scores[hurdle.label.metric]
+        held = reached[key]
+        for other in set(label.unless) & reached.keys():
+            held = held & ~reached[other]
+        if by_chance is not None and label.metric in _LINEAR and held.any():
+            held = held & _beyond_rotation(hurdle, own, held, by_chance, hurdles)
+        for layer, head in held.nonzero().tolist():
+            name, least, threshold = hurdle.of_layers[layer] or ("", 0.0, 0.0)
+            score = float(own[layer, head])
+            found[layer][head].append(EarnedLabel(label, score, threshold, name, least))
+    return [[tuple(held) for held in row] for row in found]
+
+
+# Metrics of labels that are linear in the weights, so that rotated ones cost one product.
+_LINEAR = frozenset(
+    "previous_token next_token self_token first_token separator_token duplicate_token "
+    "distance".split()
+)
+
+
+@dataclass(frozen=True)
+class _Hurdles:
+    """The scores that a label requires in each layer; None: there is nothing to compare."""
+
+    label: Label
+    of_layers: list[tuple[str, float, float] | None]
+
+    @classmethod
+    def of(cls, label: Label, baseline: Baseline, n_layers: int) -> "_Hurdles":
+        of_layers = (baseline.at(layer) for layer in range(n_layers))
+        return cls(label, [baseline_and_threshold(label, one) for one in of_layers])
+
+    def cleared(
+        self, scores: Float[Tensor, "*rotation layer head"]
+    ) -> Bool[Tensor, "*rotation layer head"]:
+        """Return which scores reach the threshold and beat the baseline."""
+        nothing = (torch.nan, torch.nan)
+        required = torch.tensor([nothing if one is None else one[1:] for one in self.of_layers])
+        least, threshold = required.to(scores).unbind(-1)
+        if self.label.at_least:
+            return (scores >= threshold[:, None]) & (scores > least[:, None])
+        return (scores <= threshold[:, None]) & (scores < least[:, None])
+
+
+def _beyond_rotation(
+    hurdle: _Hurdles,
+    scores: Float[Tensor, "layer head"],
+    held: Bool[Tensor, "layer head"],
+    by_chance: Callable[[str, float], Float[Tensor, "rotation layer head"]],
+    hurdles: Mapping[str, _Hurdles],
+) -> Bool[Tensor, "layer head"]:
+    """Return which heads score what chance hardly gives, see `least_beyond_chance`."""
+
+    def rotated(label: Label) -> Float[Tensor, "rotation layer head"]:
+        return by_chance(label.metric, -torch.inf if label.relative else label.threshold)
+
+    label, moved = hurdle.label, rotated(hurdle.label)
+    counting = hurdle.cleared(moved)
+    for other in set(label.unless) & hurdles.keys() if counting.any() else ():
+        counting &= ~hurdles[other].cleared(rotated(LABELS[other]))
+    sign = 1 if label.at_least else -1
+    least = least_beyond_chance(sign * scores[held], sign * moved[counting])
+    return sign * scores >= (torch.inf if least is None else least)
 
 
 def too_short(baselines: Mapping[str, Baseline], layer: int) -> tuple[Label, ...]:
-    """The labels that this text is too short to give: chance alone might earn them.
+    """Return the labels that this text is too short to give: chance alone might earn them.
 
     Of weights: so few rows that even a score of 1 may be chance (`chance.beyond_chance`). Of
     distances: uniform attention looks less than 3 tokens away.
-
-    Args:
-        baselines: metric key -> Baseline, from `baselines`.
-        layer: of the head, counted from 0; its window decides as well.
 
     Returns:
         Labels in the order of `LABELS`.
@@ -230,12 +219,8 @@ def _beyond_chance(baseline: Baseline) -> float | None:
     return beyond_chance(baseline.n_rows, baseline.uniform)
 
 
-def to_beat(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
-    """What a head must beat and reach for a label, as `head_labels` gives it.
-
-    Args:
-        label: of `LABELS`.
-        baseline: of its metric, in the head's layer.
+def baseline_and_threshold(label: Label, baseline: Baseline) -> tuple[str, float, float] | None:
+    """Return the baseline to beat and the threshold to reach for a label; see `head_labels`.
 
     Returns:
         The name of the baseline, its value, the threshold; None where there is nothing to compare.

@@ -1,4 +1,4 @@
-"""What the heads of one layer do together, beside what each does alone.
+"""Metrics of all heads of one layer together, beside those of each alone.
 
 Outputs are those of the heads, z_i W_O,i; the layer's bias b_O is in none of them.
 """
@@ -26,6 +26,7 @@ from mha_viz.core.metrics.pairs import products
 from mha_viz.core.metrics.spread import mutual_information
 from mha_viz.core.threads import in_threads
 
+ROUNDING = 1e-4  # relative: what sums of float32 may be off by
 Layers = Float[Tensor, "layer"]
 
 
@@ -38,7 +39,7 @@ class Coverage(NamedTuple):
 
 
 class Capacity(NamedTuple):
-    """What a layer's heads tell about the query, in nats; see `capacity`."""
+    """The information of a layer's heads about the query, in nats; see `capacity`."""
 
     total: Layers
     best: Layers
@@ -71,7 +72,7 @@ class NormStatement(NamedTuple):
 
 
 def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
-    """Effective rank of all the heads' outputs stacked, beside the sum of each head's own.
+    """Compare the effective rank of all the heads' outputs stacked with the sum of the heads' own.
 
     The stack of a layer is (head * query, d_model). Takes about a second for BERT-base: the
     eigenvalues of a d_model x d_model matrix for every layer.
@@ -88,7 +89,7 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
             nothing is written.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007; the comparison is ours.
 
@@ -108,7 +109,7 @@ def coverage(z: HeadVectors, W_O: OutputMatrices) -> Coverage:
 
 
 def capacity(pattern: Pattern) -> Capacity:
-    """Bounds on what the keys that a layer's heads look at tell about the query.
+    """Bound the information of the keys that a layer's heads attend to about the query.
 
     Let a query be drawn uniformly and every head look at one key, drawn from its row. The
     information of all these keys together, I(q; k_1 ... k_H), takes key^H sums; but it lies
@@ -119,14 +120,14 @@ def capacity(pattern: Pattern) -> Capacity:
 
     Returns:
         total: (layer,), nats, sum_i C_i with C_i the head's `mutual_information`.
-        best: (layer,), nats, max_i C_i: all keys tell no less than one of them.
-        pooled: (layer,), nats, information of the heads' mean pattern: what one key tells if
+        best: (layer,), nats, max_i C_i: all keys carry no less than one of them.
+        pooled: (layer,), nats, information of the heads' mean pattern: of one key if
             the head is not named. At most the mean of C_i, hence at most `best`.
         bound: (layer,), nats, min(total, ln query): given the query the heads draw independently,
-            so they tell no more than one by one; and no more than which query it was.
+            so they carry no more than one by one; and no more than which query it was.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: data processing, independence and convexity, as in Cover and Thomas 2006, chapter 2.
 
@@ -144,7 +145,7 @@ def capacity(pattern: Pattern) -> Capacity:
 
 
 def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement:
-    """Both sides of Var(sum_i head_i) <= sum_i Var(head_i), which textbooks state; it may fail.
+    """Compute both sides of Var(sum_i head_i) <= sum_i Var(head_i), a statement of textbooks.
 
     It holds only where the heads' covariances sum to nothing or less. Var is over the queries,
     summed over d_model, as in `variance`; the bias b_O would change neither side.
@@ -158,7 +159,7 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
         sum_of: (layer,), the sum of the heads' `variance`, in the same units.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the variance of a sum is the sum of all covariances; standard.
 
@@ -171,7 +172,7 @@ def variance_statement(z: HeadVectors, W_O: OutputMatrices) -> VarianceStatement
 
 
 def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
-    """Both sides of E_q ||sum_i head_i(q)||^2 = d_model, which textbooks state; measured here.
+    """Compute both sides of E_q ||sum_i head_i(q)||^2 = d_model, a statement of textbooks.
 
     Without the bias b_O, which is not the heads'.
 
@@ -184,7 +185,7 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
         d_model: (layer,), the width of the residual stream.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: what independent coordinates of variance 1 would give.
 
@@ -197,14 +198,14 @@ def norm_statement(z: HeadVectors, W_O: OutputMatrices) -> NormStatement:
 
 
 def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
-    """Mean over the layer's heads of `effective_rank`, directions: (layer,), at least 0.
+    """Average `effective_rank` over the layer's heads, directions: (layer,), at least 0.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
         W_O: each layer's output weights (head, d_head, d_model).
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the effective rank of Roy and Vetterli 2007.
 
@@ -215,14 +216,14 @@ def head_rank(z: HeadVectors, W_O: OutputMatrices) -> Layers:
 
 
 def _summed(z: HeadVectors, W_O: OutputMatrices) -> list[Tensor]:
-    """sum_i head_i of each layer: (query, d_model)."""
+    """Sum head_i of each layer: (query, d_model)."""
     z, W_O, wide = check_outputs(z, W_O)
     side_by_side = z.to(wide).transpose(1, 2).flatten(2)  # all heads' z in one row
     return [rows @ W.to(rows).flatten(0, 1) for rows, W in zip(side_by_side, W_O, strict=True)]
 
 
 def _gram_of_stack(z: Tensor, W_O: Tensor) -> Tensor:
-    """The smaller Gram matrix of a layer's (head * query, d_model) outputs; see `products`."""
+    """Return the smaller Gram matrix of a layer's (head * query, d_model) outputs."""
     # z = Q R with orthonormal Q: the rows of R W_O have the singular values of those of z W_O
     short = torch.linalg.qr(z.double(), mode="r").R
     rows = (short @ W_O.to(short)).flatten(0, 1)

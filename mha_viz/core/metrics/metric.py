@@ -1,4 +1,4 @@
-"""What the table of metrics says about each of them."""
+"""The description of one metric, and the table that refuses unknown keys."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

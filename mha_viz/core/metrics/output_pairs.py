@@ -1,4 +1,4 @@
-"""How alike what two heads write is on one text, for all pairs of heads.
+"""Likeness of what two heads write on one text, for all pairs of heads.
 
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
 """
@@ -11,14 +11,14 @@ from torch import Tensor
 
 from mha_viz.core.metrics.checks import HeadVectors, check_z
 from mha_viz.core.metrics.outputs import rounding
-from mha_viz.core.metrics.pairs import finished, products
+from mha_viz.core.metrics.pairs import products, symmetrized
 
 BLOCK_ROWS = 32  # of each head's kernel at a time: no kernel is held as a whole
 LEAST_TOKENS = 4  # of fewer nothing is left that is not the same for all z: see `cka`
 
 
 def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """Correlation of two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
+    """Correlate two heads' z, entry by entry: Cov(z_i, z_j) / (sigma_i sigma_j).
 
     The entries are z's (query, d_head) numbers in a row, less their mean. The k-th coordinate of
     one head's z has nothing to do with another's k-th: this compares them as they stand. `cka`
@@ -32,7 +32,7 @@ def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
         up to `rounding`.
 
     Raises:
-        ShapeError, DTypeError: if it is no z.
+        ShapeError, DTypeError: not a z.
 
     Source: Pearson's correlation coefficient.
 
@@ -42,11 +42,11 @@ def correlation(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """
     deviations = _centred(z, (1, 2)).flatten(1)
     inner = products([deviations])
-    return finished(_cosines(inner).clamp(-1.0, 1.0), 1.0, deviations.dtype)
+    return symmetrized(_cosines(inner).clamp(-1.0, 1.0), 1.0, deviations.dtype)
 
 
 def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_heads all_heads"]:
-    """How much two heads' z lie in the same directions: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
+    """Compare the directions of two heads' z: ||z_i z_j^T||_F / (||z_i||_F ||z_j||_F).
 
     From d_head x d_head Gram matrices: ||z_i z_j^T||_F^2 = <z_i^T z_i, z_j^T z_j>, which for a
     head beside itself is 1 only if its z has rank one. So the default divides by
@@ -62,7 +62,7 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
         defined) where a head's z is all zero. Normalized, the diagonal is 1.
 
     Raises:
-        ShapeError, DTypeError: if it is no z.
+        ShapeError, DTypeError: not a z.
 
     Source: the redundancy of two heads as textbooks give it; normalized, it is the root of the
     cosine of two second-moment matrices.
@@ -81,11 +81,11 @@ def redundancy(z: HeadVectors, normalize: bool = True) -> Float[Tensor, "all_hea
         size = moments.diagonal(dim1=-2, dim2=-1).sum(-1)
         squared = inner / (size[:, None] * size)
     likeness = squared.clamp(0.0, 1.0).sqrt()
-    return finished(likeness, 1.0 if normalize else None, heads.dtype)
+    return symmetrized(likeness, 1.0 if normalize else None, heads.dtype)
 
 
 def redundancy_textbook(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """`redundancy` as textbooks give it, not divided by sqrt(R_ii R_jj).
+    """Compute `redundancy` as textbooks give it, not divided by sqrt(R_ii R_jj).
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
@@ -95,7 +95,7 @@ def redundancy_textbook(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
         its z has rank one, and no less than 1 / sqrt(d_head).
 
     Raises:
-        ShapeError, DTypeError: if it is no z.
+        ShapeError, DTypeError: not a z.
 
     >>> z = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]]])
     >>> redundancy_textbook(z)
@@ -106,7 +106,7 @@ def redundancy_textbook(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
 
 
 def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """Linear centred kernel alignment, debiased: <U_i, U_j> / (||U_i|| ||U_j||).
+    """Compute linear centred kernel alignment, debiased: <U_i, U_j> / (||U_i|| ||U_j||).
 
     K = z z^T is (query, query): which tokens a head treats alike. U is K with zeros on its
     diagonal, U-centred, so that each row sums to 0: then <U_i, U_j> / (n (n - 3)) estimates HSIC
@@ -124,7 +124,7 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
         where nothing but rounding is left of a head's U, as where z is the same for every query.
 
     Raises:
-        ShapeError, DTypeError: if it is no z.
+        ShapeError, DTypeError: not a z.
 
     Source: Song et al. 2012 (the estimator); Szekely and Rizzo 2014 (U-centring);
     Nguyen et al. 2021 and Murphy et al. 2024 (in CKA).
@@ -141,11 +141,11 @@ def cka(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     inner = products(_u_centred(heads))
     own, trace = inner.diagonal(), heads.flatten(1).norm(dim=-1).square()
     own[own.sqrt() <= rounding(z) * trace] = torch.nan
-    return finished(_cosines(inner).clamp(-1.0, 1.0), 1.0, heads.dtype)
+    return symmetrized(_cosines(inner).clamp(-1.0, 1.0), 1.0, heads.dtype)
 
 
 def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
-    """Linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||), K = z z^T, z less its mean.
+    """Compute linear centred kernel alignment: <K_i, K_j> / (||K_i|| ||K_j||) of centred z.
 
     As published first, and in most papers. It is 1 for any two heads if there are two tokens, and
     far above 0 for heads that have nothing in common if there are few tokens for the width of a
@@ -160,7 +160,7 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
         query.
 
     Raises:
-        ShapeError, DTypeError: if it is no z.
+        ShapeError, DTypeError: not a z.
 
     Source: Kornblith et al. 2019, equation 1 with a linear kernel.
 
@@ -171,11 +171,11 @@ def cka_biased(z: HeadVectors) -> Float[Tensor, "all_heads all_heads"]:
     """
     heads = _centred(z, (1,))
     inner = products((rows @ heads.mT).flatten(1) for rows in heads.split(BLOCK_ROWS, dim=1))
-    return finished(_cosines(inner).clamp(0.0, 1.0), 1.0, heads.dtype)
+    return symmetrized(_cosines(inner).clamp(0.0, 1.0), 1.0, heads.dtype)
 
 
 def _u_centred(heads: Tensor) -> Iterator[Tensor]:
-    """U of `cka` for heads (head, query, d_head) of mean 0, some rows at a time, flattened.
+    """Yield U of `cka` for heads (head, query, d_head) of mean 0, some rows at a time.
 
     Without its diagonal, a row of K sums to minus that: what has to be added to row and column is
     then known. U is symmetric: of some rows only what stands in their own columns and to the right
@@ -194,7 +194,7 @@ def _u_centred(heads: Tensor) -> Iterator[Tensor]:
 
 
 def _scaled(z: HeadVectors) -> Tensor:
-    """(layer * head, query, d_head), a head's largest entry 1; zeros stay.
+    """Scale each head's largest entry to 1, (layer * head, query, d_head); zeros stay.
 
     No likeness depends on a head's scale, but a power of what is very large or very small would
     leave what floats can hold.
@@ -206,7 +206,7 @@ def _scaled(z: HeadVectors) -> Tensor:
 
 
 def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
-    """`_scaled` less its mean over some axes; NaN for a head of which only rounding is left."""
+    """Subtract the mean over some axes from `_scaled`; NaN for heads that are rounding only."""
     heads = _scaled(z)
     mean, whole = heads.mean(over, keepdim=True), heads.flatten(1).norm(dim=-1)
     heads -= mean  # in place: a second tensor of this size takes longer to lay out than to fill
@@ -217,6 +217,6 @@ def _centred(z: HeadVectors, over: tuple[int, ...]) -> Tensor:
 
 
 def _cosines(inner: Tensor) -> Tensor:
-    """Inner products over the norms that their diagonal gives."""
+    """Divide inner products by the norms that their diagonal gives."""
     own = inner.diagonal()
     return inner / (own[:, None] * own).sqrt()

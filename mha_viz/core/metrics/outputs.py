@@ -1,4 +1,4 @@
-"""What each head writes into the residual stream: how much, how varied, in how many directions.
+"""Metrics of what each head writes: how much, how varied, in how many directions.
 
 A head's output at query q is head_i(q) = z_i(q) W_O,i, without the layer's bias b_O. It is d_model
 wide, twelve times as wide as z in BERT. Nothing here needs it: with L L^T = W_O W_O^T, of d_head x
@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import HeadVectors, OutputMatrices, check_z, with_float64
 from mha_viz.core.threads import in_threads
 from mha_viz.errors import DTypeError, ShapeError
@@ -22,7 +22,7 @@ Compact = Given[Float[Array, "layer head query d_head"]]  # what `compact_output
 def norm_of_mean_output(
     z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
-    """Norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
+    """Compute the norm of a head's mean output: I_i = ||E_q[head_i(q)]||_2.
 
     What the head adds to every token alike; 0 if its outputs cancel over the text.
 
@@ -35,7 +35,7 @@ def norm_of_mean_output(
         (layer, head), at least 0, in units of the residual stream.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the norm-based view of Kobayashi et al. 2020; the mean inside the norm is ours.
 
@@ -50,7 +50,7 @@ def norm_of_mean_output(
 def output_norm(
     z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
-    """Mean norm of a head's output: mean_q ||head_i(q)||_2.
+    """Average the norm of a head's output: mean_q ||head_i(q)||_2.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
@@ -61,7 +61,7 @@ def output_norm(
         (layer, head), at least `norm_of_mean_output`, in units of the residual stream.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: Kobayashi et al. 2020, who take the norm of each key's part; here it is of their sum.
 
@@ -76,7 +76,7 @@ def output_norm(
 def output_share(
     z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
-    """A head's part of its layer's norms: `output_norm` over its sum over the layer's heads.
+    """Compute a head's share of its layer's norms: `output_norm` over the sum of its layer's.
 
     Args:
         z: (layer, head, query, d_head), pattern times values.
@@ -88,7 +88,7 @@ def output_share(
         of the layer writes anything.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: ours, from the norms of Kobayashi et al. 2020.
 
@@ -103,7 +103,7 @@ def output_share(
 def variance(
     z: HeadVectors, W_O: OutputMatrices, *, compact: Compact | None = None
 ) -> Float[Tensor, "layer head"]:
-    """How much a head's output changes over the text: mean_q ||head_i(q) - E_q[head_i]||^2.
+    """Compute how much a head's output varies: mean_q ||head_i(q) - E_q[head_i]||^2.
 
     The population's variance (divided by the number of queries), summed over d_model.
 
@@ -117,7 +117,7 @@ def variance(
         for outputs that differ by no more than `rounding`.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: the trace of the covariance matrix; standard.
 
@@ -136,7 +136,7 @@ def variance(
 
 
 def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer head"]:
-    """In how many directions a head writes: exp(-sum_r p_r ln p_r), p = singular values / sum.
+    """Count the directions a head writes in: exp(-sum_r p_r ln p_r), p = singular values / sum.
 
     The singular values are those of the head's outputs on this text, (query, d_model), not
     centred. Equal ones count fully, weak ones hardly. For eigenvalues it takes half as long as all
@@ -152,7 +152,7 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
         nothing. Singular values below 1e-7 of the largest count as rounding, hence as 0.
 
     Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
+        ShapeError, DTypeError: z or W_O of another shape or kind.
 
     Source: Roy and Vetterli 2007, definition 1.
 
@@ -174,19 +174,12 @@ def effective_rank(z: HeadVectors, W_O: OutputMatrices) -> Float[Tensor, "layer 
 def compact_outputs(
     z: HeadVectors, W_O: OutputMatrices
 ) -> Float[Tensor, "layer head query d_head"]:
-    """What heads write, d_head wide: z L with L L^T = W_O W_O^T; all measures here are made of it.
+    """Compute what heads write, d_head wide: z L with L L^T = W_O W_O^T.
 
     Its coordinates are each head's own: heads cannot be compared by them.
 
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
     Returns:
         (layer, head, query, d_head): float32, or float64 if z is that.
-
-    Raises:
-        ShapeError, DTypeError: if z or W_O is no such tensor, or they do not fit each other.
 
     >>> compact_outputs(torch.tensor([[[[2.0]]]]), [torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[10.]]]])
@@ -198,11 +191,7 @@ def compact_outputs(
 def output_root(
     W_O: OutputMatrices, dtype: torch.dtype = torch.float64
 ) -> Float[Tensor, "layer head d_head d_head"]:
-    """Some L with L L^T = W_O W_O^T for every head; once per model.
-
-    Args:
-        W_O: each layer's output weights (head, d_head, d_model).
-        dtype: of the result; it is made in float64, by the processor where the device has none.
+    """Return some L with L L^T = W_O W_O^T for every head; once per model.
 
     >>> output_root([torch.tensor([[[3.0, 4.0]]])])
     tensor([[[[5.]]]], dtype=torch.float64)
@@ -220,7 +209,7 @@ class OutputWeights(tuple[Tensor, ...]):
     _known: tuple[list[int], dict[torch.dtype, Tensor]] | None = None
 
     def root(self, dtype: torch.dtype) -> Float[Tensor, "layer head d_head d_head"]:
-        """Made again only where weights were written to since."""
+        """Return `output_root`, made again only where weights were written to since."""
         versions = [weight._version for weight in self]
         if self._known is None or self._known[0] != versions:
             self._known = versions, {}
@@ -230,12 +219,12 @@ class OutputWeights(tuple[Tensor, ...]):
         return kept[dtype]
 
     def are(self, weights: Sequence[Tensor]) -> bool:
-        """Whether these are views of the same numbers."""
+        """Return whether these are views of the same numbers."""
         return list(map(_place, self)) == list(map(_place, weights))
 
 
 def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
-    """Effective rank of each matrix X, from its Gram matrix X^T X or X X^T in float64.
+    """Compute the effective rank of each matrix X from X^T X or X X^T in float64.
 
     What is below the diagonal is not looked at.
 
@@ -254,17 +243,14 @@ def rank_of_gram(gram: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
 
 
 def _place(tensor: Tensor) -> tuple[object, ...]:
-    """Where its numbers lie in memory, and how they are read."""
+    """Return where its numbers lie in memory, and how they are read."""
     return tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def rounding(z: HeadVectors) -> float:
-    """Share of a head's z up to which its numbers may differ by rounding alone.
+    """Return the share of a head's z up to which numbers may differ by rounding alone.
 
     A few units in the last place that sums are made in, or one of what z is kept in.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
 
     >>> f"{rounding(torch.ones(1, 1, 2, 2)):.1e}"
     '9.5e-07'
@@ -276,17 +262,7 @@ def rounding(z: HeadVectors) -> float:
 def check_outputs(
     z: HeadVectors, W_O: OutputMatrices
 ) -> tuple[Float[Tensor, "layer head query d_head"], Sequence[Tensor], torch.dtype]:
-    """As `check_z`, and W_O must hold weights for every layer and head of it.
-
-    Args:
-        z: (layer, head, query, d_head), pattern times values.
-        W_O: each layer's output weights (head, d_head, d_model).
-
-    Returns:
-        Both as tensors, and the dtype to add up in: float32, or float64 if z is that.
-
-    Raises:
-        ShapeError, DTypeError: with what was expected and what came.
+    """Check z as `check_z` does, and that W_O has weights for every layer and head of it.
 
     >>> check_outputs(torch.ones(1, 3, 7, 2), [torch.ones(3, 2, 5)])[2]
     torch.float32
@@ -316,7 +292,7 @@ def _compact(z: HeadVectors, W_O: OutputMatrices, compact: Compact | None) -> Te
 
 
 def _root(gram: Tensor) -> Tensor:
-    """Some L with L L^T = gram, for each head."""
+    """Return some L with L L^T = gram, for each head."""
     root, failed = torch.linalg.cholesky_ex(gram)
     singular = failed > 0
     if singular.any():  # weights of less than d_head directions: Cholesky divides by zero there

@@ -1,4 +1,4 @@
-"""How far apart the patterns of two heads are on one text, for all pairs of heads.
+"""Distances of the patterns of two heads on one text, for all pairs of heads.
 
 Each result is symmetric, (layer * head, layer * head): head h of layer l stands at l * heads + h.
 They are 0 on the diagonal. If a row of a pattern sums to less than 1 (to 0, for
@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.asking import ask
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.core.metrics.checks import Pattern, check_pattern, widest, with_float64
 from mha_viz.core.metrics.spread import LEAST
 from mha_viz.core.threads import in_threads
@@ -27,7 +27,7 @@ ROUNDING = 0.01  # a row's sum may miss 1 by so much in half precision
 
 
 def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
-    """Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
+    """Compute the Hellinger distance of two heads' rows: sqrt(1 - mean_q sum_k sqrt(A_i A_j)).
 
     Args:
         pattern: (layer, head, query, key), rows summing to 1 or all zero.
@@ -38,7 +38,7 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
         float32 sums, that would be rounding.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Hellinger 1909; the root of the mean over queries of the squared distance of rows.
 
@@ -56,11 +56,11 @@ def hellinger(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
         exactly = with_float64(pattern)
         found = _squared_hellinger(exactly, near.to(exactly.device), torch.float64)
         squared[within] = found.flatten().to(squared)
-    return finished(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
+    return symmetrized(squared.clamp(0.0, 1.0).sqrt(), 0.0, wide)
 
 
 def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
-    """Jensen-Shannon divergence of two heads' rows, averaged: mean_q JS(A_i(q), A_j(q)).
+    """Average the Jensen-Shannon divergence of two heads' rows: mean_q JS(A_i(q), A_j(q)).
 
     JS(a, b) = H((a + b) / 2) - (H(a) + H(b)) / 2.
 
@@ -72,7 +72,7 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
         that never look at the same key.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Lin 1991; between heads, Clark et al. 2019, section 6, who sum it over the tokens.
 
@@ -89,11 +89,11 @@ def jensen_shannon(pattern: Pattern) -> Float[Tensor, "all_heads all_heads"]:
     # sums_ij = sum of s ln s over s = A_i + A_j; factors 2 and masses drop out against its diagonal
     own = sums.diagonal()
     divergence = ((own[:, None] + own) / 4 - sums / 2) / pattern.shape[-2]
-    return finished(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
+    return symmetrized(divergence.clamp(0.0, float(np.log(2))), 0.0, wide)
 
 
 def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype) -> Tensor:
-    """Of some heads, (heads, heads)."""
+    """Compute the squared distances of some heads, (heads, heads)."""
     parts = (_block(pattern, span, heads) for span in _spans(pattern))
     affinity = products(part.to(wide).sqrt() for part in parts)
     nowhere = _nowhere(pattern)[heads]
@@ -106,36 +106,32 @@ def _squared_hellinger(pattern: Tensor, heads: slice | Tensor, wide: torch.dtype
 
 
 def _spans(pattern: Tensor) -> list[slice]:
-    """The queries in parts of about `BLOCK` weights of each head."""
+    """Split the queries into parts of about `BLOCK` weights of each head."""
     n_query, n_key = pattern.shape[-2:]
     step = max(1, BLOCK // n_key)
     return [slice(begin, begin + step) for begin in range(0, n_query, step)]
 
 
 def _block(pattern: Tensor, queries: slice, heads: slice | Tensor = slice(None)) -> Tensor:
-    """Some heads' rows, all of a head in one: (heads, queries * key), to be added up in."""
+    """Return some heads' rows, all of a head in one: (heads, queries * key)."""
     rows = pattern.detach().flatten(0, 1)[heads, queries]
     return rows.flatten(1).to(check_pattern(pattern)[1])
 
 
 def _nowhere(pattern: Tensor) -> Tensor:
-    """1 less each row's sum, (layer * head, query); 0 where that may be rounding."""
+    """Return 1 minus each row's sum, (layer * head, query); 0 where that may be rounding."""
     lacking = 1 - pattern.detach().sum(-1, dtype=check_pattern(pattern)[1]).flatten(0, 1)
     return torch.where(lacking > ROUNDING, lacking, 0.0)
 
 
 def products(blocks: Iterable[Tensor]) -> Tensor:
-    """Sum over blocks of block block^T, in the `widest` floats; nothing far below the diagonal.
-
-    Args:
-        blocks: each (head, entries); at least one.
-    """
+    """Sum block block^T over blocks, in the `widest` floats; only the upper half is filled."""
     return reduce(iadd, map(_products, blocks))
 
 
 def _products(block: Tensor) -> Tensor:
-    """Of one block: two thirds of the work for 144 heads, since the matrix is symmetric."""
-    ask()
+    """Multiply one block: two thirds of the work for 144 heads, since the matrix is symmetric."""
+    check_cancelled()
     upper = block.new_zeros(len(block), len(block), dtype=widest(block.device))
     for begin in range(0, len(block), STRIP):
         upper[begin : begin + STRIP, begin:] = block[begin : begin + STRIP] @ block[begin:].mT
@@ -143,7 +139,7 @@ def _products(block: Tensor) -> Tensor:
 
 
 def _mixed(block: Tensor) -> Tensor:
-    """sum of s ln s over s = block_i + block_j, for j >= i: float64 (heads, heads)."""
+    """Sum s ln s over s = block_i + block_j, for j >= i: float64 (heads, heads)."""
     heads = block.numpy()
     sums = np.zeros((len(heads), len(heads)))
     mixtures, logarithms = np.empty_like(heads), np.empty_like(heads)
@@ -156,7 +152,7 @@ def _mixed(block: Tensor) -> Tensor:
 
 
 def _mixed_on_device(block: Tensor) -> Tensor:
-    """As `_mixed`, of torch's own operations."""
+    """Sum as `_mixed`, by torch's own operations."""
     sums = block.new_zeros(len(block), len(block), dtype=widest(block.device))
     for i, first in enumerate(block):
         mixture = first + block[i:]
@@ -164,14 +160,8 @@ def _mixed_on_device(block: Tensor) -> Tensor:
     return sums
 
 
-def finished(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
-    """Symmetric to the last bit, `own` on the diagonal where it is a number.
-
-    Args:
-        matrix: (head, head); what is below the diagonal is not looked at.
-        own: what a head is beside itself; None where that is no constant.
-        dtype: of the result.
-    """
+def symmetrized(matrix: Tensor, own: float | None, dtype: torch.dtype) -> Tensor:
+    """Make the upper half symmetric, with `own` on the diagonal where that is a number."""
     matrix = matrix.triu() + matrix.triu(1).mT
     if own is not None:
         diagonal = matrix.diagonal()

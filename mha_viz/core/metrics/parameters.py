@@ -1,4 +1,4 @@
-"""How alike heads are in their weights alone: angles, products and subspaces, without any text.
+"""Likeness of heads by their weights alone: angles, products and subspaces.
 
 All functions take weights as a sequence over layers of (head, d_model, d_head), so W_Q, W_K and
 W_V as they are. W_O is (head, d_head, d_model): hand in its transposes, `[w.mT for w in W_O]`,
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor, check_alike, shape_of
+from mha_viz.core.attention.checks import Array, Given, as_tensor, check_alike, shape_of
 from mha_viz.errors import ArgumentError, ShapeError
 
 Weights = Given[Sequence[Float[Array, "head d_model d_head"]]]  # one for each layer
@@ -21,7 +21,7 @@ _ROUNDING = 16.0  # a product is zero below so many units of what its factors' n
 
 
 def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
-    """Cosine of the angle between two heads' weights: <W_i, W_j> / (||W_i|| ||W_j||).
+    """Compute the cosine between two heads' weights: <W_i, W_j> / (||W_i|| ||W_j||).
 
     The matrices are compared entry by entry, so two heads that span the same subspace in another
     basis may have any cosine: see `subspace_overlap`. Independent random weights are close to 0.
@@ -33,7 +33,7 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
         (layer * head, layer * head), a plain number in [-1, 1]; NaN for a head of zeros.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if they are no such weights of one shape.
+        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: the Frobenius inner product; between heads, Li et al. 2018, of their values on a text.
 
@@ -48,7 +48,7 @@ def cosine(weights: Weights) -> Float[Tensor, "pair pair"]:
 
 
 def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
-    """The same for what two matrices of a head do together: P = left right^T, (d_model, d_model).
+    """Compute the cosine between the products of two matrices of a head: P = left right^T.
 
     With W_Q and W_K it compares which pairs of tokens heads match (P = W_Q W_K^T), with W_V and
     W_O^T what they move (P = W_V W_O). Unlike the cosine of one matrix it does not depend on the
@@ -64,7 +64,7 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
         zero within rounding.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if they are no such weights, or do not fit.
+        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: the query-key and output-value circuits of Elhage et al. 2021.
 
@@ -79,7 +79,7 @@ def product_cosine(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
 
 
 def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
-    """How much of one head's subspace lies in another's: ||U_i^T U_j||_F^2 / min(r_i, r_j).
+    """Measure how much of one head's subspace lies in another's: ||U_i^T U_j||_F^2 / min(r_i, r_j).
 
     U is an orthonormal basis of what a head's d_head columns span in R^d_model: what it reads (W_Q,
     W_K, W_V) or writes (W_O^T); r is its rank, for most heads d_head. The value is the mean squared
@@ -95,7 +95,7 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
         1 means that the smaller subspace lies in the larger. NaN for a head of zeros or with NaN.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if they are no such weights of one shape.
+        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: principal angles, Bjorck and Golub 1973.
 
@@ -113,7 +113,7 @@ def subspace_overlap(weights: Weights) -> Float[Tensor, "pair pair"]:
 
 
 def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]:
-    """The same for the products of two matrices of a head, P = left right^T.
+    """Measure the overlap of the subspaces of products of a head's matrices, P = left right^T.
 
     P takes from one subspace (what its rows span) and gives into another (what its columns span):
     W_Q W_K^T from keys to queries, W_V W_O from tokens to outputs. The value is the product of both
@@ -129,7 +129,7 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
         one of them is orthogonal to the other head's. NaN for a head whose product is zero.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if they are no such weights, or do not fit.
+        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: principal angles, Bjorck and Golub 1973; that of products is ours.
 
@@ -146,7 +146,7 @@ def product_overlap(left: Weights, right: Weights) -> Float[Tensor, "pair pair"]
 
 
 def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tensor, ""]:
-    """How different the heads of one layer are: the mean over pairs i != j of 1 - |cos theta_ij|.
+    """Measure how different a layer's heads are: the mean over i != j of 1 - |cos theta_ij|.
 
     Args:
         weights: (head, d_model, d_head), one layer's.
@@ -156,7 +156,7 @@ def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tens
         ones nearly are. NaN (not defined) for a layer of one head, or with a head of zeros.
 
     Raises:
-        ShapeError, DTypeError, ArgumentError: if they are no such weights.
+        ShapeError, DTypeError, ArgumentError: weights of another shape or kind.
 
     Source: the disagreement of Li et al. 2018, there of values on a text and by the cosine itself;
     here by its size, since a head and its negative read the same direction.
@@ -173,7 +173,7 @@ def diversity(weights: Given[Float[Array, "head d_model d_head"]]) -> Float[Tens
 
 
 def _checked(**named: Weights) -> list[list[Tensor]]:
-    """Each as tensors (head, d_model, d_head), one for each layer; heads and width are the same.
+    """Return each as a list of wide tensors (head, d_model, d_head) with equal heads and width.
 
     In the precision to add up in: float32, or float64 if they are that.
     """
@@ -199,24 +199,24 @@ def _checked(**named: Weights) -> list[list[Tensor]]:
 
 
 def _wide(weights: Tensor) -> Tensor:
-    """In the precision to add up in: float32, or float64 if it is that."""
+    """Convert to the precision to add up in: float32, or float64 if it is that."""
     return weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
 
 
 def _scaled(weights: Tensor) -> Tensor:
-    """(..., d_model, d_head) with a largest entry of 1, so that no square underflows; or zeros."""
+    """Scale the largest entry to 1, so that no square underflows; zeros stay."""
     largest = weights.abs().amax((-2, -1), keepdim=True)
     return weights / largest.where(largest > 0, 1.0)
 
 
 def _unit(weights: Tensor) -> Tensor:
-    """(head, d_model, d_head), each scaled to norm 1; a head of zeros becomes NaN."""
+    """Scale each head to norm 1, (head, d_model, d_head); a head of zeros becomes NaN."""
     weights = _scaled(weights)
     return weights / torch.linalg.vector_norm(weights, dim=(-2, -1), keepdim=True)
 
 
 def _orthonormal_right(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    """left right^T, scaled to norm 1, as a product whose right factor has orthonormal columns.
+    """Factor left right^T, scaled to norm 1, so that the right factor is orthonormal.
 
     The left factor then has the product's norm, which is so found without cancellation.
     """
@@ -230,7 +230,7 @@ def _orthonormal_right(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _basis(weights: Tensor) -> Tensor:
-    """Orthonormal columns that span what the columns of (..., d_model, d_head) span.
+    """Return orthonormal columns that span what those of (..., d_model, d_head) span.
 
     As many as the smaller side, whatever the rank: those beyond it are zero. The rank is the number
     of singular values above max(d_model, d_head) * eps times the largest. A head with NaN has none.
@@ -243,7 +243,7 @@ def _basis(weights: Tensor) -> Tensor:
 
 
 def _inner_products(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
-    """<A_i B_i^T, A_j B_j^T> = <A_i^T A_j, B_i^T B_j> of all heads of all layers.
+    """Compute <A_i B_i^T, A_j B_j^T> = <A_i^T A_j, B_i^T B_j> of all heads of all layers.
 
     Two layers at a time, whose largest matrix is (head * d_head, head * d_head).
     """
@@ -262,5 +262,5 @@ def _inner_products(left: Sequence[Tensor], right: Sequence[Tensor]) -> Tensor:
 
 
 def _symmetric(matrix: Tensor) -> Tensor:
-    """The lower half for both, so that (i, j) and (j, i) agree to the last digit."""
+    """Copy the lower half to the upper, so that (i, j) and (j, i) agree to the last digit."""
     return matrix.tril() + matrix.tril(-1).mT

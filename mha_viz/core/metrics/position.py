@@ -1,4 +1,4 @@
-"""Where a head looks by position: how far, at which neighbour, and one copy back."""
+"""Metrics of where a head looks: how far, at which neighbour, and one copy back."""
 
 import torch
 from jaxtyping import Float
@@ -9,7 +9,7 @@ from mha_viz.errors import ArgumentError
 
 
 def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """How far a head looks: mean_q sum_k A |q - k|.
+    """Average how far a head looks: mean_q sum_k A |q - k|.
 
     Args:
         pattern: (layer, head, query, key) of self-attention.
@@ -18,7 +18,7 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), tokens in [0, key - 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention.
 
     Source: Vig and Belinkov 2019.
@@ -35,7 +35,7 @@ def distance(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """Mean mass on the token before: mean over q >= 1 of A[q, q - 1].
+    """Average the mass on the token before: mean over q >= 1 of A[q, q - 1].
 
     Args:
         pattern: (layer, head, query, key) of self-attention, two tokens at least.
@@ -44,7 +44,7 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
@@ -57,7 +57,7 @@ def previous_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """Mean mass on the token after: mean over q <= key - 2 of A[q, q + 1].
+    """Average the mass on the token after: mean over q <= key - 2 of A[q, q + 1].
 
     Args:
         pattern: (layer, head, query, key) of self-attention, two tokens at least.
@@ -66,7 +66,7 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1]; 0 in a causal model.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or a single token.
 
     Source: Clark et al. 2019, section 3.1; Voita et al. 2019.
@@ -79,7 +79,7 @@ def next_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """Mean mass on the token itself: mean_q A[q, q].
+    """Average the mass on the token itself: mean_q A[q, q].
 
     Args:
         pattern: (layer, head, query, key) of self-attention.
@@ -88,7 +88,7 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention.
 
     Source: Clark et al. 2019, section 3.1.
@@ -101,7 +101,7 @@ def self_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
-    """Mean mass on the first key: mean_q A[q, 0]. In a causal model row 0 can look nowhere else.
+    """Average the mass on the first key: mean_q A[q, 0]. A causal row 0 can look nowhere else.
 
     Args:
         pattern: (layer, head, query, key).
@@ -110,7 +110,7 @@ def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Vig and Belinkov 2019; the attention sink of Xiao et al. 2024.
 
@@ -122,7 +122,7 @@ def first_token(pattern: Pattern) -> Float[Tensor, "layer head"]:
 
 
 def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor, "layer head"]:
-    """On a random text repeated twice: mean mass from a token to what followed it the first time.
+    """Average, on a random text repeated twice, the mass on the token after the same token.
 
     Mean over the second copy's positions q of A[q, q - period + 1].
 
@@ -135,7 +135,7 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
         (layer, head), probability in [0, 1].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
         ArgumentError: for cross-attention, or if two copies do not fit into the text.
 
     Source: Olsson et al. 2022, the prefix-matching score.
@@ -157,5 +157,5 @@ def induction(pattern: Pattern, *, period: int, start: int = 0) -> Float[Tensor,
 
 
 def _diagonal(pattern: Tensor, offset: int) -> Tensor:
-    """A[q, q + offset] for every q that has it: a view, (layer, head, those q)."""
+    """Return A[q, q + offset] for every q that has it: a view, (layer, head, those q)."""
     return pattern.diagonal(offset, dim1=-2, dim2=-1)

@@ -1,4 +1,4 @@
-"""A metric of one's own, measured and shown wherever the table's metrics are."""
+"""Custom metrics, measured and shown wherever the built-in ones are."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def register_metric(
     limits: tuple[float, float | None] = (0.0, None),
     needs: Collection[str] = (),
 ) -> _Measure:
-    """Measure a quantity of one's own of every head, beside those of `METRICS`.
+    """Register a custom metric of every head, beside those of `METRICS`.
 
     From then on `head_report` has a column for it, with its baselines, and so have the grid of a
-    record, its facts and the app, in this process. Registering the same key again replaces a
-    metric of one's own, never one that came with the library.
+    record, its facts, studies and the app, in this process. Registering the same key again replaces
+    a custom metric, never one of the library.
 
     Args:
         function: (pattern) -> (layer, head), tensor or array, of a float32 pattern (layer, head,
@@ -84,7 +84,7 @@ def register_metric(
 
 
 def _checked(key: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
-    """The function, whose result is a float tensor with a number for each head, or is refused."""
+    """Wrap the function so that its result must be a float tensor with a number for each head."""
 
     @functools.wraps(function)
     def measured(subject: Tensor, *others: Any, **named: Any) -> Tensor:

@@ -1,21 +1,21 @@
-"""How much a head's rows are spread out, and how much they differ: entropies in nats."""
+"""Entropies of a head's rows in nats: how spread out they are, and how much they differ."""
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Array, Given, as_tensor
+from mha_viz.core.attention.checks import Array, Given, as_tensor
 from mha_viz.core.metrics.checks import Allowed, Pattern, allowed_keys, check_pattern
 from mha_viz.errors import ArgumentError
 
 Rows = Given[Float[Array, "layer head query"]]  # what `row_entropy` gives
 _ROUNDING = 1e-4  # of a row's sum in float32
-LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; no sum can tell the difference
+LEAST = 1e-30  # added to a weight so that 0 ln 0 comes out as 0; too small to change a sum
 
 
 def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
-    """Entropy of each row: -sum_k A ln A.
+    """Compute the entropy of each row: -sum_k A ln A.
 
     A row that sums to less than 1 (weight went to a sink, or was taken away) is scaled to 1 first:
     its entropy is of where the rest of its weight lies.
@@ -27,7 +27,7 @@ def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
         (layer, head, query), nats in [0, ln key]; a row of zeros gives 0.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Shannon 1948.
 
@@ -41,12 +41,12 @@ def row_entropy(pattern: Pattern) -> Float[Tensor, "layer head query"]:
     # of weights m p that sum to m: -sum m p ln(m p) = m H(p) - m ln m
     scaled = (rows - torch.special.entr(mass)) / mass
     scaled = torch.where(mass == 0, 0.0, scaled.clamp(min=0.0))
-    # row by row, and not where any is short: a graphics card would have to be asked for that
+    # row by row, without a test whether any is short: a graphics card would have to wait for it
     return torch.where(mass < 1 - _ROUNDING, scaled, rows)
 
 
 def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "layer head"]:
-    """Mean entropy of a head's rows: mean_q -sum_k A ln A.
+    """Average the entropy of a head's rows: mean_q -sum_k A ln A.
 
     Args:
         pattern: (layer, head, query, key).
@@ -56,7 +56,7 @@ def entropy(pattern: Pattern, *, rows: Rows | None = None) -> Float[Tensor, "lay
         (layer, head), nats in [0, ln key].
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Clark et al. 2019, section 3.3.
 
@@ -73,7 +73,7 @@ def normalized_entropy(
     allowed: Allowed | None = None,
     rows: Rows | None = None,
 ) -> Float[Tensor, "layer head"]:
-    """Mean entropy of the rows, each as a share of the most it could be: ln(keys the row may see).
+    """Average the entropy of the rows as a share of its maximum: ln(keys the row may see).
 
     Args:
         pattern: (layer, head, query, key).
@@ -86,7 +86,7 @@ def normalized_entropy(
         (layer, head) in [0, 1]; a row that may see one key or none counts as 0.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern, or `allowed` does not fit it.
+        ShapeError, DTypeError: not a pattern, or `allowed` does not fit it.
         ArgumentError: if a row is more spread out than the keys it may see would let it be.
 
     Source: entropy over its maximum (Shannon's relative entropy, 1948, section 7).
@@ -111,7 +111,7 @@ def normalized_entropy(
 def mutual_information(
     pattern: Pattern, *, rows: Rows | None = None
 ) -> Float[Tensor, "layer head"]:
-    """What the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
+    """Compute what the key attended to tells about the query: H(mean_q A_q) - mean_q H(A_q).
 
     The mutual information between a query drawn uniformly and the key it attends to: 0 if all
     rows are alike, ln(query) if each query has a key of its own. Rows that do not sum to 1 count
@@ -125,7 +125,7 @@ def mutual_information(
         (layer, head), nats in [0, ln min(query, key)]; 0 for a head that attends to nothing.
 
     Raises:
-        ShapeError, DTypeError: if it is no pattern.
+        ShapeError, DTypeError: not a pattern.
 
     Source: Shannon 1948; the same form as the Jensen-Shannon divergence of all rows (Lin 1991).
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.token import Token
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 _EXPECTED = (
@@ -29,7 +29,7 @@ def record(
     part: str | None = None,
     causal: bool | None = None,
 ) -> AttentionRecord:
-    """The attention weights of any tool as a record, to draw, measure and save.
+    """Build a record of the attention weights of any tool, to draw, measure and save.
 
     Args:
         attentions: a tensor or array for each layer, (1, head, query, key), as transformers gives
@@ -38,7 +38,7 @@ def record(
         tokens: of the query axis: strings, or `Token` where more is known of them. Equal strings
             count as the same token.
         key_tokens: of the key axis, where that is another text (cross attention).
-        special: which of the strings are no typed text but the tokenizer's own
+        special: which of the strings the tokenizer added
             (`tokenizer.all_special_tokens`).
         model: name of the model that the weights come from, for captions.
         text: the text that they come from, for captions.
@@ -74,13 +74,13 @@ def record(
 
 
 def _looks_ahead(pattern: Tensor) -> bool:
-    """Whether any weight lies on the future. Where it does, mostly the first head tells."""
+    """Return whether any weight lies on the future; mostly the first head shows it."""
     heads = pattern.flatten(0, 1) if pattern.numel() else ()
     return any(bool(head.triu(1).amax() > 0) for head in heads)
 
 
 def _pattern(attentions: Any) -> Tensor:
-    """All layers as one float32 tensor of its own (layer, head, query, key)."""
+    """Return all layers as one float32 tensor of its own (layer, head, query, key)."""
     if hasattr(attentions, "shape"):
         whole = _numbers(attentions)
         if whole.ndim != 4:
@@ -101,7 +101,7 @@ def _pattern(attentions: Any) -> Tensor:
 
 
 def _layer(number: int, given: Any) -> Tensor:
-    """One layer as float32 (head, query, key)."""
+    """Return one layer as float32 (head, query, key)."""
     if given is None:
         raise RecordError(
             f"Layer {number} holds no weights: transformers gives them only where the model was "
@@ -120,7 +120,7 @@ def _layer(number: int, given: Any) -> Tensor:
 
 
 def _numbers(given: Any) -> Tensor:
-    """A tensor on the CPU without its history, of what may be a tensor or an array."""
+    """Return a tensor on the CPU without its history, of a tensor or an array."""
     try:
         found = torch.as_tensor(given).detach().cpu()
     except (TypeError, ValueError, RuntimeError) as error:
@@ -131,7 +131,7 @@ def _numbers(given: Any) -> Tensor:
 
 
 def _tokens(name: str, given: Iterable[str | Token], special: frozenset[str]) -> tuple[Token, ...]:
-    """Strings as tokens, each a word of its own; equal strings have one id."""
+    """Turn strings into tokens, each a word of its own; equal strings have one id."""
     if isinstance(given, str):
         raise RecordError(
             f"{name} must be a sequence with a string for each token, got one string."

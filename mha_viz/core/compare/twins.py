@@ -1,4 +1,4 @@
-"""Which heads are alike: an order, clusters, a map, the nearest twin, a few that stand for all."""
+"""The likeness of heads: an order, clusters, a map, nearest twins, a few that cover all."""
 
 from __future__ import annotations
 
@@ -36,13 +36,10 @@ class Clustering:
     linkage: Float[np.ndarray, "merge 4"]
 
     def labels(self, k: int) -> Int[np.ndarray, " head2"]:
-        """Which of at most `k` clusters each head is in: numbered from 0 in the tree's order.
+        """Return which of at most `k` clusters each head is in, numbered in the tree's order.
 
         Equal heads are never split, so that there may be fewer; -1 where the measure is not
         defined.
-
-        Raises:
-            ArgumentError: k below 1.
         """
         from scipy.cluster.hierarchy import fcluster
 
@@ -59,7 +56,7 @@ class Clustering:
         return labels
 
     def leaves(self) -> list[int]:
-        """The tree's leaves from left to right, as places in `known`."""
+        """Return the tree's leaves from left to right, as places in `known`."""
         from scipy.cluster.hierarchy import leaves_list
 
         return leaves_list(self.linkage).tolist() if len(self.known) > 1 else [0] * len(self.known)
@@ -75,7 +72,7 @@ class Cover(NamedTuple):
 def head_order(
     distance: Num[np.ndarray | Tensor, "head2 head2"], by: str = "cluster"
 ) -> Clustering:
-    """An order of the heads in which the alike stand together, and the tree behind it.
+    """Order the heads so that similar ones stand together, and return the tree behind it.
 
     Average linkage on the distances; the branches are turned such that neighbours are as alike as
     they can be (up to 512 heads).
@@ -121,21 +118,15 @@ def head_order(
 def classical_mds(
     distance: Num[np.ndarray | Tensor, "head2 head2"],
 ) -> tuple[Float[np.ndarray, "head2 2"], float]:
-    """Heads as points of a plane whose distances come close to the given ones.
+    """Place heads in a plane so that their distances come close to the given ones.
 
     Axes are turned such that later heads tend to lie right and up: a small change of the
     distances does not mirror the map.
-
-    Args:
-        distance: as for `head_order`.
 
     Returns:
         (head2, 2), in the unit of the distances; NaN for heads that are left out. And the
         explained share in [0, 1]: the two eigenvalues' part of all positive ones; NaN where there
         is nothing to explain (one head, or heads that are all equal).
-
-    Raises:
-        ShapeError, ArgumentError: as `head_order`.
 
     Source: Torgerson 1952.
 
@@ -168,18 +159,11 @@ def nearest_twins(
     distance: Num[np.ndarray | Tensor, "head2 head2"],
     n_heads: int,
 ) -> pd.DataFrame:
-    """For every head the other head that is nearest to it; the first of several.
-
-    Args:
-        distance: as for `head_order`; pairs without a distance are passed over.
-        n_heads: heads in a layer.
+    """Find for every head the nearest other one; the first of several.
 
     Returns:
         A row per head: layer, head, twin_layer, twin_head (missing where there is none), distance
         (NaN where there is none).
-
-    Raises:
-        ShapeError, ArgumentError: as `head_order`; heads that do not fill whole layers.
 
     >>> nearest_twins(np.array([[0.0, 9, 1], [9, 0, 8], [1, 8, 0]]), 1).twin_layer.tolist()
     [2, 2, 0]
@@ -203,10 +187,7 @@ def nearest_twins(
 def nearest_others(
     distance: Num[np.ndarray | Tensor, "head2 head2"],
 ) -> tuple[Int[np.ndarray, " head2"], Float[np.ndarray, " head2"]]:
-    """As `nearest_twins`, in numbers alone: a table takes longer to set up than to fill.
-
-    Args:
-        distance: as for `head_order`; pairs without a distance are passed over.
+    """Find the nearest heads as `nearest_twins` does, as arrays: a table takes longer to build.
 
     Returns:
         For every head the number of the nearest other one, -1 where there is none, and how far
@@ -225,7 +206,7 @@ def nearest_others(
 
 
 def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) -> Cover:
-    """`k` heads that stand for all: every head is as well covered as its most similar chosen one.
+    """Choose `k` heads such that every head is close to one of them.
 
     Greedy: each step adds the head that raises sum_i max_{j chosen} similarity_ij the most, the
     first of several. The sum is submodular, so that it reaches at least 1 - 1/e of what the best
@@ -239,10 +220,6 @@ def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) 
     Returns:
         The chosen heads, and after each the sum's share, in [0, 1], of what all heads together
         reach (NaN where that is 0).
-
-    Raises:
-        ShapeError: a matrix that is not square, or empty.
-        ArgumentError: k below 1.
 
     Source: facility location; Nemhauser, Wolsey and Fisher 1978 (the bound).
 
@@ -270,7 +247,7 @@ def covering_heads(similarity: Num[np.ndarray | Tensor, "head2 head2"], k: int) 
 
 
 def _square(matrix: Any, name: str) -> NDArray[np.float64]:
-    """A float64 copy; what is not finite is NaN."""
+    """Return a float64 copy in which NaN stands for what is not finite."""
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu().double().numpy()
     table = np.array(matrix, dtype=np.float64)
@@ -281,7 +258,7 @@ def _square(matrix: Any, name: str) -> NDArray[np.float64]:
 
 
 def _distances(distance: Any) -> NDArray[np.float64]:
-    """Checked, made exactly symmetric, and 0 on the diagonal unless a head has no distances."""
+    """Check distances and make them exactly symmetric, with 0 on the diagonal where defined."""
     table = _square(distance, "distance")
     size = float(np.nanmax(np.abs(table), initial=0.0))
     if not np.allclose(table, table.T, rtol=1e-3, atol=1e-4 * size, equal_nan=True):
@@ -296,7 +273,7 @@ def _distances(distance: Any) -> NDArray[np.float64]:
 
 
 def _defined(table: NDArray[np.float64]) -> list[int]:
-    """Heads that all have a distance to each other; what a diagonal lacks is filled with 0."""
+    """Return heads that all have distances to each other; fill their diagonal with 0."""
     missing = np.isnan(table)
     alone = np.diag(missing).copy()
     np.fill_diagonal(missing, False)
@@ -312,7 +289,7 @@ def _defined(table: NDArray[np.float64]) -> list[int]:
 
 
 def _sign(axis: NDArray[np.float64]) -> float:
-    """1 or -1: what makes later heads lie further along the axis."""
+    """Return 1 or -1: the sign that makes later heads lie further along the axis."""
     reach = np.abs(axis).max()
     trend = float(axis @ (np.arange(len(axis)) - (len(axis) - 1) / 2))
     if abs(trend) > 1e-9 * reach * len(axis):

@@ -1,28 +1,30 @@
-"""Other views of a record: sub-words merged to words, and some tokens left out."""
+"""Other views of a record: words for sub-words, some tokens left out, one long table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
 import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_viz.core.token import merge
+from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.token import merge
 from mha_viz.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from mha_viz.core.record import AttentionRecord
+    import pandas as pd
 
+Record = TypeVar("Record", bound=RecordFields)
 _NOTHING = 1e-6  # a row's mass below this is a softmax's rounding; scaled up, it would show noise
 
 
-def merged(record: AttentionRecord) -> AttentionRecord:
-    """See `AttentionRecord.merge_words`.
-
-    Args:
-        record: of tokens that are not merged yet.
-    """
+def merged(record: Record) -> Record:
+    """Merge the sub-words of a record: see `AttentionRecord.merge_words`."""
     rows, tokens = merge(record.tokens, record.text, record.text_pair)
     columns, key_tokens = merge(record.key_tokens, record.text, record.text_pair)
     average = rows / rows.sum(dim=1, keepdim=True)
@@ -45,20 +47,8 @@ def merged(record: AttentionRecord) -> AttentionRecord:
     )
 
 
-def without(
-    record: AttentionRecord, no_query: list[bool], no_key: list[bool], renormalize: bool
-) -> AttentionRecord:
-    """Some tokens left out; see `AttentionRecord.without_special`.
-
-    Args:
-        record: any record.
-        no_query: for each query, whether it goes.
-        no_key: for each key, whether it goes.
-        renormalize: scale what is left of each row back to a sum of 1.
-
-    Raises:
-        ArgumentError: no query or no key would be left.
-    """
+def without(record: Record, no_query: list[bool], no_key: list[bool], renormalize: bool) -> Record:
+    """Leave some tokens out; see `AttentionRecord.without_special`."""
     if not any(no_query) and not any(no_key):
         return record
     rows = [i for i, out in enumerate(no_query) if not out]
@@ -68,7 +58,7 @@ def without(
     pattern = record.pattern.new_empty(*record.pattern.shape[:2], len(rows), len(columns))
     gone = record.pattern.new_empty(pattern.shape[:3])
     for i, layer in enumerate(record.pattern):
-        pattern[i], gone[i] = _what_is_left(layer, rows, columns, renormalize)
+        pattern[i], gone[i] = _kept_cells(layer, rows, columns, renormalize)
     if record.removed is not None:  # this removal acts on what the one before left
         gone = 1 - (1 - record.removed[:, :, rows]) * (1 - gone)
     return replace(
@@ -86,20 +76,40 @@ def without(
     )
 
 
-def between(record: AttentionRecord, query_segment: int, key_segment: int) -> AttentionRecord:
-    """What one text of a pair looks at in the other: the same weights, of these tokens alone.
-
-    Args:
-        record: any record.
-        query_segment: 0 for the text, 1 for the second text of a pair: whose tokens look.
-        key_segment: the same of those looked at.
-
-    Raises:
-        ArgumentError: no query or no key would be left.
-    """
+def between(record: Record, query_segment: int, key_segment: int) -> Record:
+    """Keep what one text of a pair looks at in the other: the weights of these tokens alone."""
     no_query = [token.segment != query_segment for token in record.tokens]
     no_key = [token.segment != key_segment for token in record.key_tokens]
     return without(record, no_query, no_key, renormalize=False)
+
+
+def long_table(
+    pattern: Float[Tensor, "layer head query key"],
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+) -> pd.DataFrame:
+    """Build a table with a row for each weight: see `AttentionRecord.to_frame`."""
+    import pandas as pd  # late: a record is read without it
+
+    def labels_at(labels: Sequence[str], places: NDArray[np.integer]) -> pd.Categorical[str]:
+        codes = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+        numbers = np.array([codes[label] for label in labels])
+        return pd.Categorical.from_codes(numbers[places], pd.Index(list(codes)))
+
+    small = np.int16 if max(pattern.shape) < 2**15 else np.int32
+    axes = np.indices(tuple(pattern.shape), dtype=small)
+    layer, head, query, key = (axis.ravel() for axis in axes)
+    return pd.DataFrame(
+        {
+            "layer": layer,
+            "head": head,
+            "query": query,
+            "key": key,
+            "query_token": labels_at(query_labels, query),
+            "key_token": labels_at(key_labels, key),
+            "weight": pattern.cpu().numpy().ravel(),
+        }
+    )
 
 
 def _averaged(shares: Tensor | None, average: Tensor) -> Tensor | None:
@@ -110,10 +120,8 @@ def _at(kept: Tensor | None, places: list[int]) -> Tensor | None:
     return None if kept is None else kept[:, :, places]
 
 
-def _still_allowed(
-    record: AttentionRecord, no_query: list[bool], no_key: list[bool]
-) -> Tensor | None:
-    """What each layer lets a query see, without what goes; of a word go all its tokens."""
+def _still_allowed(record: RecordFields, no_query: list[bool], no_key: list[bool]) -> Tensor | None:
+    """Return the mask without what is left out; of a word all its tokens."""
     if record.allowed is None:
         return None
     rows, columns = (
@@ -123,10 +131,10 @@ def _still_allowed(
     return record.allowed[:, rows][:, :, columns]
 
 
-def _what_is_left(
+def _kept_cells(
     layer: Tensor, rows: list[int], columns: list[int], renormalize: bool
 ) -> tuple[Tensor, Tensor]:
-    """These rows and columns of a layer's weights, and the share of each row that was removed."""
+    """Return these rows and columns of a layer's weights, and each row's removed share."""
     before = layer[:, rows]
     left = before[..., columns]
     mass, rest = before.sum(-1), left.sum(-1)

@@ -1,4 +1,4 @@
-"""Work that is no longer waited for ends with the block that it is in."""
+"""Tests of `core.cancellation`: cancelled work ends with the block that it is in."""
 
 import time
 
@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mha_viz.core.asking import ask, asking
+from mha_viz.core.cancellation import cancellation, check_cancelled
 from mha_viz.core.measure import head_similarity
 from mha_viz.core.metrics import pairs
 from mha_viz.core.metrics.layers import coverage
 from mha_viz.core.names import PAIR_MEASURES
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.reports.report import head_report, report
 from tests.core.records import make, tokens_of
 
@@ -22,7 +22,7 @@ class Overtaken(BaseException):
 
 
 class Stretches(TorchDispatchMode):
-    """How many numbers torch makes between two questions."""
+    """A count of the numbers that torch makes between two checks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,37 +50,37 @@ def a_record(n: int = 70) -> AttentionRecord:
     )
 
 
-def test_who_is_asked_inside_is_asked_after_who_is_asked_around() -> None:
-    asked = []
-    with asking(lambda: asked.append("outer")):
-        with asking(lambda: asked.append("inner")):
-            ask()
-        with asking(None):
-            ask()
-        ask()
-    ask()
-    assert asked == ["outer", "inner", "outer"]
+def test_inner_check_is_called_after_outer_check() -> None:
+    calls = []
+    with cancellation(lambda: calls.append("outer")):
+        with cancellation(lambda: calls.append("inner")):
+            check_cancelled()
+        with cancellation(None):
+            check_cancelled()
+        check_cancelled()
+    check_cancelled()
+    assert calls == ["outer", "inner", "outer"]
 
 
-def test_a_report_is_made_of_short_blocks() -> None:
+def test_report_consists_of_short_blocks() -> None:
     record = a_record()
-    with Stretches() as stretches, asking(lambda: stretches.made.append(0)):
+    with Stretches() as stretches, cancellation(lambda: stretches.made.append(0)):
         head_report(record)
     assert max(stretches.made) < 0.3 * sum(stretches.made)
 
 
 @pytest.mark.parametrize("at", [1, 2, 7, 20])
 def test_a_report_that_is_stopped_begins_no_other_block(at: int) -> None:
-    record, asked = a_record(), []
+    record, calls = a_record(), []
 
     def stop() -> None:
-        asked.append(1)
-        if len(asked) == at:
+        calls.append(1)
+        if len(calls) == at:
             raise Overtaken
 
-    with pytest.raises(Overtaken), asking(stop):
+    with pytest.raises(Overtaken), cancellation(stop):
         report(record)
-    assert len(asked) == at
+    assert len(calls) == at
 
 
 @pytest.mark.parametrize("measure", list(PAIR_MEASURES))
@@ -88,15 +88,15 @@ def test_every_comparison_of_heads_can_be_stopped(measure: str) -> None:
     def stop() -> None:
         raise Overtaken
 
-    with pytest.raises(Overtaken), asking(stop):
+    with pytest.raises(Overtaken), cancellation(stop):
         head_similarity(a_record(), measure)
 
 
-def test_coverage_asks_for_every_layer() -> None:
-    record, asked = a_record(), []
-    with asking(lambda: asked.append(1)):
+def test_coverage_checks_before_every_layer() -> None:
+    record, calls = a_record(), []
+    with cancellation(lambda: calls.append(1)):
         coverage(record.kept("z"), record.W_O)
-    assert len(asked) >= 2 * record.n_layers
+    assert len(calls) >= 2 * record.n_layers
 
 
 def test_blocks_that_wait_for_a_thread_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +113,6 @@ def test_blocks_that_wait_for_a_thread_are_dropped(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pairs, "_mixed", slowly)
     monkeypatch.setattr(pairs, "BLOCK", 1)
     pattern = torch.rand(1, 3, 400, 5).softmax(-1)
-    with pytest.raises(Overtaken), asking(stop):
+    with pytest.raises(Overtaken), cancellation(stop):
         pairs.jensen_shannon(pattern)
     assert len(done) < 200

@@ -1,4 +1,4 @@
-"""A record as a file: safetensors, with the description as JSON in its header. Never pickle."""
+"""The file format of a record: safetensors, with a JSON description in its header. No pickle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mha_viz.core.amounts import of_bytes
 from mha_viz.core.output_file import write_file
-from mha_viz.core.token import Token
+from mha_viz.core.record.token import Token
 from mha_viz.errors import RecordError
 
 FORMAT = "mha_viz.record.1"
@@ -34,29 +34,14 @@ _KINDS = {
 
 
 def write(path: str | Path, record: Any) -> None:
-    """Write a record's `TENSORS`, as many as it holds, and what `describe` gives.
-
-    Args:
-        path: the file's name; folders that are missing are made.
-        record: an `AttentionRecord`.
-
-    Raises:
-        RecordError: its text is so long that `read` would refuse the file.
-        WriteError: as `write_file`.
-    """
+    """Write a record's `TENSORS`, as many as it holds, and what `describe` gives."""
     write_file(path, parts(record), parents=True)
 
 
 def parts(record: Any) -> list[memoryview]:
-    """What `write` puts into a file, one part after another.
+    """Return what `write` puts into a file, one part after another.
 
     Straight from the tensors' own memory: safetensors' `save` would hold the whole file as well.
-
-    Args:
-        record: an `AttentionRecord`.
-
-    Raises:
-        RecordError: its text is so long that `read` would refuse the file.
     """
     held = {name: tensor for name in TENSORS if (tensor := getattr(record, name)) is not None}
     stored = {name: t if t.dtype in _KINDS else t.float() for name, t in held.items()}
@@ -82,7 +67,7 @@ def parts(record: Any) -> list[memoryview]:
 
 
 def _json(value: object) -> str:
-    """Letters as they are, not as escapes of seven bytes and more: no text is too long for that."""
+    """Write letters as they are, not as longer escapes: no text is too long for that."""
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
@@ -92,12 +77,12 @@ def _json(value: object) -> str:
 
 
 def _bytes(tensor: Tensor) -> memoryview:
-    """A tensor's numbers one after another; not copied where they lie so already."""
+    """Return a tensor's numbers one after another; not copied where they lie so already."""
     return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data
 
 
 def describe(record: Any) -> dict[str, Any]:
-    """Everything of a record but its tensors, as plain JSON values."""
+    """Describe everything of a record but its tensors, as plain JSON values."""
     axes = {axis: getattr(record, axis) for axis in ("tokens", "key_tokens")}
     return {
         **{name: getattr(record, name) for name in (*_TEXTS, "text_pair", *_FLAGS)},
@@ -109,11 +94,7 @@ def describe(record: Any) -> dict[str, Any]:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The fields of a record, each checked to be of its type.
-
-    Raises:
-        RecordError: no such file, not a record, damaged, or larger than 4 GB.
-    """
+    """Read the fields of a record, each checked to be of its type."""
     if not path.is_file():
         raise RecordError(f"No record file at {path}.")
     if path.stat().st_size > MAX_FILE_BYTES:
@@ -188,7 +169,7 @@ def _from_list(raw: list[Any]) -> Token:
 
 
 def _count(value: Any, least: int = 0) -> int:
-    """A whole number that a tensor can hold; JSON's have no end."""
+    """Check a whole number that a tensor can hold; JSON's have no end."""
     number: int = _of(int, value)
     if not least <= number < 2**31:
         raise ValueError(f"a number of a token lies in {least}..{2**31 - 1}, got {number!s:.40}")
@@ -203,7 +184,7 @@ def _finite(value: Any) -> float:
 
 
 def _of(kind: type, value: Any) -> Any:
-    """The value, if it is of exactly that type (True is no int here)."""
+    """Return the value, if it is of exactly that type (True is no int here)."""
     if type(value) is not kind:
         raise TypeError(f"expected {kind.__name__}, got {value!r:.40}")
     return value

@@ -1,4 +1,4 @@
-"""Which token of one text is which of another: an edit alignment, and matrices on common axes."""
+"""An edit alignment of the tokens of two texts, and matrices on common axes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Pair = tuple[int | None, int | None]
 def align(
     tokens_a: Sequence[str], tokens_b: Sequence[str], *, ignore_case: bool = False
 ) -> list[Pair]:
-    """The two texts side by side, with as few tokens inserted, deleted or replaced as possible.
+    """Align two texts with as few tokens inserted, deleted or replaced as possible.
 
     Among alignments of equal cost, the one with the most equal tokens; then the one that has
     insertions and deletions as late as it can.
@@ -56,13 +56,7 @@ def equal_places(
     *,
     ignore_case: bool = False,
 ) -> list[tuple[int, int]]:
-    """The pairs of an alignment that are the same token: not those where one replaces another.
-
-    Args:
-        tokens_a: as given to `align`.
-        tokens_b: as given to `align`.
-        pairs: what it returned.
-        ignore_case: as given to `align`.
+    """Return the pairs of an alignment whose tokens are equal.
 
     Returns:
         Pairs of places (in A, in B), in order.
@@ -75,7 +69,7 @@ def equal_places(
 
 
 def _costs(a: list[str], b: list[str]) -> NDArray[np.int64]:
-    """(a + 1, b + 1): the cost of the best alignment of each pair of beginnings.
+    """Compute the cost of the best alignment of each pair of beginnings, (a + 1, b + 1).
 
     An edit costs more than all equal tokens together give back, so that edits decide and equal
     tokens break ties. A row is computed at once: a run of insertions is a running minimum.
@@ -95,7 +89,7 @@ def _costs(a: list[str], b: list[str]) -> NDArray[np.int64]:
 
 
 def _step(cost: NDArray[np.int64], a: list[str], b: list[str], i: int, j: int) -> str:
-    """What the best alignment of a[:i] and b[:j] ends with: "both", or a token only in one."""
+    """Return the last step of the best alignment of a[:i] and b[:j]: "both", "a" or "b"."""
     edit = len(a) + len(b) + 1
     if j and cost[i, j] == cost[i, j - 1] + edit:
         return "b"
@@ -107,7 +101,7 @@ def aligned(
     index: Sequence[int | None],
     key_index: Sequence[int | None] | None = None,
 ) -> Shaped[np.ndarray, "aligned_query aligned_key"]:
-    """The rows and columns of a matrix at the places of an alignment; NaN where there is none.
+    """Take the rows and columns of a matrix at the places of an alignment; NaN where None.
 
     Args:
         matrix: (query, key), weights or any other numbers.
@@ -116,9 +110,6 @@ def aligned(
 
     Returns:
         (aligned_query, aligned_key), of the matrix's own precision (float64 for whole numbers).
-
-    Raises:
-        ArgumentError: a place that the matrix does not have.
 
     >>> aligned(np.array([[1.0, 2.0], [3.0, 4.0]]), [0, None, 1]).tolist()
     [[1.0, nan, 2.0], [nan, nan, nan], [3.0, nan, 4.0]]
@@ -146,7 +137,7 @@ def pattern_change(
     pairs: Sequence[Pair],
     rows: Sequence[tuple[int, int]] | None = None,
 ) -> Float[Tensor, "layer head"]:
-    """How much each head's weights differ between two texts: mean total variation distance.
+    """Measure how much each head's weights differ between two texts: total variation distance.
 
     mean over rows of 1/2 sum_k |A[q, k] - B[q', k']|, where a key that only one text has counts
     with its whole weight, and a key that replaces another is compared with that one.
@@ -172,10 +163,10 @@ def pattern_change(
         a, b = (tuple(p.shape[:2]) for p in (pattern_a, pattern_b))
         raise ShapeError(f"expected as many layers and heads on both sides, got {a} and {b}")
     both = [(i, j) for i, j in pairs if i is not None and j is not None]
-    asked = both if rows is None else list(rows)
-    if not asked:
+    averaged = both if rows is None else list(rows)
+    if not averaged:
         return torch.full(pattern_a.shape[:2], torch.nan)
-    rows_a, rows_b = (list(side) for side in zip(*asked, strict=True))
+    rows_a, rows_b = (list(side) for side in zip(*averaged, strict=True))
     keys_a, keys_b = (list(side) for side in zip(*both, strict=True))
     only_a = [i for i, j in pairs if j is None]
     only_b = [j for i, j in pairs if i is None]

@@ -38,15 +38,10 @@ class Token:
 def merge(
     tokens: tuple[Token, ...], text: str, text_pair: str | None
 ) -> tuple[Float[Tensor, "word token"], tuple[Token, ...]]:
-    """Which tokens belong to which word (1 or 0), and the words as tokens of their own.
+    """Return which tokens belong to which word (1 or 0), and the words as tokens of their own.
 
     Neighbours with the same word and segment belong together; special tokens stand alone. A word's
     label is its slice of the text that it was typed in.
-
-    Args:
-        tokens: of one axis.
-        text: the text of segment 0.
-        text_pair: the text of segment 1.
 
     >>> parts = (Token("wal", 7, 0, 3, word=0), Token("king", 8, 3, 7, word=0))
     >>> member, words = merge(parts, "walking", None)

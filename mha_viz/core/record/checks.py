@@ -1,4 +1,4 @@
-"""What a record refuses: wrong tokens, shapes that do not fit, numbers that are no weights.
+"""Checks of a record: its tokens, the shapes of its tensors, and the numbers in them.
 
 `record` calls it for each new record.
 """
@@ -6,23 +6,20 @@
 from __future__ import annotations
 
 from operator import index
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
 
-from mha_viz.core.token import Token
+from mha_viz.core.record.fields import RecordFields
+from mha_viz.core.record.token import Token
 from mha_viz.errors import ArgumentError, RecordError
-
-if TYPE_CHECKING:
-    from mha_viz.core.record import AttentionRecord
-
 
 Place = tuple[SupportsIndex, SupportsIndex]  # a layer and a head
 
 
 def check_tokens(name: str, given: Any) -> tuple[Token, ...]:
-    """A tuple of tokens, or a RecordError that says how to get one from strings."""
+    """Return a tuple of tokens, or raise a RecordError that says how to get one from strings."""
     if isinstance(given, str) or not isinstance(given, tuple | list):
         raise RecordError(f"{name} must be a tuple of Token, got {type(given).__name__}.")
     for place, token in enumerate(given):
@@ -35,7 +32,7 @@ def check_tokens(name: str, given: Any) -> tuple[Token, ...]:
 
 
 def check_place(given: Any) -> tuple[int, int]:
-    """A layer and a head as ints, from any kind of whole number; they need not exist."""
+    """Return a layer and a head as ints, from any kind of whole number; they need not exist."""
     try:
         layer, head = given
         return index(layer), index(head)
@@ -43,7 +40,7 @@ def check_place(given: Any) -> tuple[int, int]:
         raise ArgumentError(f"A head is named by (layer, head), got {given!r:.60}.") from error
 
 
-def check_record(record: AttentionRecord) -> None:
+def check_record(record: RecordFields) -> None:
     """Raise RecordError unless shapes agree and the pattern holds attention weights."""
     pattern = record.pattern
     if not isinstance(pattern, Tensor):
@@ -81,8 +78,8 @@ def check_record(record: AttentionRecord) -> None:
         )
 
 
-def _check_kept(record: AttentionRecord) -> None:
-    """What is kept besides the pattern fits it."""
+def _check_kept(record: RecordFields) -> None:
+    """Check that what is kept besides the pattern fits it."""
     layers, heads, queries, keys = record.pattern.shape
     positions = {"z": queries, "query": queries, "key": keys, "value": keys}
     positions |= {"removed": queries, "sink": queries}
@@ -103,8 +100,8 @@ def _check_kept(record: AttentionRecord) -> None:
             raise RecordError(f"{name} must hold shares of a row's mass, in [0, 1].")
 
 
-def _check_allowed(record: AttentionRecord) -> None:
-    """What each layer lets a query see is told of every token, those of merged words as well."""
+def _check_allowed(record: RecordFields) -> None:
+    """Check that the mask covers every token, those of merged words as well."""
     if record.allowed is None:
         return
     axes = (sum(token.parts for token in axis) for axis in (record.tokens, record.key_tokens))

@@ -1,4 +1,4 @@
-"""Checks of the inputs of attention and of metrics, whose errors are written for people."""
+"""Checks of the inputs of attention and of metrics, with errors that people understand."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -24,20 +24,13 @@ else:
         lets anything pass, so that people get our error and not the type checker's.
         """
 
-        def __class_getitem__(cls, asked: Any) -> Any:
-            """At runtime: any object, with what was asked for as its description."""
-            return Annotated[object, asked]
+        def __class_getitem__(cls, shape: Any) -> Any:
+            """Annotate any object with the shape for the reader."""
+            return Annotated[object, shape]
 
 
 def as_tensor(name: str, given: Any) -> Tensor:
-    """A tensor as it is; an array, or a list of tensors or arrays of one shape, as a tensor.
-
-    Args:
-        name: what the caller calls it, for the error.
-        given: numbers of any kind and shape. An array's memory is shared where that can be.
-
-    Raises:
-        DTypeError: something else, or arrays that do not fit each other.
+    """Return a tensor, an array, or a list of either of one shape as one tensor.
 
     >>> as_tensor("pattern", [np.zeros((2, 3)), np.ones((2, 3))]).shape
     torch.Size([2, 2, 3])
@@ -55,7 +48,7 @@ def as_tensor(name: str, given: Any) -> Tensor:
 
 
 def shape_of(tensor: Array) -> tuple[int, ...]:
-    """The shape as a plain tuple, to compare and to print."""
+    """Return the shape as a plain tuple, to compare and to print."""
     return tuple(tensor.shape)
 
 
@@ -87,7 +80,7 @@ def check_tensors(
 
 
 def check_out(out: Tensor, query: Tensor, key: Tensor) -> None:
-    """The place for a pattern: its size, contiguous, of the inputs' dtype and device."""
+    """Check the tensor that takes a pattern: size, contiguous, dtype and device."""
     expected = (*query.shape[:-1], key.shape[-2])
     if shape_of(out) != expected or not out.is_contiguous():
         raise ShapeError(f"out must be contiguous {expected}, got {shape_of(out)}")
@@ -95,7 +88,7 @@ def check_out(out: Tensor, query: Tensor, key: Tensor) -> None:
 
 
 def _check_extra(name: str, extra: Tensor, target: tuple[int, ...], device: torch.device) -> None:
-    """A mask or gates: the right kind, on the device, and stretching to `target`."""
+    """Check a mask or gates: the dtype, the device, and that it broadcasts to `target`."""
     if not extra.is_floating_point() and (name, extra.dtype) != ("mask", torch.bool):
         kinds = "bool (True = may attend) or floating point" if name == "mask" else "floating point"
         raise DTypeError(f"{name} must be {kinds}, got {extra.dtype}")
@@ -107,7 +100,7 @@ def _check_extra(name: str, extra: Tensor, target: tuple[int, ...], device: torc
 
 
 def check_alike(tensors: dict[str, Tensor]) -> None:
-    """All floating point, of one dtype, on one device."""
+    """Check that all are floating point, of one dtype, on one device."""
     (first_name, first), *_ = tensors.items()
     for name, tensor in tensors.items():
         if not tensor.is_floating_point():

@@ -1,4 +1,4 @@
-"""Which keys a query may see: what tells a masked cell from a weight that happens to be 0."""
+"""The keys that a query may see: masked cells, apart from weights that happen to be 0."""
 
 from __future__ import annotations
 
@@ -11,15 +11,11 @@ from torch import Tensor
 from mha_viz.core.metrics.baselines import allowed_words
 
 if TYPE_CHECKING:
-    from mha_viz.core.record import AttentionRecord
+    from mha_viz.core.record.record import AttentionRecord
 
 
 def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "key"]]:
-    """How many tokens each place of either axis was, before words were merged.
-
-    Args:
-        record: any record.
-    """
+    """Return how many tokens each place of either axis was, before words were merged."""
     queries, keys = (
         torch.tensor([token.parts for token in axis]) for axis in (record.tokens, record.key_tokens)
     )
@@ -27,10 +23,7 @@ def parts(record: AttentionRecord) -> tuple[Int[Tensor, "query"], Int[Tensor, "k
 
 
 def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | None:
-    """What each layer's mask lets a query see, of words where they were merged.
-
-    Args:
-        record: any record.
+    """Return what each layer's mask lets a query see, of words where they were merged.
 
     Returns:
         None where that is everything or, in a causal record, all but the future.
@@ -41,16 +34,12 @@ def allowed_keys(record: AttentionRecord) -> Bool[Tensor, "layer query key"] | N
 
 
 def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key"]:
-    """What the queries of one layer may attend to.
+    """Return the keys that the queries of one layer may attend to.
 
     That is what the run's mask allowed, where the record carries it; else a causal record hides the
     future. A query that gives no key any weight in any head sees nothing, unless its weights were
     taken away by leaving tokens out. A key that does have weight is visible, whatever the record
     says of itself.
-
-    Args:
-        record: any record.
-        layer: counted from 0; negative numbers count from the end.
 
     >>> import mha_viz as mv
     >>> record = mv.load("tiny-gpt2").trace("The cat sat")
@@ -74,9 +63,5 @@ def visible_keys(record: AttentionRecord, layer: int) -> Bool[Tensor, "query key
 
 
 def visible_everywhere(record: AttentionRecord) -> Bool[Tensor, "layer query key"]:
-    """`visible_keys` of every layer.
-
-    Args:
-        record: any record.
-    """
+    """Return `visible_keys` of every layer."""
     return torch.stack([visible_keys(record, layer) for layer in range(record.n_layers)])

@@ -1,4 +1,7 @@
-"""The only place where attention is computed: scores, pattern, z."""
+"""Attention, computed here and nowhere else: scores, pattern, z.
+
+`reference_attention` is the mathematics in one breath; `attention` is the one that runs.
+"""
 
 import math
 
@@ -7,13 +10,38 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from mha_viz.core.checks import Given, Number, check_numbers, check_out, check_tensors
+from mha_viz.core.attention.checks import Given, Number, check_numbers, check_out, check_tensors
 from mha_viz.errors import ShapeError
 
 # bool (True = may attend) or floats that are added to the scores
 Mask = Given[
     Bool[Tensor, "*#batch #n_heads #query #key"] | Float[Tensor, "*#batch #n_heads #query #key"]
 ]
+
+
+def reference_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Compute softmax(Q K^T / sqrt(d_head) + mask) V as written: what `attention` must agree with.
+
+    Softcap, dropout, gates and sinks are left out; another scale is a factor on `query`.
+
+    Source: Vaswani et al. 2017, eq. 1; shared key heads Ainslie et al. 2023.
+
+    >>> z_, pattern = reference_attention(*torch.ones(3, 1, 2, 5), causal=True)
+    >>> pattern
+    tensor([[[1.0000, 0.0000],
+             [0.5000, 0.5000]]])
+    """
+    group = query.shape[-3] // key.shape[-3]  # query heads that share a key head
+    key, value = key.repeat_interleave(group, -3), value.repeat_interleave(group, -3)
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
+    if causal:
+        scores = scores + torch.full_like(scores, -math.inf).triu(1)
+    pattern = scores.softmax(-1).nan_to_num(0.0)  # a query that may attend to nothing
+    return pattern @ value, pattern
 
 
 def attention(
@@ -33,7 +61,7 @@ def attention(
     Float[Tensor, "*batch n_heads query d_value"],
     Float[Tensor, "*batch n_heads query key"] | None,
 ]:
-    """Every query's weighted mean of the values, and the weights.
+    """Compute every query's weighted mean of the values, and the weights.
 
     pattern = softmax(scale * Q K^T + mask) row by row; z = gates * (pattern V).
 
@@ -85,9 +113,9 @@ def attention(
     pattern = None
     if need_pattern or softcap is not None or sinks is not None:
         raw = scores(query, key, mask=bias, causal=causal, scale=scale, softcap=softcap, out=out)
-        left = None if sinks is None else _beside_sinks(raw, sinks)
+        key_share = None if sinks is None else _key_share(raw, sinks)
         pattern = _normalise(raw, masked_rows, overwrite=not raw.requires_grad)
-        pattern = pattern if left is None else pattern * left
+        pattern = pattern if key_share is None else pattern * key_share
         if out is not None and pattern.data_ptr() != out.data_ptr():
             pattern = out.copy_(pattern)  # half precision and what sinks leave are made elsewhere
         mixed = z(F.dropout(pattern, dropout) if dropout else pattern, value)
@@ -108,7 +136,7 @@ def scores(
     softcap: Number | None = None,
     out: Given[Float[Tensor, "*batch n_heads query key"]] | None = None,
 ) -> Float[Tensor, "*batch n_heads query key"]:
-    """How well each query fits each key: scale * Q K^T, then softcap, then the mask added.
+    """Compute how well each query fits each key: scale * Q K^T, then softcap, then the mask.
 
     Arguments as in `attention`, which checks them; here they are taken as right. Returns real
     numbers (*batch, n_heads, query, key), -inf where a bool mask or `causal` forbids.
@@ -137,7 +165,7 @@ def scores(
 def softmax(
     scores: Float[Tensor, "*batch n_heads query key"],
 ) -> Float[Tensor, "*batch n_heads query key"]:
-    """The pattern: exp(scores) over its row's sum, in [0, 1]; a row of only -inf gives zeros.
+    """Normalise scores to the pattern: exp(scores) over its row's sum; zeros for rows of -inf.
 
     Accumulates in float32 at least and returns the dtype of `scores`.
 
@@ -154,7 +182,7 @@ def z(
     pattern: Float[Tensor, "*batch n_heads query key"],
     value: Float[Tensor, "*batch n_kv_heads key d_value"],
 ) -> Float[Tensor, "*batch n_heads query d_value"]:
-    """Each query's mean of the values, weighted by its row of the pattern.
+    """Compute each query's mean of the values, weighted by its row of the pattern.
 
     Source: Vaswani et al. 2017, eq. 1.
 
@@ -170,7 +198,7 @@ def z(
 
 
 def _fold(heads: Tensor, n_kv_heads: int) -> Tensor:
-    """(*batch, n_heads, rows, width) to (batch * n_kv_heads, group * rows, width).
+    """Reshape (*batch, n_heads, rows, width) to (batch * n_kv_heads, group * rows, width).
 
     The query heads that share a key head become rows of one matrix: no key is ever repeated.
     """
@@ -180,7 +208,7 @@ def _fold(heads: Tensor, n_kv_heads: int) -> Tensor:
 
 
 def _additive(mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
-    """Mask and causality as one tensor to be added to the scores, or None."""
+    """Return mask and causality as one tensor to be added to the scores, or None."""
     bias = None
     if mask is not None and mask.dtype == torch.bool:
         bias = query.new_zeros(mask.shape).masked_fill_(~mask, -torch.inf)
@@ -197,7 +225,7 @@ def _additive(mask: Tensor | None, causal: bool, query: Tensor, key: Tensor) -> 
 
 
 def _forbidding(dtype: torch.dtype) -> float:
-    """The number at or below which an additive mask means 'may not attend'.
+    """Return the number at or below which an additive mask means "may not attend".
 
     Model libraries write finfo.min for -inf, and may have added a position bias to it.
     """
@@ -205,9 +233,9 @@ def _forbidding(dtype: torch.dtype) -> float:
 
 
 def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
-    """Which rows of a mask or of masked scores allow no key (..., query, 1); None if none is so.
+    """Return which rows allow no key (..., query, 1); None if none is so.
 
-    A graphics card is not asked whether any is: it would have to be waited for in every layer.
+    On a graphics card nothing is read back: every layer would have to wait for it.
     """
     best = additive.detach().amax(-1, keepdim=True)
     masked_rows = best <= _forbidding(additive.dtype)
@@ -216,7 +244,7 @@ def _fully_masked_rows(additive: Tensor) -> Bool[Tensor, "..."] | None:
 
 
 def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = False) -> Tensor:
-    """Softmax over the keys, zeros in fully masked rows; `overwrite` writes it into `scores`."""
+    """Take the softmax over the keys; `overwrite` writes it into `scores`."""
     if masked_rows is not None and scores.requires_grad:
         scores = scores.masked_fill(masked_rows, 0.0)  # before, too: the gradient of 0 * NaN is NaN
     wide = torch.promote_types(scores.dtype, torch.float32)
@@ -230,8 +258,8 @@ def _normalise(scores: Tensor, masked_rows: Tensor | None, overwrite: bool = Fal
     return fill(masked_rows, 0.0)
 
 
-def _beside_sinks(scores: Tensor, sinks: Tensor) -> Tensor:
-    """What a head's sink leaves to the keys of each row, (..., query, 1) in [0, 1]."""
+def _key_share(scores: Tensor, sinks: Tensor) -> Tensor:
+    """Return the share that a head's sink leaves to the keys of each row, (..., query, 1)."""
     if sinks.shape != scores.shape[-3:-2]:
         raise ShapeError(
             f"sinks must be ({scores.shape[-3]},), one for each head, got {tuple(sinks.shape)}"
@@ -250,7 +278,7 @@ def _fused(
     scale: Number | None,
     dropout: Number,
 ) -> Tensor:
-    """z by torch's own kernel, which leaves open what a fully masked row gives."""
+    """Compute z by torch's own kernel, which leaves open what a fully masked row gives."""
     if bias is not None:
         bias = bias if masked_rows is None else bias.masked_fill(masked_rows, 0.0)
         bias = bias.expand(*query.shape[:-1], key.shape[-2])

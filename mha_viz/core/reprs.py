@@ -1,4 +1,4 @@
-"""How results show themselves at the end of a cell: a line that says what they are, and a table."""
+"""The text of results at the end of a notebook cell: a line of what they are, and a table."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ if TYPE_CHECKING:
 
 
 def shape_text(value: object) -> str:
-    """A tensor by its shape, anything else as it is.
-
-    Args:
-        value: of any kind.
+    """Write a tensor as its shape, anything else as its repr.
 
     >>> import torch
     >>> shape_text(torch.zeros(2, 3)), shape_text(None)
@@ -24,11 +21,7 @@ def shape_text(value: object) -> str:
 
 
 def record_line(record: Any) -> str:
-    """An `AttentionRecord` by where it comes from, its sizes and what it keeps.
-
-    Args:
-        record: the record; its text is cut off after 39 letters.
-    """
+    """Describe an `AttentionRecord` by its source, its sizes and what it keeps."""
     layers, heads, queries, keys = record.pattern.shape
     text = record.text if len(record.text) <= 40 else record.text[:39] + "…"
     names = ("z", "query", "key", "value")
@@ -43,12 +36,7 @@ def record_line(record: Any) -> str:
 
 
 def count(number: int, thing: str, things: str = "") -> str:
-    """How many of them there are, in words that fit one and many.
-
-    Args:
-        number: 0 or more.
-        thing: what one is called.
-        things: what many are called, where that is not `thing` with an s.
+    """Write a number of things in words that fit one and many.
 
     >>> count(1, "head"), count(0, "head"), count(1_024, "query", "queries")
     ('1 head', '0 heads', '1,024 queries')
@@ -57,13 +45,7 @@ def count(number: int, thing: str, things: str = "") -> str:
 
 
 def table_html(line: str, table: pd.DataFrame, note: str = "") -> str:
-    """A line, a table of it, and a note below, as HTML in which no text is markup.
-
-    Args:
-        line: plain text above the table.
-        table: of numbers and plain text.
-        note: plain text below.
-    """
+    """Write a line, a table, and a note below as HTML in which no text is markup."""
     below = f"<p>{html.escape(note)}</p>" if note else ""
     drawn = table.to_html(index=False, float_format="{:.4g}".format, na_rep="–", border=0)
     return f"<div><p>{html.escape(line)}</p>{drawn}{below}</div>"

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mha_viz.core.attention import Mask, attention, scores, softmax, z
-from mha_viz.core.checks import (
+from mha_viz.core.attention.attention import Mask, attention, scores, softmax, z
+from mha_viz.core.attention.checks import (
     Given,
     Number,
     check_alike,
@@ -20,12 +20,12 @@ from mha_viz.core.checks import (
     shape_of,
 )
 from mha_viz.core.names import MATRICES
-from mha_viz.core.showing import shape_text
+from mha_viz.core.reprs import shape_text
 from mha_viz.errors import ArgumentError, ShapeError
 
 
 class AttentionOutput(NamedTuple):
-    """What `MultiHeadAttention` returns; pattern and scores are None where they were not needed."""
+    """The output of `MultiHeadAttention`; pattern and scores are None where not needed."""
 
     output: Float[Tensor, "*batch query d_model"]
     pattern: Float[Tensor, "*batch n_heads query key"] | None
@@ -99,7 +99,7 @@ class HasAttentionWeights(Protocol):
     """A loaded model that can hand out one layer's parameters."""
 
     def attention_weights(self, layer: int) -> AttentionWeights:
-        """The parameters of one layer, counted from 0."""
+        """Return the parameters of one layer, counted from 0."""
         ...
 
 
@@ -172,7 +172,7 @@ class MultiHeadAttention(nn.Module):
         self._register("O", n_heads, self.d_value, d_model, bias)
 
     def _register(self, letter: str, n_heads: int, d_in: int, d_out: int, bias: bool) -> None:
-        """W and b of one projection, Xavier as if the heads were one matrix; b starts at 0."""
+        """Add W (Xavier, as if the heads were one matrix) and b (zeros) of a projection."""
         if min(d_in, d_out) < 1:
             raise ArgumentError(f"widths must be at least 1, got {d_in} and {d_out} for W_{letter}")
         joined = d_in * n_heads + d_out if letter == "O" else d_in + n_heads * d_out
@@ -183,7 +183,7 @@ class MultiHeadAttention(nn.Module):
         self.register_parameter(f"b_{letter}", zeros if bias else None)
 
     def extra_repr(self) -> str:
-        """The sizes, for the module's repr."""
+        """Return the sizes, for the module's repr."""
         heads = f"n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
         return f"d_model={self.d_model}, {heads}, d_head={self.d_head}"
 
@@ -238,7 +238,7 @@ class MultiHeadAttention(nn.Module):
     def head_output(
         self, z: Float[Tensor, "*batch n_heads query d_value"]
     ) -> Float[Tensor, "*batch n_heads query d_model"]:
-        """What each head writes: its z times its slice of W_O. Over heads, plus b_O: the output.
+        """Compute what each head writes: z times its slice of W_O. Summed, plus b_O: the output.
 
         Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 
@@ -252,7 +252,7 @@ class MultiHeadAttention(nn.Module):
     def from_weights(
         cls, weights: AttentionWeights, *, dropout: Number = 0.0
     ) -> "MultiHeadAttention":
-        """A module that computes with a copy of these parameters.
+        """Build a module that computes with a copy of these parameters.
 
         >>> ones = AttentionWeights(*torch.ones(3, 2, 4, 3), torch.ones(2, 3, 4))
         >>> MultiHeadAttention.from_weights(ones).d_head
@@ -262,7 +262,10 @@ class MultiHeadAttention(nn.Module):
         n_kv_heads, d_key_in, _ = weights.W_K.shape
         _, d_value_in, d_value = weights.W_V.shape
         mha = cls(
-            *(d_model, n_heads, n_kv_heads, d_head),
+            d_model,
+            n_heads,
+            n_kv_heads,
+            d_head,
             dropout=dropout,
             d_value=d_value,
             d_key_in=d_key_in,
@@ -276,7 +279,7 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, module: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """A copy of torch's module. Ours is batch first always and keeps the heads apart.
+        """Copy torch's module. Ours is batch first always and keeps the heads apart.
 
         Raises:
             ArgumentError: for `add_bias_kv` and `add_zero_attn`, which have no counterpart here.
@@ -302,7 +305,7 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_layer(cls, model: HasAttentionWeights, layer: int) -> "MultiHeadAttention":
-        """A copy of one layer's attention in a loaded model, in eval mode.
+        """Copy one layer's attention of a loaded model, in eval mode.
 
         The projections and the scale only: what a model adds between them (rotary positions, a
         position bias) is not part of the module.
@@ -317,7 +320,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def _project(name: str, tokens: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """(*batch, token, d_in) to (*batch, head, token, width)."""
+    """Project (*batch, token, d_in) to (*batch, head, token, width)."""
     if tokens.ndim < 2 or tokens.shape[-1] != weight.shape[1]:
         raise ShapeError(
             f"{name} must be (*batch, token, {weight.shape[1]}), got {shape_of(tokens)}"

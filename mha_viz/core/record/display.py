@@ -1,4 +1,4 @@
-"""Who draws a record in a notebook: core must not know plots, so the package says it here."""
+"""The functions that draw a record in a notebook, set by the package: core knows no plots."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,7 @@ head_plotter: Callable[[Any, int, int], Any] | None = None
 
 
 def known(drawer: Callable[..., Any] | None) -> Callable[..., Any]:
-    """One of those above, or an error that says how to get it.
-
-    Raises:
-        NotKeptError: the package has not said who draws.
-    """
+    """Return one of those above, or raise an error that says how to get it."""
     if drawer is None:
         raise NotKeptError("Drawing is not available here: import mha_viz first.")
     return drawer

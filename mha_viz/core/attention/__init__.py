@@ -1,0 +1,1 @@
+"""Attention computed: the one function, the module around it, checks of what goes in."""

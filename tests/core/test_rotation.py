@@ -1,0 +1,84 @@
+"""Scores with keys rotated: the metric itself on a pattern that was rotated by hand."""
+
+import pytest
+import torch
+
+from mha_viz.core.metrics import head_table
+from mha_viz.core.metrics.rotation import N_ROTATIONS, least_beyond_chance, rotated_scores
+from tests.core.patterns import random_pattern
+
+LINEAR = ("previous_token", "next_token", "self_token", "first_token", "separator_token")
+LINEAR += ("duplicate_token", "distance")
+L, H, N = 2, 3, 7
+
+
+def masks(name: str) -> torch.Tensor:
+    whole = torch.ones(L, N, N, dtype=torch.bool)
+    if name == "causal":
+        return whole.tril()
+    if name == "window":
+        return torch.stack([whole[0].tril(), whole[0].tril().triu(-2)])
+    return whole
+
+
+def by_hand(pattern: torch.Tensor, seen: torch.Tensor, rotation: int) -> torch.Tensor:
+    rotated = torch.zeros_like(pattern)
+    for layer, query in torch.cartesian_prod(torch.arange(L), torch.arange(N)).tolist():
+        keys = seen[layer, query].nonzero()[:, 0].tolist()
+        step = 1 + int((rotation + 0.5) / N_ROTATIONS * (len(keys) - 1))
+        for place, key in enumerate(keys):
+            to = keys[(place + step) % len(keys)]
+            rotated[layer, :, query, to] += pattern[layer, :, query, key]
+    return rotated
+
+
+@pytest.mark.parametrize("mask", ["all", "causal", "window"])
+@pytest.mark.parametrize("metric", LINEAR)
+def test_rotated_scores_are_the_metric_of_a_rotated_pattern(metric, mask):
+    seen = masks(mask)
+    pattern = random_pattern(N) * seen[:, None]
+    pattern /= pattern.sum(-1, keepdim=True)
+    pattern[1, 2] = 0  # a head that attends to nothing
+    about = {"ids": torch.arange(N) % 4, "is_special": torch.arange(N) % 5 == 1}
+    everyone = torch.ones(L, H, dtype=torch.bool)
+    found = rotated_scores(pattern, seen, everyone, metric, **about)
+    assert found.shape == (N_ROTATIONS, L, H)
+    for rotation in range(N_ROTATIONS):
+        rotated = by_hand(pattern, seen, rotation)
+        expected = head_table(rotated, allowed=seen, **about)[metric]
+        torch.testing.assert_close(found[rotation], expected.to(found), equal_nan=True)
+
+
+def test_rotations_keep_what_each_row_gives_and_move_every_key():
+    seen = masks("causal")
+    pattern = random_pattern(N) * seen[:, None]
+    for rotation in range(N_ROTATIONS):
+        rotated = by_hand(pattern, seen, rotation)
+        torch.testing.assert_close(rotated.sort(-1).values, pattern.sort(-1).values)
+        assert (rotated[:, :, 1:] != pattern[:, :, 1:]).any(-1).all()
+
+
+def test_heads_that_cannot_reach_the_least_are_left_out():
+    seen, everyone = masks("all"), torch.ones(L, H, dtype=torch.bool)
+    pattern = random_pattern(N)
+    pattern[0, 1] = 1 / N  # far from any key
+    every = rotated_scores(pattern, seen, everyone, "first_token")
+    least = float(every.amax(0).median())
+    assert least > 1 / N
+    some = rotated_scores(pattern, seen, everyone, "first_token", least)
+    left = some.isnan().all(0)
+    assert (every[:, left] < least).all() and not left.all()
+    assert left[0, 1]
+    torch.testing.assert_close(some[:, ~left], every[:, ~left])
+    assert rotated_scores(pattern, seen, ~everyone, "first_token").isnan().all()
+
+
+def test_least_beyond_chance_by_hand():
+    scores = torch.tensor([0.9, 0.8, 0.7, 0.6])
+    none = torch.tensor([])
+    assert least_beyond_chance(scores, none) == pytest.approx(0.6)  # 1 of 21 rotations, by 1 head
+    assert least_beyond_chance(scores[:1], none) == pytest.approx(0.9)
+    # at 0.7: (2 + 1) / 21 / 3 = 0.048; at 0.6: (4 + 1) / 21 / 4 = 0.06
+    by_chance = torch.tensor([0.95, 0.7, 0.65, 0.6, 0.5])
+    assert least_beyond_chance(scores, by_chance) == pytest.approx(0.7)
+    assert least_beyond_chance(scores, torch.full((30,), 1.0)) is None
