@@ -39,15 +39,11 @@ _WORD = re.compile(  # over kinds (`kind_of`): a letter, 0 digit, m mark, i ideo
 
 
 def clean_text(text: str, what: str = "text") -> str:
-    r"""Typed or pasted text, made safe to tokenise and to show.
+    r"""Make typed or pasted text safe to tokenise and to show.
 
     Line ends become "\n"; every other control character (C0, C1) but the tab becomes one space, so
     that words on both sides stay apart. A surrogate pair becomes its character. All else stays:
     capitals, accents, spaces, invisible characters. Cleaning twice changes nothing.
-
-    Args:
-        text: the text.
-        what: its name in error messages.
 
     Returns:
         The text, never blank.
@@ -80,15 +76,11 @@ def clean_text(text: str, what: str = "text") -> str:
 
 
 def visible(text: str, limit: int = MAX_LABEL) -> str:
-    """Text with a sign in place of each character that would not show or would reorder others.
+    """Put a sign in place of each character that would not show or would reorder others.
 
     Only white space: "␠", "⏎", "⇥", with "×3" for a run. Direction marks, other spaces and further
     invisible characters: their number. A combining mark that stands alone sits on a "◌". Joiners
     and variation selectors stay inside of an emoji or a word.
-
-    Args:
-        text: any text.
-        limit: the most characters of the result; a longer one ends with "…".
 
     >>> visible("  "), visible("a\u202eb"), visible("a b")
     ('␠×2', 'a⟨U+202E⟩b', 'a b')
@@ -116,7 +108,7 @@ def visible(text: str, limit: int = MAX_LABEL) -> str:
 
 
 def in_a_row(labels: Iterable[str], limit: int = 300) -> str:
-    """Labels of tokens as a sentence names them one after another; a long row ends with "…".
+    """Join labels of tokens for a sentence; a long row ends with "…".
 
     >>> in_a_row(["the", "cat"]), in_a_row(["the", "cat"], limit=6)
     ('the · cat', 'the ·…')
@@ -125,7 +117,7 @@ def in_a_row(labels: Iterable[str], limit: int = 300) -> str:
 
 
 def word_numbers(text: str) -> list[int]:
-    """For every character the number of its word."""
+    """Return for every character the number of its word."""
     kinds = text.translate({ord(char): kind_of(char) for char in set(text)})
     numbers: list[int] = []
     for number, match in enumerate(_WORD.finditer(kinds)):
@@ -134,7 +126,7 @@ def word_numbers(text: str) -> list[int]:
 
 
 def kind_of(char: str) -> str:
-    """One letter for what `_WORD` knows, and the sign itself for everything else."""
+    """Return one letter for what `_WORD` knows, and the sign itself for everything else."""
     for kind, pattern in _KINDS.items():
         if pattern.match(char):
             return kind
@@ -146,7 +138,7 @@ def kind_of(char: str) -> str:
 
 
 def glyph(char: str, inside: bool = False, last: bool = False) -> str:
-    """A character, or a visible sign for one that would not show.
+    """Return a character, or a visible sign for one that would not show.
 
     Args:
         char: one character.

@@ -1,4 +1,4 @@
-"""What a model reads: a text or a pair, or an encoder's text and its decoder's; what was cut."""
+"""Encoding of a model's texts: one or a pair, or an encoder's and its decoder's."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import TypeVar
 
 from transformers import PreTrainedTokenizerBase
 
-from mha_viz.core.record import Token
+from mha_viz.core.record.record import Token
 from mha_viz.errors import MhaVizError, TextError
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 from mha_viz.text.tokens import Encoded, encode
 
-MOST_UNKNOWN = 0.2  # of a text's tokens, before its reader is told
+MOST_UNKNOWN = 0.2  # of a text's tokens, before a note says so
 Text = TypeVar("Text")
 Texts = tuple[Encoded, Encoded | None]  # and the decoder's, of an encoder-decoder
 
 
 @dataclass(frozen=True)
 class Reader:
-    """What a model's texts must fit.
+    """The limits that a model's texts must fit.
 
     Args:
         tokenizer: its tokenizer.
@@ -39,16 +39,7 @@ class Reader:
 
 
 def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Texts:
-    """Encode a text and its second segment together; for an encoder-decoder, one for each stack.
-
-    Args:
-        reader: of the model.
-        text: typed text.
-        text_pair: second segment, or the decoder's text.
-
-    Raises:
-        TextError, ArgumentError: as `encode`, or a token that the model does not have.
-    """
+    """Encode a text and its second segment together; for an encoder-decoder, one for each stack."""
     if not reader.two_texts:
         encoded = encode(reader.tokenizer, text, text_pair, max_length=reader.n_ctx)
         target = None
@@ -66,37 +57,20 @@ def encode_texts(reader: Reader, text: str, text_pair: str | None = None) -> Tex
 
 
 def count_positions(reader: Reader, text: str) -> int:
-    """How many positions of a model a text would take, uncut and with what is added to it.
-
-    Args:
-        reader: of the model.
-        text: cleaned; not longer than it takes to be too long, for all of it is read.
-
-    Raises:
-        TextError: whatever the tokenizer raises.
-    """
-    with reading():
+    """Count the positions of a model that a text takes, uncut and with special tokens."""
+    with tokenizer_errors():
         return len(reader.tokenizer(text, verbose=False)["input_ids"])
 
 
 def attending(part: str, source: Text, target: Text | None) -> tuple[Text, Text]:
-    """What attends in a part of a model, and what it attends to.
-
-    Args:
-        part: "self", "encoder", "decoder" or "cross".
-        source: the text, or the encoder's; a batch of texts serves as well.
-        target: the decoder's, of an encoder-decoder.
-
-    Returns:
-        The queries' text and the keys' text.
-    """
+    """Return the queries' text and the keys' text in a part of a model."""
     decoder = source if target is None else target
     queries = decoder if part in ("decoder", "cross") else source
     return queries, decoder if part == "decoder" else source
 
 
 def takes_pair(reader: Reader) -> bool:
-    """Whether the model takes a second text: a second segment, or the decoder's text."""
+    """Return whether the model takes a second text: a second segment, or the decoder's text."""
     if reader.two_texts:
         return True
     try:
@@ -107,17 +81,9 @@ def takes_pair(reader: Reader) -> bool:
 
 
 def decoder_text(reader: Reader, text: str | None) -> Encoded:
-    """The decoder's text behind its start token.
-
-    Args:
-        reader: of an encoder-decoder.
-        text: typed text; None: the start token alone.
-
-    Raises:
-        TextError, ArgumentError: as `encode`.
-    """
+    """Encode the decoder's text behind its start token."""
     start = reader.start
-    with reading("its own tokens"):
+    with tokenizer_errors("its own tokens"):
         start = start if isinstance(start, int) else reader.tokenizer.pad_token_id or 0
         label = str(reader.tokenizer.convert_ids_to_tokens(start))
     first = Token(label, start, is_special=True, segment=1)
@@ -135,12 +101,7 @@ def decoder_text(reader: Reader, text: str | None) -> Encoded:
 
 
 def text_notes(name: str, *texts: Encoded | None) -> tuple[str, ...]:
-    """A note for each text of which something was left out, or much is unknown.
-
-    Args:
-        name: of the model.
-        texts: as they were encoded; None: there is none.
-    """
+    """Return a note for each text of which something was left out, or much is unknown."""
     read = [text for text in texts if text is not None]
     cut = tuple(
         f"The text was cut to {len(text.tokens)} tokens, the longest that {name} takes "

@@ -1,4 +1,4 @@
-"""Between a typed text and labelled tokens: cleaning, encoding, words, labels that read well.
+"""Tokens of a typed text: cleaning, encoding, words, labels that read well.
 
 What holds for every tokenizer:
 
@@ -7,7 +7,7 @@ What holds for every tokenizer:
   character of its own (T5's lone "▁") is empty: start == end.
 - A label is the reader's own spelling, cut from the text, also where a model lower-cases. A
   sub-word shows its piece alone; `Token.word` shows that it continues a word.
-- A word is found in the text, not asked of the tokenizer, so that all models agree on it: a run of
+- Words are found in the text, not by the tokenizer, so that all models agree on it: a run of
   letters, digits, marks and inner apostrophes; a single ideograph; a run of one repeated sign
   ("..."); an emoji sequence. Spaces belong to the word after them. A token belongs to the word that
   its first character lies in.
@@ -23,10 +23,10 @@ from itertools import accumulate, chain, groupby
 
 from transformers import PreTrainedTokenizerBase
 
-from mha_viz.core.record import Token
+from mha_viz.core.record.record import Token
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.text.cleaning import MAX_LABEL, clean_text, visible, word_numbers
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 
 _WINDOW = (8, 1000)  # characters read at first: 8 for each position of the model, and 1000
 _seen = lru_cache(1 << 14)(visible)  # the same short words come again and again
@@ -87,7 +87,7 @@ def encode(
     texts = [clean_text(text)]
     if text_pair is not None:
         texts.append(clean_text(text_pair, "second text"))
-        with reading("two texts"):
+        with tokenizer_errors("two texts"):
             added = [tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True)]
         if added[0] >= added[1]:
             raise TextError(
@@ -119,8 +119,8 @@ def encode(
 def _count_unknown(
     tokenizer: PreTrainedTokenizerBase, tokens: Iterable[Token], texts: list[str]
 ) -> int:
-    """How many the vocabulary has no token for; a typed "[UNK]" is what it says."""
-    number, name = tokenizer.unk_token_id, tokenizer.unk_token  # asked once: each asking is slow
+    """Count the tokens that the vocabulary lacks; a typed "[UNK]" is what it says."""
+    number, name = tokenizer.unk_token_id, tokenizer.unk_token  # read once: each access is slow
     unknown = [token for token in tokens if token.id == number and not token.is_special]
     return sum(texts[token.segment][token.start : token.end] != name for token in unknown)
 
@@ -130,7 +130,7 @@ def _renumbered(token: Token, word: int | None) -> Token:
 
 
 def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
-    """The tokens to keep, by their place: the first of each text, and what was added."""
+    """Return the tokens to keep, by their place: the first of each text, and special ones."""
     left = list(shares)
     kept: dict[int, Token] = {}
     for i, token in enumerate(tokens):
@@ -142,7 +142,7 @@ def _fitting(tokens: list[Token], shares: list[int]) -> dict[int, Token]:
 
 
 def _shares(lengths: list[int], room: int) -> list[int]:
-    """How much of each text stays: the shorter whole if it fits in half of the room."""
+    """Return how much of each text stays: the shorter whole if it fits in half of the room."""
     if sum(lengths) <= room:
         return lengths
     if len(lengths) == 1:
@@ -154,13 +154,15 @@ def _shares(lengths: list[int], room: int) -> list[int]:
 def _read(
     tokenizer: PreTrainedTokenizerBase, texts: list[str], max_length: int, special: bool
 ) -> tuple[list[Token], list[int] | None, list[int], bool]:
-    """Tokens (at least as many as can be kept), their types, and each whole text's token count;
-    last, whether those counts are estimates."""
+    """Return tokens (at least as many as can be kept), their types, and each text's token count.
+
+    Last comes whether those counts are estimates.
+    """
     window = _WINDOW[0] * max(max_length, 0) + _WINDOW[1]
     read = _read_fast if tokenizer.is_fast else _read_slow
     while True:
         heads = [text[:window] for text in texts]
-        with reading():
+        with tokenizer_errors():
             tokens, types = read(tokenizer, heads, special)
         counts = [sum(not t.is_special and t.segment == s for t in tokens) for s in (0, 1)]
         cut = [len(text) > window for text in texts]
@@ -237,7 +239,7 @@ def _read_slow(
 
 
 def _span(text: str, name: str, start: int, end: int, end_before: int) -> tuple[int, int]:
-    """The characters that a token stands for, without a leading or trailing space."""
+    """Return the characters that a token stands for, without a leading or trailing space."""
     cut = text[start:end]
     if name and not name.strip("▁") and start >= end_before and not re.search(r"[\s▁]", cut):
         return start, start  # the mark before a word, which shares the word's first character
@@ -261,7 +263,7 @@ def _number_parts(tokens: list[Token]) -> list[Token]:
 
 
 def spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
-    """What a token of a tokenizer without offsets says, without the tokenizer's marks."""
+    """Return the text of a token of a tokenizer without offsets, without its marks."""
     text = str(tokenizer.convert_tokens_to_string([name])).strip(" ")
     if not text and re.fullmatch("[\x80-\xff]", name):
         return f"⟨{ord(name):02X}⟩"  # a byte of ByT5
@@ -271,7 +273,7 @@ def spelled(tokenizer: PreTrainedTokenizerBase, name: str) -> str:
 
 
 def _begins_by_marks(names: list[str], text: str) -> list[bool]:
-    """Where words begin, by the tokenizer's marks, for those without offsets."""
+    """Return where words begin, by the tokenizer's marks, for those without offsets."""
     after = ["", *names[:-1]]
     for mark in "▁Ġ":
         if any(mark in name for name in names):

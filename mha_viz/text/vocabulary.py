@@ -1,4 +1,4 @@
-"""Between a number in a vocabulary and what people read or type for it."""
+"""Vocabulary numbers, and the text that people read or type for them."""
 
 from __future__ import annotations
 
@@ -10,72 +10,58 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 
 from mha_viz.errors import ArgumentError
 from mha_viz.text.cleaning import clean_text, in_a_row, visible
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 from mha_viz.text.tokens import spelled
 
 _BYTES = {char: byte for byte, char in bytes_to_unicode().items()}
 _MARKS = ("Ġ", "▁")  # before a token that begins a word
 
 
-@reading("its own tokens")
+@tokenizer_errors("its own tokens")
 def label_of(tokenizer: PreTrainedTokenizerBase, number: int) -> str:
-    """A token of the vocabulary, labelled as in a record: its piece, without any mark.
+    """Label a token of the vocabulary as in a record: its piece, without any mark.
 
     A part of a character is named by its bytes. A number beyond the vocabulary is "⟨number⟩".
-
-    Args:
-        tokenizer: of the model.
-        number: of the token, 0 or more.
     """
     name = tokenizer.convert_ids_to_tokens(number) if number < len(tokenizer) else None
     if not name:
         return f"⟨{number}⟩"
     if number in tokenizer.all_special_ids:
         return visible(name)
-    said = str(tokenizer.convert_tokens_to_string([name]))
-    if "\ufffd" in said and all(char in _BYTES for char in name):
+    decoded = str(tokenizer.convert_tokens_to_string([name]))
+    if "\ufffd" in decoded and all(char in _BYTES for char in name):
         return "".join(f"⟨{_BYTES[char]:02X}⟩" for char in name)
     label = spelled(tokenizer, name)
     return visible(label.lstrip("▁Ġ") or label)
 
 
-@reading("its own tokens")
+@tokenizer_errors("its own tokens")
 def continuing(tokenizer: PreTrainedTokenizerBase, numbers: Sequence[int]) -> tuple[bool, ...]:
-    """Which of these tokens would go on with the word before them: "ing" after "walk".
+    """Return which of these tokens continue the word before them: "ing" after "walk".
 
     The tokenizer's own marks show it; for one without marks (whole words, characters) none does.
-
-    Args:
-        tokenizer: of the model.
-        numbers: of the tokens, 0 or more.
     """
     sample = tokenizer.tokenize("a b c")
     mark = next((m for m in _MARKS if any(name.startswith(m) for name in sample)), None)
     names = [tokenizer.convert_ids_to_tokens(n) if n < len(tokenizer) else None for n in numbers]
     special = set(tokenizer.all_special_ids)
 
-    def goes_on(number: int, name: str | None) -> bool:
+    def continues(number: int, name: str | None) -> bool:
         if not name or number in special:
             return False
         if mark is None:
             return re.match("##.", name) is not None
         return not name.startswith(mark) and label_of(tokenizer, number)[0].isalnum()
 
-    return tuple(goes_on(n, name) for n, name in zip(numbers, names, strict=True))
+    return tuple(continues(n, name) for n, name in zip(numbers, names, strict=True))
 
 
-@reading("the target")
+@tokenizer_errors("the target")
 def id_of(tokenizer: PreTrainedTokenizerBase, target: str | int, spaced: bool = True) -> int:
-    """The one token that a typed target is.
+    """Return the one token that a typed target is.
 
     A word is read as it would stand in the text, with a space before it where `spaced`; a sign is
     read as it is typed, and so is what begins with a space, or with "##" for the end of a word.
-
-    Args:
-        tokenizer: of the model.
-        target: a word, a sign, or a number in the vocabulary.
-        spaced: a word at the target's place has a space before it, which some tokenizers (GPT-2's,
-            RoBERTa's) make a part of it.
 
     Raises:
         ArgumentError: no such token, or several; names the pieces.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
-from mha_viz.core.record import Token
+from mha_viz.core.record.record import Token
 from mha_viz.text.tokens import Encoded, _begins_by_marks, encode
 from tests.making.small_tokenizers import FAST, make
 

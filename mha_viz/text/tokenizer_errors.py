@@ -9,14 +9,11 @@ from mha_viz.errors import TextError, translating
 
 
 @contextmanager
-def reading(what: str = "this text") -> Iterator[None]:
-    """Around every use of a tokenizer; also a decorator of a function that uses one.
+def tokenizer_errors(what: str = "this text") -> Iterator[None]:
+    """Translate a tokenizer's errors inside; also a decorator of a function that uses one.
 
     The tokenizers library raises bare Exceptions, and where a pattern of a checkpoint goes astray
-    it panics, which is no Exception at all and would end a server's thread without a word.
-
-    Raises:
-        TextError: for whatever a tokenizer raises.
+    it panics, which is no Exception at all and would silently end a server's thread.
     """
 
     def unreadable(error: BaseException) -> TextError:

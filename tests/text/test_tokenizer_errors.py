@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 import mha_viz as mv
 from mha_viz.errors import ArgumentError, TextError, is_panic
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 from mha_viz.text.tokens import encode
 from mha_viz.text.vocabulary import continuing, id_of, label_of
 from tests.making.checkpoints import TEXT, copy
@@ -62,7 +62,7 @@ def test_a_model_whose_tokenizer_panics_on_one_text_reads_others(folder, tmp_pat
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
 def test_what_is_not_the_tokenizers_passes(error):
-    with pytest.raises(error), reading():
+    with pytest.raises(error), tokenizer_errors():
         raise error
-    with pytest.raises(ArgumentError), reading():
+    with pytest.raises(ArgumentError), tokenizer_errors():
         raise ArgumentError("ours")
