@@ -1,4 +1,4 @@
-"""Our attention inside pretrained models, and the probe that tells one run what to leave behind."""
+"""Our attention inside pretrained models, and the probe that says what one run keeps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
-from mha_viz.core.asking import ask
-from mha_viz.core.attention import attention
+from mha_viz.core.attention.attention import attention
+from mha_viz.core.cancellation import check_cancelled
 from mha_viz.engine.masks import visible_to_any_head
 from mha_viz.errors import AttentionUnavailableError
 
@@ -40,7 +40,7 @@ LayerAttention = Callable[..., tuple[Tensor, Tensor | None]]
 
 @dataclass(frozen=True, eq=False)
 class HeadEdits:
-    """What happens to the heads of one part of a model during a run; a `Probe` carries it.
+    """The changes to the heads of one part of a model during a run; a `Probe` carries them.
 
     Args:
         gates: factors on the heads' z, (layer, head) or (batch, layer, head), layers in call
@@ -81,12 +81,12 @@ class LayerTensors:
 
 
 class EverythingKept(Exception):
-    """What was to be kept is kept; the rest of the forward pass would be thrown away."""
+    """The end of a run whose layers are all kept; the rest would be thrown away."""
 
 
 @dataclass
 class Probe:
-    """What one forward pass leaves behind. It travels with the call, never on the shared model.
+    """A request for what one forward pass keeps. It travels with the call, never on the model.
 
     Layers are numbered by call order: some families have no layer index, and ALBERT runs the
     same layer again and again.
@@ -94,14 +94,14 @@ class Probe:
     Args:
         keep: which of "pattern", "z", "query", "key", "value" to keep.
         on_layer: called with the number of layers done so far; an exception it raises abandons
-            the run, which is how a page stops work that nobody waits for any more.
+            the run, which is how a page cancels work that it no longer needs.
         n_layers: how many layers there are, where that is known and all have patterns of one
             shape: their patterns are then written into one tensor, and never copied.
         stop: end the run with `EverythingKept` when n_layers are kept; what the model would
             compute of them is not computed.
         edits: what happens to heads.
         parts: whose layers call, in turn: a decoder's attend to themselves, then to the encoder.
-        reduce: handed each layer as soon as it is computed. With keep=() nothing of a layer is
+        reduce: called with each layer once it is computed. With keep=() nothing of a layer is
             held beyond that: the memory for one layer's pattern serves all layers.
         attentions: a list that is given each layer's attention as a function of other queries,
             keys and values, with this run's masks; or None.
@@ -125,11 +125,11 @@ class Probe:
 
     @property
     def needs_pattern(self) -> bool:
-        """Whether attention has to be computed with its weights."""
+        """The need to compute attention with its weights."""
         return "pattern" in self.keep or self.reduce is not None
 
     def room(self, query: Tensor, key: Tensor) -> Tensor | None:
-        """The memory for this layer's pattern, where its size is known beforehand."""
+        """Return the memory for this layer's pattern, where its size is known beforehand."""
         if query.dtype != torch.float32 or query.device.type != "cpu":
             return None  # it has to be copied for the record in any case
         if self.reduce is not None and "pattern" not in self.keep:
@@ -146,7 +146,7 @@ class Probe:
         return everything[len(self.modules)]
 
     def next_edits(self) -> tuple[int, Tensor | None, HeadEdits | None]:
-        """Of the layer that is about to run: number, gates (head,) or (batch, head), and edits."""
+        """Return number, gates (head,) or (batch, head), and edits of the layer about to run."""
         layer, turn = divmod(len(self.modules), len(self.parts))
         if self.n_layers:
             layer %= self.n_layers  # a library runs the model once for every token
@@ -155,14 +155,8 @@ class Probe:
         gates = self.edits.gates
         return layer, None if gates is None else gates[..., layer, :], self.edits
 
-    def look_at(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
-        """Note what a layer lets its queries see.
-
-        Args:
-            bias: what is added to the layer's scores.
-            made_of: the mask and the position bias that it was made of. Most layers are given the
-                same ones, which are then looked at once.
-        """
+    def note_mask(self, bias: Tensor | None, *made_of: Tensor | None) -> None:
+        """Note what a layer lets its queries see."""
         key = tuple(map(id, made_of))
         if key not in self._masks:  # it holds them, too: once they are gone, their ids are reused
             self._masks[key] = made_of, visible_to_any_head(bias)
@@ -172,23 +166,23 @@ class Probe:
         """Keep one layer's tensors, each (batch, head, ...)."""
         for name in self.keep:
             tensor = tensors[name]
-            assert tensor is not None  # `_attend` asks for the pattern whenever it is to be kept
+            assert tensor is not None  # `_attend` computes the pattern whenever it is to be kept
             layers = self.kept.setdefault(name, [])
             if not isinstance(layers, Tensor):  # otherwise it was written to its room
                 layers.append(tensor)
         if self.reduce is not None:
-            self._hand_on(tensors)
+            self._reduce_layer(tensors)
         self.modules.append(module)
         self.scale.append(scale)
-        ask()
+        check_cancelled()
         if self.on_layer is not None:
             self.on_layer(len(self.modules))
         if self.stop and len(self.modules) == self.n_layers:
             raise EverythingKept
 
-    def _hand_on(self, tensors: dict[str, Tensor | None]) -> None:
+    def _reduce_layer(self, tensors: dict[str, Tensor | None]) -> None:
         pattern, layer = tensors["pattern"], len(self.modules)
-        assert pattern is not None and self.reduce is not None  # `_attend` asked for the pattern
+        assert pattern is not None and self.reduce is not None  # `_attend` computed the pattern
         z, value, seen = tensors["z"], tensors["value"], self.allowed[-1]
         self.reduce(LayerTensors(layer, pattern, z, value, seen, self.has_sinks))
 
@@ -232,7 +226,7 @@ def _attend(
     mha_probe: Probe | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    """One layer's attention in the signature that transformers calls.
+    """Compute one layer's attention in the signature that transformers calls.
 
     Tensors are (batch, head, position, d_head); z goes back as (batch, position, head, d_head).
     Causality comes with the mask, as in the eager implementations; `is_causal` is not looked at.
@@ -267,7 +261,7 @@ def _attend(
         z, pattern = change(layer, z, pattern, value, bias)
         z = z if gates is None else z * gates.to(z.dtype)[..., None, None]
     if probe is not None:
-        probe.look_at(bias, *made_of)
+        probe.note_mask(bias, *made_of)
         probe.has_sinks |= s_aux is not None
         if probe.attentions is not None:
             probe.attentions.append(attend)
@@ -280,7 +274,7 @@ def _sum(position_bias: Tensor, attention_mask: Tensor | None) -> Tensor:
 
 
 def _pages(shape: tuple[int, ...]) -> Tensor:
-    """Uninitialised float32 memory for a record, whose tensors are ordinary tensors."""
+    """Return uninitialised float32 memory for a record."""
     # Not by numpy, which asks for huge pages: on a machine that has been up for a while finding
     # them took 0.2 s for 150 MB, more than the page faults that they save.
     with torch.inference_mode(False):

@@ -1,4 +1,4 @@
-"""Where a model's attention weights come from: our function in its network, or its own code."""
+"""The choice between our attention function and a family's own weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from mha_viz.engine.attention_function import IMPLEMENTATION, KEEPABLE, register
 from mha_viz.engine.own_weights import rounding
-from mha_viz.engine.run import Backend, Run, check_own, run
+from mha_viz.engine.run import Backend, Run, RunOptions, check_own, run
 from mha_viz.errors import AttentionUnavailableError, MhaVizError
 from mha_viz.text.tokens import Encoded
 
@@ -27,17 +27,8 @@ def choose_backend(
     The network may have been built with any attention: where its family accepts another one, it
     gets ours here. A network that is refused keeps the one that it had.
 
-    Args:
-        network: in evaluation mode.
-        source: a short text; its token numbers are taken modulo the vocabulary.
-        target: the decoder's text, of an encoder-decoder.
-        d_vocab: how many tokens the model has vectors for.
-
     Returns:
         (backend, what the run left behind, why the backend is not "mha_viz" or "").
-
-    Raises:
-        AttentionUnavailableError: neither way gives attention weights.
     """
     # Which tokens they are does not matter here, only that the model has them.
     sources, targets = (
@@ -59,7 +50,7 @@ def _try_both(
     ours, eager, reason = None, None, ""
     if _switch(network, IMPLEMENTATION):
         try:
-            ours = run(network, "mha_viz", sources, targets, keep=KEEPABLE)
+            ours = run(network, "mha_viz", sources, targets, options=RunOptions(KEEPABLE))
         except MemoryError:  # which passes, and says nothing of the family
             raise
         except Exception as error:  # what an unknown family raises on an argument it does not know
@@ -96,7 +87,7 @@ def _switch(network: PreTrainedModel, implementation: str) -> bool:
 
 
 def _shorter(texts: Texts) -> Texts:
-    """Texts without their last tokens, where they have more than one."""
+    """Drop the last token of texts that have more than one."""
     return [
         replace(text, input_ids=text.input_ids[:-1] or text.input_ids, token_type_ids=None)
         for text in texts
@@ -104,7 +95,7 @@ def _shorter(texts: Texts) -> Texts:
 
 
 def _agree(ours: dict[str, Run], eager: dict[str, Run], dtype: torch.dtype) -> bool:
-    """Both ways give the same weights and the same hidden state, up to the dtype's rounding."""
+    """Return whether both ways give the same weights and hidden state, up to rounding."""
     for part, theirs in eager.items():
         mine = ours[part]
         if len(mine.pattern) != len(theirs.pattern):

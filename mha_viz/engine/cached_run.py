@@ -1,4 +1,4 @@
-"""One text run piece by piece with a key-value cache; what all pieces left is put together."""
+"""Runs of one text piece by piece with a key-value cache, joined to one result."""
 
 from __future__ import annotations
 
@@ -46,23 +46,15 @@ class CachedRun:
         self._probe = Probe()  # of the latest piece: scales and modules are those of all
 
     def __len__(self) -> int:
-        """How many tokens have been run."""
+        """Return how many tokens have been run."""
         return self._pieces[-1].end if self._pieces else 0
 
     @torch.no_grad()
     def run(self, ids: Sequence[int], on_layer: OnLayer | None = None) -> Float[Tensor, " d_vocab"]:
         """Run the next tokens; a run that is abandoned leaves nothing behind.
 
-        Args:
-            ids: at least one.
-            on_layer: see `Probe`.
-
         Returns:
             The logits of what follows the last of them, as the network gave them.
-
-        Raises:
-            AttentionUnavailableError: the family did not read its cache as one pass would.
-            MhaVizError: out of memory.
         """
         before = len(self)
         try:
@@ -83,7 +75,7 @@ class CachedRun:
         self._shorten_cache(n)
 
     def left(self) -> Run:
-        """What all pieces left, as one pass over the whole text would have left it."""
+        """Join what all pieces left, as one pass over the whole text would have left it."""
         n = len(self)
         kept = {name: self._joined(name) for name in self._pieces[0].kept if name != "pattern"}
         first = self._pieces[0].kept["pattern"]
@@ -114,7 +106,7 @@ class CachedRun:
         return output, probe
 
     def _check(self, piece: _Piece, probe: Probe) -> None:
-        """Whether the pass left rows over all tokens so far, one for each new token."""
+        """Check that the pass left rows over all tokens so far, one for each new token."""
         expected = self.model.n_layers, self.model.n_heads, piece.end - piece.start, piece.end
         found = piece.kept["pattern"].shape if "pattern" in piece.kept else ()
         all_layers = self.model.backend == "eager" or len(probe.modules) == self.model.n_layers
@@ -134,7 +126,7 @@ class CachedRun:
         return torch.cat([piece.kept[name] for piece in self._pieces], dim=2)[:, None]
 
     def _allowed(self, n: int) -> list[Tensor | None]:
-        """What each layer let its queries see, (1, n, n); [] where the family has not said."""
+        """Return each layer's mask, (1, n, n); [] where the family has not given any."""
         ordinary = torch.ones(n, n, dtype=torch.bool).tril()
         layers = zip(*(piece.allowed for piece in self._pieces), strict=True)
         return [_whole_mask(self._pieces, seen, ordinary) for seen in layers]
@@ -142,7 +134,7 @@ class CachedRun:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one pass left of the tokens from `start` to `end`; tensors are (layer, head, ...)."""
+    """The result of a pass over the tokens from `start` to `end`; tensors (layer, head, ...)."""
 
     start: int
     end: int
@@ -160,7 +152,7 @@ class _Piece:
         return cls(start, end, kept, allowed)
 
     def cut(self, n: int) -> _Piece:
-        """The piece without what lies beyond the text's first `n` tokens."""
+        """Return the piece without what lies beyond the text's first `n` tokens."""
         if n >= self.end:
             return self
         rows = n - self.start
@@ -173,7 +165,7 @@ class _Piece:
 def _whole_mask(
     pieces: Sequence[_Piece], seen: Sequence[Tensor | None], ordinary: Tensor
 ) -> Tensor | None:
-    """What one layer let its queries see in all pieces; None where it has never said."""
+    """Join one layer's masks of all pieces; None where no piece has one."""
     if all(one is None for one in seen):
         return None
     whole = ordinary.clone()
@@ -184,7 +176,7 @@ def _whole_mask(
 
 
 def _check_cached(model: AttentionModel) -> None:
-    """Whether the model can run a text piece by piece."""
+    """Check that the model can run a text piece by piece."""
     network: Any = model.network
     if not model.causal:
         raise AttentionUnavailableError(

@@ -1,37 +1,35 @@
-"""An intervention or gates checked against a model and a text, and given the numbers they need."""
+"""Checks of an intervention or gates against a model and a text, and the numbers they need."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.attention_function import HeadEdits
 from mha_viz.engine.intervention import Change, Intervention, ReferenceMeans
+from mha_viz.engine.loaded_network import LoadedNetwork
+from mha_viz.engine.recording import trace_encoded
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
 from mha_viz.text.cleaning import in_a_row, visible
-from mha_viz.text.encoding import attending
+from mha_viz.text.encoding import attending, encode_texts
 from mha_viz.text.tokens import Encoded
-
-if TYPE_CHECKING:
-    from mha_viz.engine.model import AttentionModel
 
 Gates = Tensor | ArrayLike  # shape and numbers are checked by hand, with messages of our own
 
 
 def head_edits(
-    model: AttentionModel,
+    model: LoadedNetwork,
     gates: Gates | None = None,
     intervention: Intervention | None = None,
     *,
     part: str | None = None,
     texts: tuple[Encoded | None, Encoded | None] = (None, None),
 ) -> HeadEdits | None:
-    """Gates and an intervention, checked and ready to run; None where there is nothing to change.
+    """Check gates and an intervention for a run; None where there is nothing to change.
 
     Args:
         model: the model that will run.
@@ -63,16 +61,11 @@ def head_edits(
 
 
 def reference_means(
-    model: AttentionModel, texts: Sequence[str], part: str | None = None
+    model: LoadedNetwork, texts: Sequence[str], part: str | None = None
 ) -> ReferenceMeans:
-    """Each head's mean z over all positions of all texts: what "mean" puts in its place.
+    """Average each head's z over all positions of all texts: the replacement of "mean".
 
     Compute it once and hand it to every `Intervention` that uses the same texts.
-
-    Args:
-        model: the model whose heads they are.
-        texts: at least one.
-        part: which stack of an encoder-decoder; the first one if not given.
 
     Raises:
         ArgumentError: no text.
@@ -90,13 +83,13 @@ def reference_means(
         raise ArgumentError("reference must be a list of at least one text.")
     total, n = torch.zeros(()), 0
     for text in texts:
-        z = model.trace(text, part=part, keep=("pattern", "z")).kept("z")
+        z = _trace(model, text, part).kept("z")
         total, n = total + z.double().sum(2), n + z.shape[2]
     return ReferenceMeans((total / n).float(), len(texts), n, part)
 
 
 def averaged_over(intervention: Intervention, n_positions: int) -> str:
-    """What "mean" averaged over, in words, for a text of so many tokens; "" for any other way."""
+    """Say what "mean" averaged over, for a text of so many tokens; "" for any other way."""
     if intervention.how != "mean":
         return ""
     reference = intervention.reference
@@ -108,8 +101,8 @@ def averaged_over(intervention: Intervention, n_positions: int) -> str:
     return f"the {reference.n_positions} positions of {n} reference text{'s' * (n > 1)}"
 
 
-def part_size(model: AttentionModel, part: str) -> tuple[int, int]:
-    """The part's number of layers, and of heads in a layer, where heads can be changed."""
+def part_size(model: LoadedNetwork, part: str) -> tuple[int, int]:
+    """Return the part's number of layers, and of heads in a layer, where heads can be changed."""
     if model.backend != "mha_viz":
         raise AttentionUnavailableError(
             f"The {model.family} family computes attention in a way of its own: its weights are "
@@ -122,8 +115,12 @@ def part_size(model: AttentionModel, part: str) -> tuple[int, int]:
 # -- inside ----------------------------------------------------------------------------------------
 
 
-def _checked_gates(model: AttentionModel, gates: Gates, part: str) -> Tensor:
-    """Gates as float32 (layer, head) on the model's device."""
+def _trace(model: LoadedNetwork, text: str, part: str) -> AttentionRecord:
+    return trace_encoded(model, *encode_texts(model.reader, text), only=part)[part]
+
+
+def _checked_gates(model: LoadedNetwork, gates: Gates, part: str) -> Tensor:
+    """Return gates as float32 (layer, head) on the model's device."""
     n_layers, n_heads = part_size(model, part)
     try:
         found = torch.as_tensor(gates).to(model.device, torch.float32)
@@ -143,13 +140,13 @@ def _checked_gates(model: AttentionModel, gates: Gates, part: str) -> Tensor:
 
 
 def _prepared(
-    model: AttentionModel,
+    model: LoadedNetwork,
     intervention: Intervention,
     part: str,
     source: Encoded | None,
     target: Encoded | None,
 ) -> Change:
-    """The intervention checked against a model and a text, with the numbers it needs."""
+    """Check the intervention against a model and a text, and add the numbers it needs."""
     n_layers, n_heads = part_size(model, part)
     for layer, head in intervention.heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
@@ -170,7 +167,7 @@ def _prepared(
 
 
 def _note(gates: Tensor | None, intervention: Intervention | None, part: str) -> str:
-    """What a record says of a run with heads changed; "" where gates of ones change nothing."""
+    """Say in a record's note which heads were changed; "" where gates of ones change nothing."""
     changes = []
     if gates is not None and bool((gates != 1).any()):
         changes.append(
@@ -189,12 +186,12 @@ def _note(gates: Tensor | None, intervention: Intervention | None, part: str) ->
 
 
 def _mean(
-    model: AttentionModel,
+    model: LoadedNetwork,
     reference: Sequence[str] | ReferenceMeans | None,
     part: str,
     source: Encoded | None,
 ) -> Tensor | None:
-    """The means to put in; None where our function takes them of the text as it goes."""
+    """Return the means to put in; None where our function takes them of the text as it goes."""
     if reference is None:
         if source is None:
             raise ArgumentError(
@@ -213,13 +210,13 @@ def _mean(
 
 
 def _patch(
-    model: AttentionModel,
+    model: LoadedNetwork,
     intervention: Intervention,
     part: str,
     source: Encoded | None,
     target: Encoded | None,
 ) -> Tensor:
-    """z or the pattern of the second text, of as many tokens as the first."""
+    """Return z or the pattern of the second text, of as many tokens as the first."""
     if source is None:
         raise ArgumentError(
             "Patching needs two texts of as many tokens; a text that is still being written "
@@ -228,7 +225,7 @@ def _patch(
     record = intervention.source
     if not isinstance(record, AttentionRecord):
         assert record is not None  # the intervention itself was checked
-        record = model.trace(record, part=part)
+        record = _trace(model, record, part)
     if record.merged or record.removed is not None:
         raise ArgumentError(
             "The source record was merged to words or lost tokens: patch from the record as it "

@@ -1,4 +1,4 @@
-"""Which heads are changed in a run, and how: taken away, scaled, averaged, blurred or patched."""
+"""Changes of heads in a run: zeroed, scaled, averaged, made uniform or patched."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.attention import softmax
-from mha_viz.core.attention import z as mix
-from mha_viz.core.checks import Number
+from mha_viz.core.attention.attention import softmax
+from mha_viz.core.attention.attention import z as mix
+from mha_viz.core.attention.checks import Number
 from mha_viz.core.names import HOWS
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.engine.masks import visible
 from mha_viz.errors import ArgumentError
 
@@ -42,7 +42,7 @@ class ReferenceMeans:
 
 @dataclass(frozen=True, eq=False)
 class Intervention:
-    """What happens to which heads while a text runs: a description, which runs nothing itself.
+    """A change of heads while a text runs: a description, which runs nothing itself.
 
     The ways, for a head with pattern A, values V and z = A V:
 
@@ -120,9 +120,9 @@ class Change:
     def __call__(
         self, layer: int, z: Tensor, pattern: Tensor | None, value: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """z and pattern of one layer (batch, head, query, ...) with the heads changed.
+        """Return z and pattern of one layer (batch, head, query, ...) with the heads changed.
 
-        `bias` is what was added to the scores (mask and position bias); it tells which keys a
+        `bias` is what was added to the scores (mask and position bias); it shows which keys a
         query may see.
         """
         heads = self.heads.get(layer)
@@ -168,7 +168,7 @@ class Change:
 
 
 def _pairs(heads: Any) -> tuple[tuple[int, int], ...]:
-    """Heads as (layer, head) numbers, each once."""
+    """Return heads as (layer, head) numbers, each once."""
     try:
         pairs = tuple((operator.index(layer), operator.index(head)) for layer, head in heads)
     except (TypeError, ValueError) as error:
@@ -185,7 +185,7 @@ def _pairs(heads: Any) -> tuple[tuple[int, int], ...]:
 
 
 def _real_positions(z: Tensor, bias: Tensor | None) -> Tensor:
-    """(batch, position): not padding, which no query may see as a key."""
+    """Return which positions are no padding, which no query may see, (batch, position)."""
     everything = torch.ones(z.shape[0], z.shape[2], dtype=torch.bool, device=z.device)
     if bias is None or bias.shape[-1] != z.shape[2]:
         return everything

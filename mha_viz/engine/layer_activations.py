@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import CallRecorder, replace_modules
 from mha_viz.engine.run import run
-from mha_viz.engine.stand_ins import Listening, with_stand_ins
 from mha_viz.text.encoding import encode_texts
 
 
@@ -41,18 +41,6 @@ def layer_activations(
 
     Nothing is changed on the model: a copy of its module tree, with the same weights, is run.
 
-    Args:
-        model: any model that our attention runs in.
-        text: as for `trace`; the tokens are those of its record.
-        text_pair: second segment, or the decoder's text.
-        layer: from 0, within the part.
-        part: which stack of an encoder-decoder; the first one if not given.
-
-    Raises:
-        ArgumentError: no such layer or part.
-        NotKeptError, AttentionUnavailableError: this family's projections are not known.
-        TextError: as `trace`.
-
     >>> import mha_viz as mv
     >>> tuple(layer_activations(mv.load("tiny-gpt2"), "The cat sat.", layer=0).X.shape)
     (4, 256)
@@ -60,15 +48,15 @@ def layer_activations(
     model.attention_weights(layer, part)  # says what is wrong, where something is
     layers = model.layers(part)
     query, key, output = layers[layer].modules()
-    heard: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {query: [], key: [], output: []}
-    stand_ins = {
-        path: Listening(module, heard[module])
+    calls_of: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {query: [], key: [], output: []}
+    replacements = {
+        path: CallRecorder(module, calls_of[module])
         for path, module in model.network.named_modules(remove_duplicate=False)
-        if module in heard
+        if module in calls_of
     }
     source, target = encode_texts(model.reader, text, text_pair)
     run(
-        with_stand_ins(model.network, stand_ins),
+        replace_modules(model.network, replacements),
         model.backend,
         [source],
         None if target is None else [target],
@@ -76,10 +64,10 @@ def layer_activations(
     )
     # A family may run one module again and again: the call that is this layer's.
     turn = sum(other.module is layers[layer].module for other in layers[:layer])
-    found = (heard[query][turn][0], heard[key][turn][0], heard[output][turn][1])
+    found = (calls_of[query][turn][0], calls_of[key][turn][0], calls_of[output][turn][1])
     return LayerActivations(*(_plain(tensor.flatten(0, -2)) for tensor in found))
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """float32 on the CPU, and no longer of inference mode."""
+    """Copy to float32 on the CPU, out of inference mode."""
     return tensor.detach().to("cpu", torch.float32, copy=True)

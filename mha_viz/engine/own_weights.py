@@ -21,15 +21,7 @@ _INSTEAD = "Choose a BERT, GPT-2, Llama, T5 or another softmax-attention model."
 
 
 def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
-    """The attentions that a run returned, a tensor with four axes for each layer.
-
-    Args:
-        attentions: what `output_attentions` gave.
-        network: the network that was run.
-
-    Raises:
-        AttentionUnavailableError: it returned nothing, or nothing of that kind.
-    """
+    """Return the attentions of a run, checked to have four axes in each layer."""
     if attentions and all(layer is not None and layer.ndim == 4 for layer in attentions):
         return {"pattern": list(attentions)}
     family, built = network.config.model_type, network.config._attn_implementation
@@ -48,19 +40,10 @@ def own_weights(attentions: Any, network: PreTrainedModel) -> dict[str, Layers]:
 def check_own_weights(
     layers: Layers, queries: Sequence[Encoded], keys: Sequence[Encoded], family: str
 ) -> None:
-    """Weights over each text's own tokens: an axis as long as it, and rows that sum to 1.
+    """Check weights over each text's own tokens: the length of each axis, and row sums of 1.
 
     Longformer's last axis holds offsets in a window, Funnel and CANINE shorten their texts from
     layer to layer, SqueezeBERT gives scores: drawn by query and key, all of these would mislead.
-
-    Args:
-        layers: (batch, head, query, key) of each layer.
-        queries: the batch's texts that attend; the padding behind a shorter one is not looked at.
-        keys: the texts that they attend to.
-        family: transformers' model_type.
-
-    Raises:
-        AttentionUnavailableError: they are something else.
     """
     n, m = (max(len(text.input_ids) for text in texts) for texts in (queries, keys))
     expected = torch.Size((len(queries), layers[0].shape[1], n, m))
@@ -77,7 +60,7 @@ def check_own_weights(
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """How far apart two ways to compute the same weights may be in a precision."""
+    """Return how far apart two ways to compute the same weights may be in a precision."""
     return 1e-4 if torch.finfo(dtype).bits >= 32 else 0.03
 
 

@@ -1,4 +1,4 @@
-"""Where each family keeps the W_Q, W_K, W_V and W_O of a layer, and how to read them as ours."""
+"""The modules that hold W_Q, W_K, W_V and W_O in each family, and how to read them as ours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
-from mha_viz.core.multi_head import AttentionWeights
+from mha_viz.core.attention.multi_head import AttentionWeights
 from mha_viz.engine.attention_function import Layers
 from mha_viz.engine.run import Run
 from mha_viz.errors import NotKeptError
@@ -45,7 +45,7 @@ class LayerProjections:
 
     @classmethod
     def of(cls, network: nn.Module, left: Run) -> list[LayerProjections]:
-        """Those of every layer that a run came through; none where our function did not run."""
+        """Return those of every layer of a run; none where our function did not run."""
         above: dict[nn.Module, nn.Module] = {}
         for parent in network.modules():
             for child in parent.children():
@@ -63,7 +63,7 @@ class LayerProjections:
         ]
 
     def find(self, names: tuple[str, ...]) -> nn.Linear | Conv1D | None:
-        """The first projection that stands under one of these paths; None where there is none."""
+        """Return the first projection under one of these paths; None where there is none."""
         for name in names:
             root = self.parent if name.startswith("^") else self.module
             found: object = root
@@ -74,13 +74,10 @@ class LayerProjections:
         return None
 
     def modules(self) -> tuple[nn.Module, nn.Module, nn.Module]:
-        """The modules that make queries, keys and the output.
+        """Return the modules that make queries, keys and the output.
 
         Where projections are fused, one module makes queries and keys. Each maps
         (batch, token, d_in) to (batch, token, d_out).
-
-        Raises:
-            NotKeptError: the family's layout is not known here.
         """
         query, key, output = self.find(_QUERY), self.find(_KEY), self.find(_OUTPUT)
         if query is None or key is None:
@@ -90,7 +87,7 @@ class LayerProjections:
         return query, key, output
 
     def output(self) -> Tensor | None:
-        """W_O as (head, d_head, d_model), a view of the model's own weights."""
+        """Return W_O as (head, d_head, d_model), a view of the model's own weights."""
         projection = self.find(_OUTPUT)
         if projection is None:
             return None
@@ -100,11 +97,7 @@ class LayerProjections:
         return matrix.unflatten(0, (self.n_heads, -1))
 
     def all(self) -> AttentionWeights:
-        """All four matrices and their biases, split by heads.
-
-        Raises:
-            NotKeptError: the family's layout is not known here.
-        """
+        """Return all four matrices and their biases, split by heads."""
         query, key, value = self._query_key_value()
         output = self.find(_OUTPUT)
         if query is None or key is None or value is None or output is None:
@@ -129,11 +122,7 @@ class LayerProjections:
         )
 
     def for_query_heads(self, name: str) -> Tensor:
-        """One of `MATRICES` as (n_heads, in, out), float32 on the CPU; key heads are repeated.
-
-        Raises:
-            NotKeptError: as `all`.
-        """
+        """Return one of `MATRICES` as (n_heads, in, out), key heads repeated."""
         weight: Tensor = getattr(self.all(), name).to("cpu", torch.float32)
         return repeat_heads(weight[None], self.n_heads)[0]
 
@@ -158,7 +147,7 @@ class LayerProjections:
 
 
 def _in_out(projection: nn.Linear | Conv1D) -> Tensor:
-    """The weights as (d_in, d_out): Conv1D stores them so, Linear transposed."""
+    """Return the weights as (d_in, d_out): Conv1D stores them so, Linear transposed."""
     weight: Tensor = projection.weight.detach()
     return weight if isinstance(projection, Conv1D) else weight.T
 
@@ -169,26 +158,15 @@ def _bias(projection: nn.Linear | Conv1D) -> Tensor | None:
 
 
 def repeat_heads(tensor: Tensor, n_heads: int) -> Tensor:
-    """Key heads repeated for the query heads that share them.
-
-    Args:
-        tensor: (layer, n_kv_heads, ...).
-        n_heads: how many query heads there are; a multiple of n_kv_heads.
-    """
+    """Repeat the key heads of (layer, n_kv_heads, ...) for the query heads that share them."""
     group = n_heads // tensor.shape[1]
     return tensor if group == 1 else tensor.repeat_interleave(group, dim=1)
 
 
 def float32(layers: Layers, row: int, *rest: slice, device: torch.device | str = "cpu") -> Tensor:
-    """One text of a batch: (layer, head, ...), float32 on a device, contiguous.
+    """Return one text of a batch: (layer, head, ...), float32 on a device, contiguous.
 
     What is all that already is not copied.
-
-    Args:
-        layers: (batch, head, ...) of each layer.
-        row: of the text in the batch.
-        rest: what to take of the further axes.
-        device: where to.
     """
     index: tuple[Any, ...] = (row, slice(None), *rest)
     if isinstance(layers, Tensor):

@@ -1,88 +1,81 @@
-"""From texts as tokens to records: one forward pass, and what it left behind of each text."""
+"""Records of encoded texts: one forward pass, and a record of each text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from mha_viz.core.record import AttentionRecord
-from mha_viz.engine.attention_function import LayerTensors
-from mha_viz.engine.masks import inside_window, unless_ordinary
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.engine.attention_function import HeadEdits, LayerTensors
+from mha_viz.engine.loaded_network import LoadedNetwork
+from mha_viz.engine.masks import infer_window, none_if_ordinary
 from mha_viz.engine.own_weights import check_own_weights
 from mha_viz.engine.projections import float32, repeat_heads
-from mha_viz.engine.run import OnLayer, Reduce, Run, check_own, run, run_first_stack
+from mha_viz.engine.run import (
+    OnLayer,
+    Reduce,
+    Run,
+    RunOptions,
+    check_keep,
+    check_own,
+    run,
+    run_first_stack,
+)
 from mha_viz.text.encoding import Texts, attending, text_notes
 from mha_viz.text.tokens import Encoded
 
-if TYPE_CHECKING:
-    from mha_viz.engine.attention_function import HeadEdits
-    from mha_viz.engine.model import AttentionModel
-
 
 def run_texts(
-    model: AttentionModel,
+    model: LoadedNetwork,
     sources: Sequence[Encoded],
     targets: Sequence[Encoded] | None,
     keep: Sequence[str],
     on_layer: OnLayer | None = None,
     edits: HeadEdits | None = None,
 ) -> dict[str, Run]:
-    """One forward pass of a model over a batch, as `run` describes it: a run for each part.
+    """Run a model over a batch once, as `run` describes it: a run for each part.
 
     One stack alone is run no further than its last attention: a record holds nothing from above.
-
-    Args:
-        model: the model to run.
-        sources: the texts.
-        targets: the decoder's texts, of an encoder-decoder.
-        keep: what to keep, checked by `check_keep`.
-        on_layer: see `Probe`.
-        edits: what happens to heads, by `head_edits`.
-
-    Raises:
-        AttentionUnavailableError: the family's own weights are none by query and key.
-        MhaVizError: out of memory.
     """
-    left = run(
-        *(model.network, model.backend, sources, targets),
-        pad=model.tokenizer.pad_token_id or 0,
-        keep=keep,
-        on_layer=on_layer,
-        n_layers=model.n_layers if targets is None else 0,
-        edits=edits,
-    )
+    options = RunOptions(keep, on_layer, model.n_layers if targets is None else 0, edits)
+    pad = model.tokenizer.pad_token_id or 0
+    left = run(model.network, model.backend, sources, targets, pad=pad, options=options)
     if model.backend == "eager":
         check_own(left, sources, targets, model.family)
     return left
 
 
+def trace_encoded(
+    model: LoadedNetwork,
+    source: Encoded,
+    target: Encoded | None = None,
+    keep: Sequence[str] = ("pattern", "z"),
+    on_layer: OnLayer | None = None,
+    only: str | None = None,
+    edits: HeadEdits | None = None,
+) -> dict[str, AttentionRecord]:
+    """Run one text, or a text for either stack; see `AttentionModel.trace_encoded`."""
+    keep = check_keep(keep)
+    runs = run_texts(model, [source], None if target is None else [target], keep, on_layer, edits)
+    notes = (edits.note,) if edits is not None and edits.note else ()
+    texts = (source, target)
+    return {
+        part: record_of(model, part, runs[part], 0, texts, notes)
+        for part in runs
+        if only in (None, part)
+    }
+
+
 @torch.inference_mode()
 def reduce_texts(
-    model: AttentionModel, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
+    model: LoadedNetwork, sources: Sequence[Encoded], reduce: Reduce, keep: Sequence[str] = ()
 ) -> Run:
-    """One forward pass over a batch that hands on each layer of the first part, and forgets it.
-
-    Args:
-        model: the model to run; of an encoder-decoder the encoder alone.
-        sources: the texts.
-        reduce: handed every layer in turn, see `LayerTensors`. Where `backend` is "eager", layers
-            come when all are done, and have no z.
-        keep: what the run is to hold of all layers all the same.
-
-    Raises:
-        AttentionUnavailableError, MhaVizError: as `run_texts`.
-    """
-    pad, n_layers = model.tokenizer.pad_token_id or 0, model.n_layers
-    left = run_first_stack(
-        *(model.network, model.backend, sources),
-        pad=pad,
-        n_layers=n_layers,
-        keep=keep,
-        reduce=reduce,
-    )
+    """Run a batch once and hand on each layer of the first part, without keeping it."""
+    options = RunOptions(keep, n_layers=model.n_layers, reduce=reduce)
+    pad = model.tokenizer.pad_token_id or 0
+    left = run_first_stack(model.network, model.backend, sources, pad=pad, options=options)
     if model.backend == "eager":
         check_own_weights(left.pattern, sources, sources, model.family)
         for layer, pattern in enumerate(left.pattern):
@@ -92,34 +85,25 @@ def reduce_texts(
 
 
 def _seen_by_weights(pattern: Tensor, sources: Sequence[Encoded], causal: bool) -> Tensor:
-    """What a layer whose mask is not at hand let each text's queries see, (batch, query, key)."""
+    """Infer each text's mask of a layer from its weights, (batch, query, key)."""
     found = torch.zeros(pattern.shape[0], *pattern.shape[2:], dtype=torch.bool)
     for row, source in enumerate(sources):
         n = len(source.input_ids)
         every = torch.ones(n, n, dtype=torch.bool)
         ordinary = every.tril() if causal else every
-        found[row, :n, :n] = inside_window(pattern[row, :, :n, :n], ordinary)
+        found[row, :n, :n] = infer_window(pattern[row, :, :n, :n], ordinary)
     return found.to(pattern.device)
 
 
 def record_of(
-    model: AttentionModel,
+    model: LoadedNetwork,
     part: str,
     left: Run,
     row: int,
     texts: Texts,
     notes: tuple[str, ...] = (),
 ) -> AttentionRecord:
-    """One text of a batch as a record, without the padding behind it.
-
-    Args:
-        model: the one that was run.
-        part: which of its stacks.
-        left: what the batch left there; key and value heads are repeated for their query heads.
-        row: of the text in the batch.
-        texts: the text, and the decoder's.
-        notes: what to say besides the model's own notes and what was cut.
-    """
+    """Make a record of one text of a batch, without the padding behind it."""
     source, target = texts
     queries, keys = attending(part, source, target)
     n, m = slice(len(queries.tokens)), slice(len(keys.tokens))
@@ -147,23 +131,15 @@ def record_of(
         text_pair=source.text_pair if target is None else target.text_pair,
         causal=causal,
         sink=(1 - pattern.sum(-1)).clamp(0.0, 1.0) if left.has_sinks else None,
-        allowed=allowed_by(left, row, pattern, causal, is_cross=part == "cross"),
+        allowed=recorded_mask(left, row, pattern, causal, is_cross=part == "cross"),
         notes=model.notes + text_notes(model.name, source, target) + notes,
     )
 
 
-def allowed_by(
+def recorded_mask(
     left: Run, row: int, pattern: Sequence[Tensor] | Tensor, causal: bool, is_cross: bool = False
 ) -> Tensor | None:
-    """What each layer let a text's queries see; None where that is what `causal` says.
-
-    Args:
-        left: what the batch left in one part.
-        row: of the text in the batch.
-        pattern: its weights, each layer's (head, query, key).
-        causal: queries see keys up to their own position.
-        is_cross: queries and keys are different texts.
-    """
+    """Return what each layer let a text's queries see; None where that is what `causal` says."""
     n, m = pattern[0].shape[1:]
     ordinary = torch.ones(n, m, dtype=torch.bool)
     ordinary = ordinary.tril() if causal else ordinary
@@ -172,7 +148,7 @@ def allowed_by(
             None if seen is None else seen[row if len(seen) > 1 else 0, :n, :m].cpu()
             for seen in left.allowed
         ]
-        return unless_ordinary(layers, ordinary)
+        return none_if_ordinary(layers, ordinary)
     if is_cross:
         return None
-    return unless_ordinary([inside_window(layer, ordinary) for layer in pattern], ordinary)
+    return none_if_ordinary([infer_window(layer, ordinary) for layer in pattern], ordinary)

@@ -1,4 +1,4 @@
-"""One forward pass: encoded texts in, what each stack of layers left behind out."""
+"""One forward pass: encoded texts in, the tensors of each stack of layers out."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PARTS = ("encoder", "decoder", "cross")  # of a model with two stacks; others ha
 
 @dataclass
 class Run:
-    """What one forward pass left of one stack of layers; tensors are (batch, head, ...).
+    """The result of one forward pass for one stack of layers; tensors are (batch, head, ...).
 
     `allowed` is which keys each layer let a query see, (batch or 1, query, key), None for all; it
     is empty where the family computed its attention itself. `has_sinks` says that rows sum to less
-    than 1, since heads have learned a sink that is no key.
+    than 1, since heads have learned a sink, which is not a key.
     """
 
     kept: dict[str, Layers]
@@ -54,14 +54,7 @@ class Run:
 
 
 def check_keep(keep: Sequence[str]) -> Sequence[str]:
-    """The names of what a run is to keep, checked; "all" stands for all of `KEEPABLE`.
-
-    Args:
-        keep: "all", or "pattern" and any more of `KEEPABLE`.
-
-    Raises:
-        ArgumentError: an unknown thing, or no pattern.
-    """
+    """Check the names of what a run is to keep; "all" stands for all of `KEEPABLE`."""
     if keep == "all":
         return KEEPABLE
     unknown = [name for name in keep if name not in KEEPABLE]
@@ -73,6 +66,42 @@ def check_keep(keep: Sequence[str]) -> Sequence[str]:
     return tuple(dict.fromkeys(keep))  # what is named twice is kept once
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """The tensors that a run keeps, and the changes to heads meanwhile.
+
+    Args:
+        keep: what the probe keeps; "eager" has the pattern alone.
+        on_layer: see `Probe`; "eager" does not call it.
+        n_layers: of a single stack, where known: the pass then ends with the last layer's
+            attention, and there is no hidden state.
+        edits: changes to the heads of one part; "eager" cannot make any.
+        reduce: called with each layer of a single stack once it is computed; not by "eager".
+    """
+
+    keep: Sequence[str] = ("pattern",)
+    on_layer: OnLayer | None = None
+    n_layers: int = 0
+    edits: HeadEdits | None = None
+    reduce: Reduce | None = None
+
+    def probe(self, parts: tuple[str, ...] = ("self",), n_before: int = 0) -> Probe:
+        """Return a probe for some parts, after so many layers of another stack."""
+        on_layer = self.on_layer
+        return Probe(
+            tuple(self.keep),
+            None if on_layer is None else lambda n: on_layer(n_before + n),
+            self.n_layers,
+            stop=self.n_layers > 0,
+            edits=self.edits,
+            parts=parts,
+            reduce=self.reduce,
+        )
+
+
+_PATTERN_ONLY = RunOptions()
+
+
 @torch.inference_mode()
 def run(
     network: PreTrainedModel,
@@ -81,40 +110,22 @@ def run(
     targets: Sequence[Encoded] | None = None,
     *,
     pad: int = 0,
-    keep: Sequence[str] = ("pattern",),
-    on_layer: OnLayer | None = None,
-    n_layers: int = 0,
-    edits: HeadEdits | None = None,
+    options: RunOptions = _PATTERN_ONLY,
 ) -> dict[str, Run]:
-    """One forward pass over a batch -> what each part left behind. Changes nothing on the network.
+    """Run a batch once and return what each part left behind. Changes nothing on the network.
 
-    What a family's own weights mean is not looked at here: see `check_own`.
-
-    Args:
-        network: in evaluation mode, with our attention ("mha_viz") or its own ("eager").
-        backend: whose attention weights to take.
-        sources: the texts.
-        targets: the decoder's texts, of an encoder-decoder.
-        pad: the token that fills shorter texts up, hidden by the mask.
-        keep: what the probe keeps; "eager" has the pattern alone.
-        on_layer: see `Probe`; "eager" does not call it.
-        n_layers: of a single stack, where known: the pass then ends with the last layer's
-            attention, and there is no hidden state.
-        edits: what happens to the heads of one part; "eager" cannot change any.
-
-    Raises:
-        AttentionUnavailableError: the family gives no attention weights this way.
-        OutOfMemoryError: out of memory.
+    The network is in evaluation mode, with our attention ("mha_viz") or its own ("eager"); `pad` is
+    the token that fills shorter texts up, hidden by the mask. `check_own` says whether a family's
+    own weights mean anything.
     """
     inputs = padded(network, sources, pad)
     with within_memory(network):
         if targets is None:
-            probe = Probe(tuple(keep), on_layer, n_layers, stop=n_layers > 0, edits=edits)
-            return {"self": _one_stack(network.base_model, backend, inputs, probe)}
+            return {"self": _one_stack(network.base_model, backend, inputs, options.probe())}
         decoder_inputs = padded(network, targets, pad)
         if backend == "eager":
             return _two_stacks_eager(network.base_model, inputs, decoder_inputs)
-        return _two_stacks(network.base_model, inputs, decoder_inputs, keep, on_layer, edits)
+        return _two_stacks(network.base_model, inputs, decoder_inputs, options)
 
 
 @torch.inference_mode()
@@ -124,44 +135,21 @@ def run_first_stack(
     sources: Sequence[Encoded],
     *,
     pad: int = 0,
-    n_layers: int,
-    keep: Sequence[str] = (),
-    reduce: Reduce | None = None,
+    options: RunOptions,
 ) -> Run:
-    """As `run`, of the only stack or of an encoder alone, and no further than its last attention.
-
-    Args:
-        network: as for `run`.
-        backend: as for `run`; "eager" keeps its weights, whatever is asked for.
-        sources: the texts.
-        pad: as for `run`.
-        n_layers: of that stack.
-        keep: what the probe keeps; nothing where all is reduced on the spot.
-        reduce: handed each layer as soon as it is computed; "eager" does not call it.
-
-    Raises:
-        AttentionUnavailableError, OutOfMemoryError: as `run`.
-    """
+    """Run the only stack or an encoder alone, no further than its last attention; as `run`."""
     inputs = padded(network, sources, pad)
-    probe = Probe(tuple(keep), n_layers=n_layers, stop=True, reduce=reduce)
     stack = network.base_model
     if network.config.is_encoder_decoder:
         stack = network.get_encoder()
         inputs.pop("token_type_ids", None)
     with within_memory(network):
-        return _one_stack(stack, backend, inputs, probe)
+        return _one_stack(stack, backend, inputs, options.probe())
 
 
 @contextmanager
 def within_memory(network: PreTrainedModel) -> Iterator[None]:
-    """Around a forward pass: a lack of memory becomes an error that says what to do.
-
-    Args:
-        network: that is run.
-
-    Raises:
-        OutOfMemoryError: out of memory.
-    """
+    """Turn a lack of memory in a forward pass into an error that says what to do."""
     try:
         yield
     except RuntimeError as error:
@@ -180,17 +168,7 @@ def check_own(
     targets: Sequence[Encoded] | None,
     family: str,
 ) -> None:
-    """Check that every part's own weights are weights of its queries and keys.
-
-    Args:
-        left: what a run with backend "eager" left behind.
-        sources: the texts.
-        targets: the decoder's texts, of an encoder-decoder.
-        family: transformers' model_type.
-
-    Raises:
-        AttentionUnavailableError: they are something else.
-    """
+    """Check that every part's own weights are weights of its queries and keys."""
     for part, one in left.items():
         check_own_weights(one.pattern, *attending(part, sources, targets), family)
 
@@ -209,21 +187,14 @@ def _one_stack(network: Any, backend: Backend, inputs: dict[str, Any], probe: Pr
 
 
 def _two_stacks(
-    network: Any,
-    inputs: dict[str, Any],
-    decoder_inputs: dict[str, Any],
-    keep: Sequence[str],
-    on_layer: OnLayer | None,
-    edits: HeadEdits | None,
+    network: Any, inputs: dict[str, Any], decoder_inputs: dict[str, Any], options: RunOptions
 ) -> dict[str, Run]:
-    """Encoder first, by itself; then the decoder, whose layers attend to themselves and to it."""
+    """Run the encoder by itself, then the decoder, which attends to itself and to it."""
     inputs.pop("token_type_ids", None)
-    first = Probe(tuple(keep), on_layer, edits=edits, parts=PARTS[:1])
+    first = options.probe(PARTS[:1])
     encoded = network.get_encoder()(**inputs, mha_probe=first)
     encoder = _left_by(first, encoded.last_hidden_state, network)
-    done = len(first.modules)
-    further = None if on_layer is None else lambda n: on_layer(done + n)
-    second = Probe(tuple(keep), further, edits=edits, parts=PARTS[1:])
+    second = options.probe(PARTS[1:], n_before=len(first.modules))
     arguments = _decoder_arguments(inputs, decoder_inputs)
     output = network(encoder_outputs=encoded, **arguments, mha_probe=second)
     both = _left_by(second, _result(output), network)
@@ -282,13 +253,7 @@ def _left_by(probe: Probe, hidden: Tensor | None, network: Any) -> Run:
 
 
 def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict[str, Any]:
-    """The inputs of a network: right-padded tensors, with a mask only where there is padding.
-
-    Args:
-        network: any; the tensors are on its device.
-        texts: encoded texts, at least one.
-        pad: the token that fills shorter texts up.
-    """
+    """Return a network's inputs: right-padded tensors, with a mask only where there is padding."""
     shape = len(texts), max(len(text.input_ids) for text in texts)
     ids = torch.full(shape, pad, dtype=torch.long)
     types, mask = torch.zeros_like(ids), torch.zeros_like(ids)
@@ -308,7 +273,7 @@ def padded(network: PreTrainedModel, texts: Sequence[Encoded], pad: int) -> dict
 
 
 def _result(output: Any) -> Tensor:
-    """What the network gives in the end: hidden states, or logits where its body is its head.
+    """Return the final hidden states, or logits where the network's body is its head.
 
     T5 with a language-model head has no base model of its own.
     """

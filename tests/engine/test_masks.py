@@ -9,7 +9,7 @@ import mha_viz as mv
 from mha_viz.core.measure import measure, text_baselines
 from mha_viz.core.metrics import METRICS
 from mha_viz.engine.intervention import Intervention
-from mha_viz.engine.masks import inside_window
+from mha_viz.engine.masks import infer_window
 from tests.engine.test_families import (
     CAUSAL,
     FALLBACK,
@@ -104,10 +104,10 @@ def test_a_window_is_told_from_weights_that_round_to_zero() -> None:
     ordinary = torch.ones(5, 5, dtype=torch.bool).tril()
     weights = torch.rand(2, 5, 5).tril() * torch.ones(5, 5).triu(-2)
     weights[:, 3, 2] = 0.0  # not a whole diagonal
-    assert torch.equal(inside_window(weights, ordinary), ordinary.triu(-2))
+    assert torch.equal(infer_window(weights, ordinary), ordinary.triu(-2))
     every = torch.ones(7, 7, dtype=torch.bool)
     weights = torch.rand(2, 7, 7) * every.triu(-2).tril(1)
-    assert torch.equal(inside_window(weights, every), every.triu(-2).tril(1))
+    assert torch.equal(infer_window(weights, every), every.triu(-2).tril(1))
 
 
 def test_what_a_learned_sink_took_is_told_for_each_head(tmp_path) -> None:

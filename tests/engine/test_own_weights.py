@@ -121,7 +121,7 @@ def test_a_longformer_on_disk_is_refused(tmp_path):
 
 
 def test_the_text_that_settles_a_model_is_as_long_as_the_window_above():
-    from mha_viz.engine.model import _SAMPLE
+    from mha_viz.engine.loaded_network import _SAMPLE
 
     assert len(encode(tokenizer(pairs=True), _SAMPLE, max_length=16).input_ids) == SAMPLE_TOKENS
 

@@ -1,4 +1,4 @@
-"""A network with other modules in it: what stands in another's place."""
+"""Modules that take the place of others in a copy of a network's module tree."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch import nn
 Network = TypeVar("Network", bound=nn.Module)
 
 
-class StandIn(nn.Module):
-    """A module in another's place; what it is asked about itself, that one answers."""
+class ModuleProxy(nn.Module):
+    """A module in another's place; its attributes are those of the original."""
 
     def __init__(self, original: nn.Module) -> None:
         super().__init__()
@@ -22,30 +22,25 @@ class StandIn(nn.Module):
         return getattr(self.__dict__["original"], name)
 
 
-class Listening(StandIn):
-    """Calls the original, and notes of every call its first argument and its output."""
+class CallRecorder(ModuleProxy):
+    """A proxy that records the first argument and the output of every call of the original."""
 
-    def __init__(self, original: nn.Module, heard: list[tuple[Any, Any]]) -> None:
+    def __init__(self, original: nn.Module, calls: list[tuple[Any, Any]]) -> None:
         super().__init__(original)
-        self.__dict__["heard"] = heard
+        self.__dict__["calls"] = calls
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """As the original."""
+        """Call the original and keep its first argument and its output."""
         output = self.original(*args, **kwargs)
-        self.heard.append((args[0], output))
+        self.calls.append((args[0], output))
         return output
 
 
-def with_stand_ins(network: Network, stand_ins: Mapping[str, nn.Module]) -> Network:
-    """A network that shares all but the modules named; the given one is not touched.
-
-    Args:
-        network: any.
-        stand_ins: path of a module -> what to call instead of it.
-    """
+def replace_modules(network: Network, replacements: Mapping[str, nn.Module]) -> Network:
+    """Copy a network's module tree, with other modules at some paths; parameters are shared."""
     whole = _twin(network)
     copies: dict[str, nn.Module] = {"": whole}
-    for path, stand_in in stand_ins.items():
+    for path, replacement in replacements.items():
         *above, name = path.split(".")
         parent = copies[""]
         for depth, step in enumerate(above, 1):
@@ -55,7 +50,7 @@ def with_stand_ins(network: Network, stand_ins: Mapping[str, nn.Module]) -> Netw
                 assert child is not None  # on the way to a module that is there
                 parent._modules[step] = copies[here] = _twin(child)
             parent = copies[here]
-        parent._modules[name] = stand_in
+        parent._modules[name] = replacement
     return whole
 
 

@@ -1,0 +1,200 @@
+"""LoadedNetwork: a network with its tokenizer, its sizes, its limits and its weights."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from mha_viz.core.attention.multi_head import AttentionWeights
+from mha_viz.core.metrics.outputs import OutputWeights
+from mha_viz.core.names import MATRICES
+from mha_viz.engine.backend import choose_backend
+from mha_viz.engine.projections import LayerProjections
+from mha_viz.engine.run import PARTS, Backend
+from mha_viz.errors import ArgumentError, AttentionUnavailableError
+from mha_viz.text.encoding import Reader, decoder_text, takes_pair
+from mha_viz.text.tokens import encode
+
+MAX_PATTERN_BYTES = 2 * 2**30  # of one record; longer texts are cut, and a note says so
+_SAMPLE = "A short text, to see whether both ways agree."
+
+
+class LoadedNetwork:
+    """A network whose sizes, parts, limits and weights are known; see `AttentionModel`."""
+
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.network = network.eval()  # dropout would make every run another one
+        self.tokenizer, self.name = tokenizer, name
+        self.config = network.config.get_text_config()
+        self.family: str = network.config.model_type
+        self.parts: tuple[str, ...] = PARTS if network.config.is_encoder_decoder else ("self",)
+        self.d_vocab = int(getattr(self.config, "vocab_size", len(tokenizer)))
+        self.n_ctx = longest_text(network, tokenizer)
+        self.backend: Backend
+        self.notes = notes + self._choose_backend()
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the network's weights."""
+        return self.network.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision that it runs in."""
+        return self.network.dtype
+
+    @property
+    def accepts_pair(self) -> bool:
+        """The ability to take a second text: a second segment, or the decoder's text."""
+        return takes_pair(self.reader)
+
+    @property
+    def reader(self) -> Reader:
+        """The tokenizer, positions and vocabulary that a text must fit."""
+        return Reader(
+            self.tokenizer,
+            self.name,
+            self.n_ctx,
+            self.d_vocab,
+            two_texts=len(self.parts) > 1,
+            start=getattr(self.network.config, "decoder_start_token_id", None),
+        )
+
+    def check_part(self, part: str) -> None:
+        """Raise ArgumentError unless it is one of `parts`."""
+        if part not in self.parts:
+            known = ", ".join(self.parts)
+            raise ArgumentError(f"{self.name} has the part(s) {known}, got {part!r}.")
+
+    def cut_texts(self, n_bytes: int, n_tokens: int | None = None) -> None:
+        """Limit texts from now on, so that a full record of one takes at most so many bytes.
+
+        A longer text is cut, like one that does not fit the model, and the record's notes say so.
+
+        Args:
+            n_bytes: of pattern, z, query, key and value together.
+            n_tokens: that a text may have at most; None is as many as the model takes.
+        """
+        # Each head has n x n weights and, with our attention, n rows of z, query, key and value.
+        # An encoder-decoder runs all its parts, whichever of them is returned.
+        cells = n_bytes / (4 * self.n_layers * self.n_heads * len(self.parts))
+        half = 2 * self.d_head if self.backend == "mha_viz" else 0
+        self.n_ctx = max(1, min(self.n_ctx, int((half**2 + cells) ** 0.5 - half)))
+        self.n_ctx = min(self.n_ctx, n_tokens or self.n_ctx)
+
+    # -- its weights -----------------------------------------------------------------------------
+
+    def attention_weights(self, layer: int, part: str | None = None) -> AttentionWeights:
+        """Return one layer's W_Q, W_K, W_V, W_O and biases, split by heads (views).
+
+        Args:
+            layer: from 0, within the part.
+            part: which stack of an encoder-decoder; the first one if not given.
+
+        Raises:
+            ArgumentError: no such layer or part.
+            AttentionUnavailableError: the family computes its attention by itself.
+            NotKeptError: the family's layout is not known.
+        """
+        layers = self.layers(part)
+        if not 0 <= layer < len(layers):
+            raise ArgumentError(f"layer must lie in 0..{len(layers) - 1}, got {layer}.")
+        return layers[layer].all()
+
+    def head_weights(
+        self, name: str, part: str | None = None
+    ) -> tuple[Float[Tensor, "head rows columns"], ...]:
+        """Return one kind of weights of all layers, a matrix for each query head.
+
+        Args:
+            name: "W_Q", "W_K", "W_V": (head, d_model, d_head), or "W_O": (head, d_head, d_model).
+            part: which stack of an encoder-decoder; the first one if not given.
+
+        Returns:
+            A tensor for each layer, float32 on the CPU (the model's own where they are that
+            already: do not write to them); key and value heads repeated for their query heads.
+
+        Raises:
+            ArgumentError: an unknown name or part.
+            AttentionUnavailableError, NotKeptError: as `attention_weights`.
+        """
+        if name not in MATRICES:
+            raise ArgumentError(f"name must be one of {', '.join(MATRICES)}, got {name!r}.")
+        return tuple(layer.for_query_heads(name) for layer in self.layers(part))
+
+    def layers(self, part: str | None = None) -> list[LayerProjections]:
+        """Return the attention module and projections of each layer of a part, in call order."""
+        part = self.parts[0] if part is None else part
+        self.check_part(part)
+        if self.backend != "mha_viz":
+            raise AttentionUnavailableError(
+                f"{self.family} computes its attention by itself; its weights are not split here."
+            )
+        return self._projections[part]
+
+    def output_weights(self, part: str) -> OutputWeights:
+        """Return each layer's W_O (head, d_head, d_model); none where it is not known."""
+        found = [layer.output() for layer in self._projections[part]]
+        weights = [w for w in found if w is not None]
+        known = self._W_O.get(part)
+        if known is None or not known.are(weights):
+            known = self._W_O[part] = OutputWeights(weights if len(weights) == len(found) else ())
+        return known
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _choose_backend(self) -> tuple[str, ...]:
+        """Choose the backend by a short text, and measure the model by what it left behind."""
+        source = encode(self.tokenizer, _SAMPLE, max_length=min(self.n_ctx, 16))
+        target = decoder_text(self.reader, _SAMPLE) if len(self.parts) > 1 else None
+        self.backend, runs, reason = choose_backend(self.network, source, target, self.d_vocab)
+        first = runs[self.parts[0]]
+        self.n_layers, self.n_heads = len(first.pattern), int(first.pattern[0].shape[1])
+        self.d_model = int(getattr(self.config, "hidden_size", None) or self.config.d_model)
+        key = first.kept.get("key")
+        self.n_kv_heads = int(key[0].shape[1]) if key else self.n_heads
+        self.d_head = int(key[0].shape[-1]) if key else self.d_model // self.n_heads
+        # Exact zeros above the diagonal in every head of every layer are a mask, not a habit.
+        self.causal = all(bool(torch.triu(p, 1).count_nonzero() == 0) for p in first.pattern)
+        cells = MAX_PATTERN_BYTES // (4 * self.n_layers * self.n_heads)
+        self.n_ctx = min(self.n_ctx, int(cells**0.5))
+        self._projections = {part: LayerProjections.of(self.network, runs[part]) for part in runs}
+        self._W_O: dict[str, OutputWeights] = {}
+        if self.backend == "mha_viz":
+            return ()
+        return (
+            f"The {self.family} family computes attention in a way of its own"
+            + (f" ({reason})" if reason else "")
+            + ": its own weights are shown, and what needs the heads' outputs is not available.",
+        )
+
+
+def longest_text(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Return the longest text in tokens that config and tokenizer allow; 512 if unknown."""
+    config = network.config.get_text_config()
+    found = [
+        value
+        for name in ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
+        if isinstance(value := getattr(config, name, None), int) and value > 0
+    ]
+    limit = min(found, default=512)
+    for module in network.modules():
+        # RoBERTa and its relatives count positions from padding_idx + 1.
+        positions = getattr(module, "position_embeddings", None)
+        if isinstance(positions, nn.Embedding):
+            if positions.padding_idx is not None:
+                limit = min(limit, positions.num_embeddings - positions.padding_idx - 1)
+            break
+    known = tokenizer.model_max_length
+    return min(limit, known) if 0 < known < 10**9 else limit
