@@ -1,1 +1,1 @@
-"""A name, folder or Hub id to a checked network, with every check that a checkpoint needs."""
+"""Checkpoints: from a name, folder or Hub id to a network, with every check that they need."""

@@ -1,4 +1,4 @@
-"""Config and tokenizer of a checkpoint, built by transformers from untrusted files."""
+"""Config, tokenizer and size of a network, found by transformers from untrusted files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+import torch
+import torch.nn.modules.module as registration
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils.logging import (
     disable_progress_bar,
     enable_progress_bar,
     is_progress_bar_enabled,
 )
 
-from mha_viz.checkpoints.budget import first_line
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError, translating
 
 _BUILDING = threading.Lock()
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
+def building_lock() -> Iterator[None]:
     """Build networks inside of this: meanwhile transformers sets torch's default dtype.
 
     Its own log is silenced, too: a model's notes say what matters.
@@ -31,13 +39,8 @@ def one_at_a_time() -> Iterator[None]:
         yield
 
 
-def config_of(folder: Path) -> PreTrainedConfig:
-    """What config.json says, as its family reads it.
-
-    Raises:
-        UnsafeCheckpointError: it needs code of its own.
-        BrokenCheckpointError: transformers cannot use it.
-    """
+def load_config(folder: Path) -> PreTrainedConfig:
+    """Read config.json as its family does."""
 
     def refused(error: BaseException) -> LoadError:
         message = str(error)
@@ -55,16 +58,12 @@ def config_of(folder: Path) -> PreTrainedConfig:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         # It would name a file of weights to be read instead of those that were checked.
         config.transformers_weights = None
-        config.get_text_config()  # every later step asks for it
+        config.get_text_config()  # every later step needs it
         return config
 
 
-def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
-    """The tokenizer, seen to read a plain text.
-
-    Raises:
-        BrokenCheckpointError: there is none, or it reads nothing.
-    """
+def load_tokenizer(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerBase:
+    """Build the tokenizer and check that it reads a plain text."""
 
     def unusable(error: BaseException) -> BrokenCheckpointError:
         return BrokenCheckpointError(
@@ -86,7 +85,7 @@ def tokenizer_of(folder: Path, config: PreTrainedConfig) -> PreTrainedTokenizerB
 
 
 class _quiet:
-    """Transformers' warnings and bars kept off the terminal; the notes tell what matters."""
+    """A block in which transformers' warnings and bars stay off the terminal."""
 
     def __enter__(self) -> None:
         self.logger = logging.getLogger("transformers")
@@ -98,3 +97,71 @@ class _quiet:
         self.logger.setLevel(self.level)
         if self.bars:
             enable_progress_bar()
+
+
+def check_size(name: str, config: PreTrainedConfig, stored: int) -> None:
+    """Refuse a config that would take far more memory than its weights, `stored` bytes, explain.
+
+    The network is laid out without storage first; numbers in a config cost nothing until then.
+    """
+
+    def unbuildable(error: BaseException) -> LoadError:
+        if isinstance(error, _TooMuchError):
+            return UnsafeCheckpointError(
+                f"config.json of {name} describes a model of {error}, but its weights are only "
+                f"{stored:,} bytes: they do not belong together."
+            )
+        return BrokenCheckpointError(
+            f"config.json of {name} describes no model that can be built: {first_line(str(error))}"
+        )
+
+    # The densest storage in use is a byte a weight; weights may be shared or be new.
+    budget = _Budget(n_numbers=4 * stored + 50_000_000)
+    with translating(unbuildable), torch.device("meta"), budget:
+        AutoModel.from_config(config, trust_remote_code=False)
+
+
+class _TooMuchError(Exception):
+    pass
+
+
+class _Budget:
+    """A limit of numbers and modules that stops this thread's building of a network."""
+
+    MODULES = 5_000  # the largest models in use have two thousand; laying one out takes 0.3 ms
+
+    def __init__(self, n_numbers: int) -> None:
+        self.left = {"numbers": n_numbers, "modules": self.MODULES}
+        self.thread = threading.get_ident()
+
+    def __enter__(self) -> None:
+        self.hooks = [
+            registration.register_module_parameter_registration_hook(self._numbers),
+            registration.register_module_buffer_registration_hook(self._numbers),
+            registration.register_module_module_registration_hook(self._module),
+        ]
+
+    def __exit__(self, *exc: object) -> None:
+        for hook in self.hooks:
+            hook.remove()
+
+    def _numbers(self, module: nn.Module, name: str, tensor: torch.Tensor | None) -> None:
+        self._spend("numbers", 0 if tensor is None else tensor.numel())
+
+    def _module(self, module: nn.Module, name: str, child: nn.Module | None) -> None:
+        self._spend("modules", 1)
+
+    def _spend(self, what: str, amount: int) -> None:
+        if threading.get_ident() != self.thread:  # the hooks are every thread's
+            return
+        self.left[what] -= amount
+        if self.left[what] < 0:
+            raise _TooMuchError(f"too many {what}")
+
+
+def first_line(message: str) -> str:
+    """Return the first line of another library's message, and the next where it ends with ":"."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if lines and lines[0].endswith(":"):
+        lines[0] += " " + " ".join(lines[1:2])
+    return (lines[0] if lines else "no reason given")[:300]

@@ -1,4 +1,4 @@
-"""Which models there are: shipped, in the machine's Hugging Face cache, or in a folder.
+"""The models that can be loaded: shipped, in the Hugging Face cache, or in a folder.
 
 Imports neither torch nor transformers, so that a page can list models before the heavy libraries
 are loaded.
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from mha_viz.checkpoints.config_file import LIMITS as _LIMITS
 from mha_viz.checkpoints.config_file import read_config
 from mha_viz.checkpoints.download import download as begin
-from mha_viz.checkpoints.files import entries, is_file, size
+from mha_viz.checkpoints.files import is_file, list_folder, size
 from mha_viz.checkpoints.hub import online
 from mha_viz.checkpoints.hub_cache import cached_models, is_hub_id, repository
 from mha_viz.errors import ArgumentError, LoadError, ModelNotFoundError
@@ -46,20 +46,20 @@ class ModelInfo:
 
 
 def shipped_folder() -> Path:
-    """Where the shipped checkpoints lie: inside the package, or beside it in a source tree."""
+    """Return the folder of the shipped checkpoints: in the package, or beside it in the source."""
     inside = Path(__file__).parents[1] / "shipped_models"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "models"
 
 
 def list_models() -> list[ModelInfo]:
-    """Shipped models first, then those in the Hugging Face cache that are whole."""
+    """List the shipped models, then those in the Hugging Face cache that are complete."""
     shipped = [_info(name, "shipped", shipped_folder() / name) for name in _shipped_names()]
     cached = sorted(cached_models().items())
     return shipped + [_info(name, "cached", folder) for name, folder in cached]
 
 
 def find_model(name: str, *, download: bool = True) -> ModelInfo:
-    """The model of that name: shipped, a local folder, cached, or else fetched from the Hub.
+    """Find a model by name: shipped, a local folder, cached, or else fetched from the Hub.
 
     Args:
         name: "tiny-bert", a path to a folder with config.json, or a Hub id ("owner/name").
@@ -93,7 +93,7 @@ def find_model(name: str, *, download: bool = True) -> ModelInfo:
 
 
 def _typed_folder(name: str) -> Path | None:
-    """The folder of that path, if there is one."""
+    """Return the folder of that path, if there is one."""
     try:
         path = Path(name).expanduser()
         return path if path.is_dir() else None
@@ -113,7 +113,7 @@ def _quoted(name: str) -> str:
 
 def _nowhere(name: str) -> str:
     there = "not in this machine's Hugging Face cache"
-    if entries(repository(name)):
+    if list_folder(repository(name)):
         there = "only in part in this machine's Hugging Face cache"
     return (
         f"{name!r} cannot be loaded without network. It is not among the shipped models "
@@ -138,9 +138,10 @@ def _info(name: str, source: Source, folder: Path) -> ModelInfo:
         str(config.get("model_type", "")),
         _first(config, _LIMITS["layers"][0]),
         _first(config, _LIMITS["heads"][0]),
-        sum(size(file) for file in entries(folder) if file.suffix == ".safetensors"),
+        sum(size(file) for file in list_folder(folder) if file.suffix == ".safetensors"),
     )
 
 
 def _shipped_names() -> list[str]:
-    return [folder.name for folder in entries(shipped_folder()) if is_file(folder / "config.json")]
+    folders = list_folder(shipped_folder())
+    return [folder.name for folder in folders if is_file(folder / "config.json")]

@@ -1,6 +1,6 @@
-"""The files of a checkpoint as a folder shows them: regular ones, and no larger than real ones are.
+"""The files of a checkpoint's folder: regular ones, no larger than those of real models.
 
-Knows names and sizes, and opens nothing: a pipe or a device stops whoever opens it.
+Knows names and sizes, and opens nothing: opening a pipe or a device would block.
 """
 
 from __future__ import annotations
@@ -50,10 +50,6 @@ def check_files(folder: Path) -> Stamp:
     Returns:
         A stamp by which the files can be recognised as unchanged: name, inode, size and time of
         each.
-
-    Raises:
-        UnsafeCheckpointError: a pipe, socket, device or folder under such a name, or too large.
-        BrokenCheckpointError: a link that leads nowhere, or a folder that cannot be read.
     """
     stamp = []
     for path, largest in _opened(folder):
@@ -79,7 +75,7 @@ def check_files(folder: Path) -> Stamp:
 
 
 def _opened(folder: Path) -> Iterator[tuple[Path, int | None]]:
-    """What would be opened in the folder, with the most that it may hold."""
+    """Yield each file that would be opened, with the largest size that it may have."""
     try:
         paths = sorted(folder.iterdir())
         if folder / _TEMPLATES in paths and (folder / _TEMPLATES).is_dir():

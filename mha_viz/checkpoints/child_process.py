@@ -1,4 +1,4 @@
-"""Python processes of our own: started without this process's secrets, and ended for certain."""
+"""Python processes of our own, started without this process's secrets and always ended."""
 
 from __future__ import annotations
 
@@ -19,20 +19,10 @@ _ENVIRONMENT = (
 ).split()
 
 
-def started(
+def start(
     module: str, *arguments: str, files: Sequence[int] = (), **environment: str
 ) -> subprocess.Popen[bytes]:
-    """A process that runs one of our modules; it is spoken with over its standard streams.
-
-    Args:
-        module: run as by `python -m`.
-        arguments: that it gets.
-        files: numbers of open files that it has, too; not on Windows.
-        environment: what else it may know, or otherwise.
-
-    Raises:
-        OSError: no process can be started.
-    """
+    """Start one of our modules in a process with pipes for its standard streams."""
     package = str(Path(errors.__file__).absolute().parents[1])
     paths = [package, *(path for path in sys.path if os.path.isabs(path))]
     known = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
@@ -69,7 +59,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
             process.kill()
 
 
-def put_away(process: subprocess.Popen[bytes]) -> None:
+def terminate(process: subprocess.Popen[bytes]) -> None:
     """End it, and wait until nothing of it is left."""
     kill(process)
     for stream in (process.stdin, process.stdout):

@@ -1,4 +1,4 @@
-"""The config of a checkpoint, checked before any library takes it for what it says.
+"""The config of a checkpoint, checked before any library reads it.
 
 Imports neither torch nor transformers, as a list of models reads configs, too.
 """
@@ -37,12 +37,7 @@ LIMITS = {
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json, checked to be an object with sane sizes.
-
-    Raises:
-        BrokenCheckpointError: missing, not JSON, or without a model type.
-        UnsafeCheckpointError: sizes that no real model has.
-    """
+    """Read config.json and check that it is an object with sane sizes."""
     path = folder / "config.json"
     if not path.is_file():
         raise BrokenCheckpointError(
@@ -61,12 +56,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path) -> Any:
-    """What stands in a JSON file of a checkpoint, where a tensor can hold all its whole numbers.
-
-    Raises:
-        BrokenCheckpointError: no such JSON.
-        UnsafeCheckpointError: larger than 1 MB.
-    """
+    """Read a JSON file of a checkpoint whose whole numbers must fit into a tensor."""
     name, folder = path.name, path.parent.name
     try:
         if path.stat().st_size > MAX_CONFIG_BYTES:
@@ -93,7 +83,7 @@ def _check_sizes(part: dict[str, Any], name: str) -> None:
 
 
 def _check_kinds(part: dict[str, Any], name: str) -> None:
-    """What every family takes for granted, and transformers does not look at."""
+    """Check the types that every family relies on and transformers does not check."""
     names = part.get("architectures")
     fits = {
         "architectures": names is None
@@ -109,7 +99,7 @@ def _check_kinds(part: dict[str, Any], name: str) -> None:
 
 
 def _whole(digits: str) -> int:
-    """A whole number as JSON spells it, if it is one that a tensor can hold."""
+    """Parse a whole number of JSON that must fit into a tensor."""
     number = int(digits)
     if abs(number) >= 2**63:
         raise ValueError(f"it has a number of {len(digits)} digits")
@@ -117,7 +107,7 @@ def _whole(digits: str) -> int:
 
 
 def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The config and those inside it (of a text or vision part)."""
+    """Yield the config and the objects inside it (of a text or vision part)."""
     rest: list[Any] = [config]
     while rest:
         value = rest.pop()

@@ -1,4 +1,4 @@
-"""Where a model runs: the name that a user chose -> torch's device. Imports no model library."""
+"""The device that a model runs on, by the name that a user chose. Imports no model library."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from mha_viz.errors import ArgumentError
 
 
 def device_of(name: str) -> torch.device:
-    """The device of that name, if this machine has it.
-
-    Args:
-        name: "auto" takes cuda, then mps, then cpu.
-
-    Raises:
-        ArgumentError: an unknown device, or one that is not there.
-    """
+    """Return the device of that name; "auto" takes cuda, then mps, then cpu."""
     present = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),

@@ -1,4 +1,4 @@
-"""Fetching a model from the Hub, over networks that break, lie or fall silent.
+"""Downloads from the Hub, over networks that break, give wrong answers or fall silent.
 
 Weights are written as they come: what was stopped or broken off goes on where it was. Imports
 neither torch nor transformers.
@@ -15,8 +15,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub import ANSWER_TIMEOUT, Offer, failed, look_up, reason, why_offline
-from mha_viz.checkpoints.hub_cache import cache_root, is_whole, part_of, repository
+from mha_viz.checkpoints.hub import (
+    ANSWER_TIMEOUT,
+    HubFiles,
+    download_error,
+    look_up,
+    reason,
+    why_offline,
+)
+from mha_viz.checkpoints.hub_cache import cache_root, is_complete, part_of, repository
 from mha_viz.errors import MhaVizError, ModelNotFoundError
 
 STALLED_AFTER = 20.0  # seconds without a byte after which fetching is given up
@@ -31,10 +38,10 @@ class Download:
 
     Attributes:
         name: the Hub id.
-        done, total: bytes; `total` is 0 until the Hub has told it.
+        done, total: bytes; `total` is 0 until the Hub has answered.
         folder: with the model's files, once all of them are there.
         error: where it failed, in words for people.
-        stopped: whether somebody has stopped it.
+        stopped: whether it was stopped by `stop`.
     """
 
     def __init__(self, name: str) -> None:
@@ -48,12 +55,12 @@ class Download:
 
     @property
     def running(self) -> bool:
-        """Whether it may still bring the model. Where nothing comes any more, this ends it."""
+        """The state of the download: False once it ended. A stalled download is ended here."""
         if not self._thread.is_alive() or self.error or self.stopped:
             return False
         if time.monotonic() - self._moved > STALLED_AFTER:
             silence = f"nothing has come for {STALLED_AFTER:.0f} seconds; try again later"
-            self.error = failed(self.name, silence)
+            self.error = download_error(self.name, silence)
         return self.error is None
 
     def stop(self) -> None:
@@ -62,16 +69,13 @@ class Download:
             self.stopped = True
 
     def wait(self) -> Path:
-        """The folder with the model's files, once they are there.
-
-        Raises:
-            ModelNotFoundError: the Hub has no such model, the network failed, or it was stopped.
-            UnsafeCheckpointError: no safetensors weights, or far too many.
-        """
+        """Return the folder with the model's files, once they are there."""
         while self.running:
             self._thread.join(0.1)
         if self.folder is None:
-            raise self.error or failed(self.name, "it was stopped; ask for it again to go on")
+            raise self.error or download_error(
+                self.name, "it was stopped; ask for it again to go on"
+            )
         return self.folder
 
     # -- in the thread -----------------------------------------------------------------------------
@@ -79,7 +83,7 @@ class Download:
     def _work(self) -> None:
         try:
             if offline := why_offline():
-                raise failed(self.name, offline)
+                raise download_error(self.name, offline)
             self.folder = self._fetch(look_up(self.name))
         except _EndedError:
             return
@@ -87,18 +91,18 @@ class Download:
             self.error = self.error or error
         # What is not the Hub can make the library raise any exception.
         except Exception as error:
-            told = failed(self.name, reason(error))
-            told.__cause__ = error
-            self.error = self.error or told
+            failure = download_error(self.name, reason(error))
+            failure.__cause__ = error
+            self.error = self.error or failure
 
-    def _fetch(self, offer: Offer) -> Path:
+    def _fetch(self, files: HubFiles) -> Path:
         from huggingface_hub import hf_hub_download
 
-        self.total, folder, before = offer.n_bytes, Path(), 0
-        for file, n_bytes in offer.sizes.items():
-            last = file == list(offer.sizes)[-1]
+        self.total, folder, before = files.n_bytes, Path(), 0
+        for file, n_bytes in files.sizes.items():
+            last = file == list(files.sizes)[-1]
             if file.endswith(".safetensors"):
-                self._fetch_large(file, offer.commit, before)
+                self._fetch_large(file, files.commit, before)
             # Finds in the cache what is there, and links it to the model's name.
             folder = Path(
                 hf_hub_download(
@@ -106,12 +110,12 @@ class Download:
                     file,
                     cache_dir=cache_root(),
                     # Named without a commit, the last one is entered as what "main" stands for.
-                    revision=None if last else offer.commit,
+                    revision=None if last else files.commit,
                 )
             ).parent
             before += n_bytes
-            self._tell(before)
-        if not is_whole(folder):
+            self._note_progress(before)
+        if not is_complete(folder):
             raise ModelNotFoundError(
                 f"{self.name!r} on the Hub has no config.json, weights and tokenizer that belong "
                 "together: it is no model that can be loaded here, or it was changed while it was "
@@ -120,9 +124,9 @@ class Download:
         return folder
 
     def _fetch_large(self, file: str, commit: str, before: int) -> None:
-        """A file into the cache's blobs, from where an earlier attempt has left it.
+        """Fetch a file into the cache's blobs, from where an earlier attempt stopped.
 
-        huggingface_hub would begin anew each time, and tells of no byte before the tenth million.
+        huggingface_hub would begin anew each time, and reports no byte before the tenth million.
         """
         from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
@@ -142,7 +146,7 @@ class Download:
                 self._go_on(url, part, before, facts.size)
             if self._sha256(part) != facts.etag:
                 part.unlink()
-                raise failed(self.name, f"{file} has come with errors in it; try again")
+                raise download_error(self.name, f"{file} has come with errors in it; try again")
             part.replace(blob)
 
     @contextmanager
@@ -152,14 +156,14 @@ class Download:
 
         with ExitStack() as held:
             for left in reversed(range(int(STALLED_AFTER) + 5)):
-                self._tell(self.done)
+                self._note_progress(self.done)
                 try:
                     held.enter_context(WeakFileLock(lock, timeout=1))
                     break
                 except TimeoutError as error:
                     if not left:
                         busy = "another program here is fetching it; wait until that one is done"
-                        raise failed(self.name, busy) from error
+                        raise download_error(self.name, busy) from error
             yield
 
     def _go_on(self, url: str, part: Path, before: int, n_bytes: int) -> None:
@@ -167,7 +171,7 @@ class Download:
         from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
         begun = size(part) if size(part) < n_bytes else 0
-        self._tell(before + begun)
+        self._note_progress(before + begun)
         headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
         if begun:
             headers["Range"] = f"bytes={begun}-"
@@ -178,7 +182,7 @@ class Download:
                 with part.open("ab" if goes_on else "wb") as opened:
                     for piece in answer.iter_bytes():
                         opened.write(piece)
-                        self._tell(before + min(opened.tell(), n_bytes))
+                        self._note_progress(before + min(opened.tell(), n_bytes))
         except _EndedError:
             raise
         # Whatever a connection breaks with: the library's kinds of errors change with its versions.
@@ -189,7 +193,7 @@ class Download:
         if not begun < size(part) <= n_bytes:
             raise ValueError("as much comes as the Hub has said")
 
-    def _tell(self, done: int) -> None:
+    def _note_progress(self, done: int) -> None:
         """Note what has come; the place where a download ends that nobody waits for."""
         self.done, self._moved = done, time.monotonic()
         if self.stopped or self.error:
@@ -200,12 +204,12 @@ class Download:
         with file.open("rb") as opened:
             while piece := opened.read(2**20):
                 digest.update(piece)
-                self._tell(self.done)
+                self._note_progress(self.done)
         return digest.hexdigest()
 
 
 class _EndedError(BaseException):
-    """Nobody waits any more. No `Exception`: nothing in between is to take it for a fault."""
+    """The end of a download. No `Exception`, so that nothing in between treats it as a fault."""
 
 
 # -- those under way -------------------------------------------------------------------------------
@@ -215,11 +219,7 @@ _UNDER_WAY: dict[str, Download] = {}
 
 
 def download(name: str) -> Download:
-    """Begin to fetch a model into the cache, or join those who wait for it already.
-
-    Args:
-        name: a Hub id.
-    """
+    """Begin to fetch a model into the cache, or join those who wait for it already."""
     with _LOCK:
         for other in [other for other, found in _UNDER_WAY.items() if not found.running]:
             del _UNDER_WAY[other]
@@ -229,6 +229,6 @@ def download(name: str) -> Download:
 
 
 def under_way() -> list[Download]:
-    """The downloads that run, in the order in which they were begun."""
+    """Return the running downloads, in the order in which they were started."""
     with _LOCK:
         return [found for found in _UNDER_WAY.values() if found.running]

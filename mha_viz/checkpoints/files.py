@@ -1,4 +1,4 @@
-"""Looking at files that may be dead links, forbidden, or gone since they were listed.
+"""Reads of files that may be dead links, forbidden, or gone since they were listed.
 
 A file that cannot be looked at counts as missing, which is no error.
 """
@@ -13,8 +13,8 @@ from typing import Any
 MAX_JSON_BYTES = 64 * 10**6
 
 
-def entries(folder: Path) -> list[Path]:
-    """What lies in a folder, by name; nothing where it is none or may not be read."""
+def list_folder(folder: Path) -> list[Path]:
+    """List a folder by name; nothing where it is none or may not be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:
@@ -22,7 +22,7 @@ def entries(folder: Path) -> list[Path]:
 
 
 def is_file(path: Path) -> bool:
-    """A regular file that is there and may be read, also behind links."""
+    """Return whether this is a readable regular file, also behind links."""
     try:
         return path.is_file() and os.access(path, os.R_OK)
     except OSError:
@@ -30,15 +30,15 @@ def is_file(path: Path) -> bool:
 
 
 def size(path: Path) -> int:
-    """In bytes; 0 where there is nothing."""
+    """Return the size in bytes; 0 where there is nothing."""
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def changed(path: Path) -> float:
-    """When it was last written, in seconds; 0 where there is nothing."""
+def modified_time(path: Path) -> float:
+    """Return the time of the last change in seconds; 0 where there is nothing."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -46,7 +46,7 @@ def changed(path: Path) -> float:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; an empty one where there is none, or one of more than 64 MB."""
+    """Read the object in a JSON file; {} where there is none, or one of more than 64 MB."""
     if not is_file(path) or size(path) > MAX_JSON_BYTES:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""What the Hub offers under a name, and what its answers, or their absence, mean.
+"""The Hub's answers about a model: its files, their sizes, and the reasons for failures.
 
 Imports neither torch nor transformers.
 """
@@ -14,8 +14,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mha_viz.checkpoints.files import size
-from mha_viz.checkpoints.hub_cache import READ, cache_root, part_of, repository
-from mha_viz.checkpoints.pickled import HOW_TO_CONVERT, PICKLED
+from mha_viz.checkpoints.hub_cache import (
+    HOW_TO_CONVERT,
+    PICKLED,
+    READ,
+    cache_root,
+    part_of,
+    repository,
+)
 from mha_viz.core.amounts import of_bytes
 from mha_viz.errors import ModelNotFoundError, UnsafeCheckpointError
 
@@ -30,12 +36,12 @@ _NOT_WRITABLE = (
 
 
 def online() -> bool:
-    """Whether the Hub may be asked and its host answers."""
+    """Return whether the Hub may be asked and its host answers."""
     return not why_offline()
 
 
 def why_offline() -> str:
-    """Why the Hub cannot be asked, and what to do; "" where it can."""
+    """Say why the Hub cannot be asked, and what to do; "" where it can."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
@@ -46,13 +52,13 @@ def why_offline() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What of a model on the Hub is fetched.
+class HubFiles:
+    """The files of a model on the Hub that are fetched.
 
     Args:
         commit: of the repository.
         sizes: file -> bytes. What makes a folder a model, config.json, comes last: until then
-            nobody takes the files for one.
+            the folder counts as incomplete.
     """
 
     commit: str
@@ -60,43 +66,37 @@ class Offer:
 
     @property
     def n_bytes(self) -> int:
-        """Of all files."""
+        """The size of all files."""
         return sum(self.sizes.values())
 
 
-def look_up(name: str) -> Offer:
-    """What the Hub has under a name, looked at before any of it is fetched.
-
-    Raises:
-        ModelNotFoundError: there is too little room on the disk.
-        UnsafeCheckpointError: no safetensors weights, or far too many.
-        Exception: what the network makes huggingface_hub raise; see `reason`.
-    """
+def look_up(name: str) -> HubFiles:
+    """Ask the Hub for a model's files and check them before any is fetched."""
     from huggingface_hub import HfApi
 
     info = HfApi().model_info(name, files_metadata=True, timeout=ANSWER_TIMEOUT)
     files = list(info.siblings or ())
-    wanted = [file for file in files if _is_wanted(file.rfilename)]
-    wanted.sort(key=lambda file: (file.rfilename == "config.json", file.rfilename))
-    offer = Offer(str(info.sha), {file.rfilename: file.size or 0 for file in wanted})
+    fetched = [file for file in files if _is_fetched(file.rfilename)]
+    fetched.sort(key=lambda file: (file.rfilename == "config.json", file.rfilename))
+    offer = HubFiles(str(info.sha), {file.rfilename: file.size or 0 for file in fetched})
     _check_weights(name, [file.rfilename for file in files])
     if offer.n_bytes > MAX_DOWNLOAD_BYTES:
         raise UnsafeCheckpointError(
             f"{name!r} has {of_bytes(offer.n_bytes)} of weights; at most "
             f"{of_bytes(MAX_DOWNLOAD_BYTES)} are fetched. Download it yourself and give the folder."
         )
-    blobs = [repository(name) / "blobs" / file.lfs.sha256 for file in wanted if file.lfs]
+    blobs = [repository(name) / "blobs" / file.lfs.sha256 for file in fetched if file.lfs]
     _check_room(name, offer.n_bytes - sum(max(size(b), size(part_of(b))) for b in blobs))
     return offer
 
 
-def _is_wanted(file: str) -> bool:
-    """A file of the kinds that are read, in the repository's own folder."""
+def _is_fetched(file: str) -> bool:
+    """Return whether a file is of a kind that is read, in the repository's own folder."""
     return file.endswith(READ) and Path(file).name == file and "\\" not in file
 
 
 def _check_weights(name: str, offered: list[str]) -> None:
-    if any(_is_wanted(file) and file.endswith(".safetensors") for file in offered):
+    if any(_is_fetched(file) and file.endswith(".safetensors") for file in offered):
         return
     pickled = next((file for file in offered if file.endswith(PICKLED)), None)
     if pickled is None:
@@ -110,12 +110,12 @@ def _check_weights(name: str, offered: list[str]) -> None:
 
 
 def _check_room(name: str, needed: int) -> None:
-    """What is still to come has to fit on the cache's disk."""
+    """Check that the rest of the download fits on the cache's disk."""
     root = cache_root()
     there = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
     free = shutil.disk_usage(there).free
     if needed > free:
-        raise failed(
+        raise download_error(
             name,
             f"{of_bytes(needed)} are still to come, and the disk of this machine's cache has "
             f"{of_bytes(free)} left; make room, or set HF_HUB_CACHE to a folder on another "
@@ -123,13 +123,13 @@ def _check_room(name: str, needed: int) -> None:
         )
 
 
-def failed(name: str, why: str) -> ModelNotFoundError:
-    """The error for a model that could not be fetched."""
+def download_error(name: str, why: str) -> ModelNotFoundError:
+    """Return the error for a model that could not be fetched."""
     return ModelNotFoundError(f"{name!r} could not be fetched from the Hub: {why}.")
 
 
 def reason(error: BaseException) -> str:
-    """What has happened, and what to do, without the library's own words (addresses, paths)."""
+    """Explain an error and what to do, without the library's own words (addresses, paths)."""
     from huggingface_hub.errors import FileMetadataError, HFValidationError, LocalEntryNotFoundError
 
     while isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
@@ -157,7 +157,7 @@ def reason(error: BaseException) -> str:
 
 
 def _reachable(endpoint: str) -> bool:
-    """Whether the Hub's host answers at all: one connection, given up after NETWORK_TIMEOUT."""
+    """Return whether the Hub's host accepts one connection within NETWORK_TIMEOUT."""
     url = urlsplit(endpoint)
     port = url.port or (443 if url.scheme == "https" else 80)
     answered = threading.Event()

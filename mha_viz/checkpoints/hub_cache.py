@@ -1,4 +1,4 @@
-"""The machine's Hugging Face cache: which models in it are whole.
+"""The machine's Hugging Face cache and the complete models in it.
 
 Imports neither torch nor transformers.
 """
@@ -9,18 +9,23 @@ import os
 import re
 from pathlib import Path
 
-from mha_viz.checkpoints.files import changed, entries, is_file, json_object
+from mha_viz.checkpoints.files import is_file, json_object, list_folder, modified_time
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 READ = (".safetensors", ".json", ".txt", ".model", ".jinja")  # no pickle, no code
 INDEX = "model.safetensors.index.json"
+PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".pkl")  # how the names of such files end
+HOW_TO_CONVERT = (
+    "Where you trust it, convert it: load it with transformers' AutoModel.from_pretrained, write "
+    "model and tokenizer with save_pretrained into a folder, and give that folder."
+)
 _PART = re.compile(r".*-\d+-of-\d+\.safetensors")
 _VOCABULARY = re.compile(r"(tokenizer|tekken)\.json|vocab.*|.*\.(model|spm|tiktoken)")
 _NO_VOCABULARY = ("ByT5Tokenizer",)  # reads bytes, and has no file of them
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether a model of the Hub may have this name.
+    """Return whether a model of the Hub may have this name.
 
     >>> is_hub_id("openai-community/gpt2"), is_hub_id("../models/mine")
     (True, False)
@@ -29,41 +34,41 @@ def is_hub_id(name: str) -> bool:
 
 
 def cache_root() -> Path:
-    """Where huggingface_hub keeps what it fetches."""
+    """Return the folder in which huggingface_hub keeps what it fetches."""
     from huggingface_hub import constants
 
     return Path(os.environ.get("HF_HUB_CACHE", constants.HF_HUB_CACHE))
 
 
 def repository(name: str) -> Path:
-    """The folder of the cache that belongs to a Hub id."""
+    """Return the folder of the cache that belongs to a Hub id."""
     return cache_root() / ("models--" + name.replace("/", "--"))
 
 
 def part_of(blob: Path) -> Path:
-    """Where a large file grows until it is whole."""
+    """Return the file that a large blob is written to until it is complete."""
     return blob.with_suffix(".part")
 
 
 def cached_models() -> dict[str, Path]:
-    """Hub ids in the cache that can be loaded, each with the folder of its newest files."""
+    """Map each loadable Hub id in the cache to the folder of its newest files."""
     found = {}
-    for folder in entries(cache_root()):
+    for folder in list_folder(cache_root()):
         name = folder.name.removeprefix("models--").replace("--", "/")
         if folder.name.startswith("models--") and HUB_ID.fullmatch(name):
-            whole = [snapshot for snapshot in entries(folder / "snapshots") if is_whole(snapshot)]
-            if whole:
-                found[name] = max(whole, key=changed)
+            complete = list(filter(is_complete, list_folder(folder / "snapshots")))
+            if complete:
+                found[name] = max(complete, key=modified_time)
     return found
 
 
-def is_whole(folder: Path) -> bool:
-    """Config, weights and tokenizer are all there: no download that was broken off, no lost file.
+def is_complete(folder: Path) -> bool:
+    """Return whether config, weights and tokenizer are all there.
 
     Other programs fetch what they need of a model, and no more: weights without their tokenizer,
     a tokenizer without its network. Where a cache was tidied up, links may lead into nothing.
     """
-    listed = [path for path in entries(folder) if path.suffix in READ]
+    listed = [path for path in list_folder(folder) if path.suffix in READ]
     names = {path.name for path in listed if is_file(path)}
     return (
         len(names) == len(listed)
@@ -82,6 +87,6 @@ def _has_weights(folder: Path, names: set[str]) -> bool:
 
 
 def _has_tokenizer(folder: Path, names: set[str]) -> bool:
-    if any(_VOCABULARY.fullmatch(path.name) and is_file(path) for path in entries(folder)):
+    if any(_VOCABULARY.fullmatch(path.name) and is_file(path) for path in list_folder(folder)):
         return True
     return json_object(folder / "tokenizer_config.json").get("tokenizer_class") in _NO_VOCABULARY

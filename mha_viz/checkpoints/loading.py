@@ -18,9 +18,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from mha_viz.checkpoints.budget import first_line
-from mha_viz.checkpoints.building import config_of, one_at_a_time, tokenizer_of
-from mha_viz.checkpoints.catalog import find_model
+from mha_viz.checkpoints.building import building_lock, first_line, load_config, load_tokenizer
+from mha_viz.checkpoints.catalog import ModelInfo, find_model
 from mha_viz.checkpoints.checkpoint_files import check_files
 from mha_viz.checkpoints.config_file import read_config, read_json
 from mha_viz.checkpoints.device import device_of
@@ -65,24 +64,34 @@ def load(
     if dtype not in DTYPES:
         raise ArgumentError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}.")
     target = device_of(device)
+    info = check(name, download=download)
+    if info.source == "shipped":
+        return _model(info.path, info.name, target, dtype)
+    with translating(partial(_broken, info.name)):
+        return _model(info.path, info.name, target, dtype)
+
+
+def check(name: str, *, download: bool = True) -> ModelInfo:
+    """Check a model's files, and build it on trial unless it comes with the package.
+
+    `load` does this first. Files that have passed once pass at once.
+    """
     info = find_model(name, download=download)
     stamp = check_files(info.path)
     family = read_config(info.path)["model_type"]
     if (info.path / "generation_config.json").is_file():
         read_json(info.path / "generation_config.json")
     check_weight_files(info.path)
-    if info.source == "shipped":
-        return _model(info.path, info.name, target, dtype)
-    check_on_trial(info.path, stamp, family)
-    with translating(partial(_broken, info.name)):
-        return _model(info.path, info.name, target, dtype)
+    if info.source != "shipped":
+        check_on_trial(info.path, stamp, family)
+    return info
 
 
 def _model(folder: Path, name: str, device: torch.device, dtype: str) -> AttentionModel:
-    with one_at_a_time():
-        config = config_of(folder)
+    with building_lock():
+        config = load_config(folder)
         network, notes = _network(folder, config, getattr(torch, dtype))
-        tokenizer = tokenizer_of(folder, config)
+        tokenizer = load_tokenizer(folder, config)
     check_stacks(network, name)
     check_finite(network, name)
     network.eval().requires_grad_(False).to(device)
@@ -93,7 +102,7 @@ def _model(folder: Path, name: str, device: torch.device, dtype: str) -> Attenti
 def tokenizer_notes(
     tokenizer: PreTrainedTokenizerBase, config: PreTrainedConfig
 ) -> tuple[str, ...]:
-    """A note where a tokenizer has more tokens than its model; none otherwise."""
+    """Return a note where a tokenizer has more tokens than its model; none otherwise."""
     size = getattr(config.get_text_config(), "vocab_size", None)
     if not isinstance(size, int) or len(tokenizer) <= size:
         return ()
@@ -104,7 +113,7 @@ def tokenizer_notes(
 
 
 def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
-    """The error for whatever an untrusted checkpoint makes the libraries raise."""
+    """Return the error for whatever an untrusted checkpoint makes the libraries raise."""
     return BrokenCheckpointError(
         f"{name} cannot be used: its config does not describe a model that works "
         f"({type(error).__name__}: {first_line(str(error))})."
@@ -112,14 +121,14 @@ def _broken(name: str, error: BaseException) -> BrokenCheckpointError:
 
 
 def auto_class(architecture: str) -> Any:
-    """Transformers' loader for a class of that name; the plain network where no head is known."""
+    """Return transformers' loader for a class name; AutoModel where no head is known."""
     return next((auto for end, auto in _HEADS if architecture.endswith(end)), AutoModel)
 
 
 def _network(
     folder: Path, config: PreTrainedConfig, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, list[str]]:
-    """The network with our attention, or with eager attention where the family has no interface."""
+    """Load the network with our attention, or with eager attention where ours is refused."""
     loader = auto_class((getattr(config, "architectures", None) or [""])[0])
     try:
         return _from_pretrained(loader, folder, config, dtype)
@@ -167,7 +176,7 @@ def _from_pretrained(
 
 
 def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
-    """What weights missing from the file mean for someone who looks at attention."""
+    """Say what weights missing from the file mean for someone who looks at attention."""
     parameters = {name for name, _ in network.named_parameters()}  # buffers are computed anew
     new = sorted(name for name in missing & parameters if "pooler" not in name.split("."))
     prefix = "" if network.base_model is network else f"{network.base_model_prefix}."
@@ -188,15 +197,7 @@ def _loading_notes(network: PreTrainedModel, missing: set[str]) -> list[str]:
 
 
 def check_stacks(network: PreTrainedModel, name: str) -> None:
-    """Check that what its config calls an encoder-decoder has both stacks.
-
-    Args:
-        network: any.
-        name: what messages call it.
-
-    Raises:
-        BrokenCheckpointError: it is one stack.
-    """
+    """Check that what its config calls an encoder-decoder has both stacks."""
     body = network.base_model
     if network.config.is_encoder_decoder and body in (body.get_encoder(), body.get_decoder()):
         raise BrokenCheckpointError(
@@ -206,18 +207,62 @@ def check_stacks(network: PreTrainedModel, name: str) -> None:
 
 
 def check_finite(network: PreTrainedModel, name: str) -> None:
-    """Check that all weights are finite numbers.
-
-    Args:
-        network: any.
-        name: what messages call it.
-
-    Raises:
-        BrokenCheckpointError: NaN or infinite weights.
-    """
+    """Check that all weights are finite numbers."""
     for key, weight in network.state_dict().items():
         if weight.is_floating_point() and not torch.isfinite(weight).all():
             raise BrokenCheckpointError(
                 f"{name} has NaN or infinite numbers in {key}: every picture of it would be "
                 "meaningless. The training has diverged, or the file is damaged."
             )
+
+
+def wrap(network: Any, tokenizer: Any, name: str = "") -> AttentionModel:
+    """Make a transformers model in memory ready to trace, measure and change.
+
+    The network is used as it is, not copied: it is put into evaluation mode, and where its family
+    allows it takes its attention from our function from now on. A short text is run both ways
+    first, and where they do not agree the family's own weights are read instead (see `backend`
+    of `AttentionModel`). Call `network.train()` before you train on.
+
+    Args:
+        network: a transformers `PreTrainedModel`, built with any attention, on any device. Its
+            weights are not shared with a training that goes on meanwhile: trace between two steps.
+        tokenizer: the transformers tokenizer that belongs to it.
+        name: what captions call it; if not given, where it came from or the name of its class.
+
+    Returns:
+        AttentionModel.
+
+    Raises:
+        ArgumentError: not a transformers model, or not a tokenizer.
+        BrokenCheckpointError: NaN or infinite weights.
+        AttentionUnavailableError: its family gives no attention weights.
+
+    >>> import transformers
+    >>> import mha_viz as mv
+    >>> sizes = transformers.BertConfig(hidden_size=20, num_hidden_layers=2, num_attention_heads=5)
+    >>> model = mv.wrap(transformers.BertModel(sizes), mv.load("tiny-bert").tokenizer)
+    >>> model.name, model.trace("The cat sat").pattern.shape
+    ('BertModel', torch.Size([2, 5, 5, 5]))
+    """
+    if not isinstance(network, PreTrainedModel):
+        adapted = " Call its merge_and_unload() first." if hasattr(network, "peft_config") else ""
+        raise ArgumentError(
+            "network must be a transformers model (PreTrainedModel), got "
+            f"{_kind(network)}.{adapted}"
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise ArgumentError(
+            "tokenizer must be the transformers tokenizer of this network "
+            f"(PreTrainedTokenizerBase), got {_kind(tokenizer)}."
+        )
+    name = name or network.config.name_or_path or type(network).__name__
+    check_stacks(network, name)
+    check_finite(network, name)
+    return AttentionModel(
+        network, tokenizer, name=name, notes=tokenizer_notes(tokenizer, network.config)
+    )
+
+
+def _kind(given: Any) -> str:
+    return f"the text {given!r:.40}" if isinstance(given, str) else type(given).__name__

@@ -1,4 +1,4 @@
-"""What a tokenizer may ask for: so many tokens, and rules that make a text only so much longer."""
+"""Limits of a tokenizer: its number of tokens, and how much its rules may lengthen a text."""
 
 from __future__ import annotations
 
@@ -30,9 +30,6 @@ def check_written(folder: Path) -> None:
     """Refuse limits that tokenizer files exceed in plain sight, before anything is built of them.
 
     A file that is not JSON, or has another layout, is left to the library, whose error says so.
-
-    Raises:
-        UnsafeCheckpointError: too many tokens, merges or added tokens; rules that lengthen a text.
     """
     fast = json_object(folder / "tokenizer.json")
     settings = json_object(folder / "tokenizer_config.json")
@@ -59,9 +56,6 @@ def check_built(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
     """Refuse a tokenizer that is too large, or that would make a short text very long.
 
     Files come in many forms; this looks at what was made of them.
-
-    Raises:
-        UnsafeCheckpointError: see above.
     """
     _check(name, "tokens", len(tokenizer), MAX_TOKENS)
     _check(name, "added tokens", len(tokenizer.added_tokens_decoder), MAX_ADDED_TOKENS)
@@ -75,7 +69,7 @@ def check_built(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def growth(rule: dict[str, Any]) -> int:
-    """How many times longer one rule of a fast tokenizer may make a text, in characters.
+    """Bound how many times longer one rule of a fast tokenizer makes a text, in characters.
 
     An upper bound. What Unicode's own forms add (NFKC makes 18 characters of one) is not counted.
 
@@ -111,7 +105,7 @@ def _check_growth(name: str, parts: list[Any]) -> None:
 
 
 def _described(part: Any) -> Any:
-    """A part of a fast tokenizer in the form of tokenizer.json."""
+    """Describe a part of a fast tokenizer as tokenizer.json does."""
     try:
         return json.loads(part.__getstate__())
     except Exception:  # made of transformers' own Python code, which no file describes
@@ -119,7 +113,7 @@ def _described(part: Any) -> Any:
 
 
 def _rules(parts: list[Any]) -> Iterator[dict[str, Any]]:
-    """Every rule, those inside of a sequence, too."""
+    """Yield every rule, those inside of a sequence, too."""
     rest = list(parts)
     while rest:
         value = rest.pop()

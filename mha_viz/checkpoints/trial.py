@@ -1,4 +1,4 @@
-"""An untrusted checkpoint is built on trial in another process before it is built in this one."""
+"""Trial builds of untrusted checkpoints in another process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +33,12 @@ def check_on_trial(folder: Path, stamp: Stamp, family: str) -> None:
     """Build config, network (without memory) and tokenizer in a process with limits.
 
     A folder that has passed passes again as long as its files are the same.
-
-    Args:
-        folder: of the checkpoint.
-        stamp: of its files, by `check_files`.
-        family: its model_type.
-
-    Raises:
-        UnsafeCheckpointError: it takes too long or too much memory, or has too much of something.
-        BrokenCheckpointError: it cannot be built, or crashes what builds it.
-        LoadError: no process can be started.
     """
     if (folder, stamp) in _passed:
         return
     stored = sum(size for name, _, size, _ in stamp if name.endswith(".safetensors"))
     request = {"folder": str(folder.absolute()), "stored": stored, "family": family, **LIMITS}
-    answer = _builder.ask(request)
+    answer = _trial_process.ask(request)
     if answer:
         raise _error(folder.name, answer)
     if len(_passed) >= 1000:
@@ -57,6 +47,20 @@ def check_on_trial(folder: Path, stamp: Stamp, family: str) -> None:
 
 
 _passed: set[tuple[Path, Stamp]] = set()
+
+
+def prepare() -> None:
+    """Start the process for trials in the background, or keep it running; return at once.
+
+    Call it when a folder will probably be loaded soon: the process needs seconds to import torch
+    and transformers, once for all trials. Each trial is then a fork of its own.
+    """
+    _trial_process.prepare()
+
+
+def is_ready() -> bool:
+    """Tell whether a trial can begin at once, without the start of a process."""
+    return _trial_process.is_ready
 
 
 def _error(name: str, answer: dict[str, Any]) -> LoadError:
@@ -81,43 +85,58 @@ def _error(name: str, answer: dict[str, Any]) -> LoadError:
     )
 
 
-class _Builder:
-    """The other process: started when it is first needed, asked by one thread at a time."""
+class _TrialProcess:
+    """The process for trials: started when first needed, used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._letting_go: threading.Timer | None = None
+        self._idle_timer: threading.Timer | None = None
+        self.is_ready = False  # imports are done, and the process has not ended since
+
+    def prepare(self) -> None:
+        """Start the process in a thread, unless it is starting or trying a folder out just now."""
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    def _prepare(self) -> None:
+        if self._lock.acquire(blocking=False):
+            try:
+                with suppress(LoadError):  # the next trial raises it
+                    self._running()
+                    self._restart_idle_timer()
+            finally:
+                self._lock.release()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Its answer; it is stopped where none comes in time."""
-        with self._asking:
-            if self._letting_go is not None:
-                self._letting_go.cancel()
+        """Send a request and return the answer; stop the process where none comes in time."""
+        with self._lock:
             try:
                 process = self._running()
                 with _stopping(process, request["seconds"] + GRACE) as was_late:
                     line = _answer_line(process, request)
-            except BaseException:  # Ctrl-C: nobody waits for the answer any more
+            except BaseException:  # Ctrl-C: the answer is not needed any more
                 self._stop()
                 raise
             if not line:  # it has no fork on this system, or was killed
                 self._stop()
                 return {"died": "late" if was_late.is_set() else "crash"}
-            self._letting_go = threading.Timer(IDLE, self.let_go)
-            self._letting_go.daemon = True
-            self._letting_go.start()
+            self._restart_idle_timer()
             answer: dict[str, Any] = json.loads(line)
             return answer
 
-    def let_go(self) -> None:
+    def _restart_idle_timer(self) -> None:
+        self._idle_timer = threading.Timer(IDLE, self.stop_if_idle)
+        self._idle_timer.daemon = True
+        self._idle_timer.start()
+
+    def stop_if_idle(self) -> None:
         """End it, unless somebody is asking it just now."""
-        if self._asking.acquire(blocking=False):
+        if self._lock.acquire(blocking=False):
             try:
                 self._stop()
             finally:
-                self._asking.release()
+                self._lock.release()
 
     def end(self) -> None:
         """End it, whoever is asking it: this process ends, too."""
@@ -125,6 +144,8 @@ class _Builder:
             child_process.kill(self._process)
 
     def _running(self) -> subprocess.Popen[bytes]:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         if self._owner != os.getpid():  # a fork of the process that started it
             self._process = None
         if self._process is None or self._process.poll() is not None:
@@ -133,23 +154,25 @@ class _Builder:
             with _stopping(self._process, STARTING):
                 if not _line(self._process):
                     raise LoadError(f"{_NO_PROCESS}: it ended before it was ready.")
+            self.is_ready = True
         return self._process
 
     def _stop(self) -> None:
+        self.is_ready = False
         if self._process is not None and self._owner == os.getpid():
-            child_process.put_away(self._process)
+            child_process.terminate(self._process)
         self._process = None
 
 
 def _started() -> subprocess.Popen[bytes]:
     try:
-        return child_process.started("mha_viz.checkpoints.trial_process")
+        return child_process.start("mha_viz.checkpoints.trial_process")
     except OSError as error:
         raise LoadError(f"{_NO_PROCESS}: {error}.") from error
 
 
 def _answer_line(process: subprocess.Popen[bytes], request: dict[str, Any]) -> bytes:
-    """The line that it answers with; b"" where it ended before."""
+    """Return the line that it answers with; b"" where it ended before."""
     assert process.stdin is not None
     try:
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -182,5 +205,5 @@ def _stopping(process: subprocess.Popen[bytes], seconds: int) -> Iterator[thread
         timer.cancel()
 
 
-_builder = _Builder()
-atexit.register(_builder.end)
+_trial_process = _TrialProcess()
+atexit.register(_trial_process.end)

@@ -1,4 +1,4 @@
-"""Builds checkpoints on trial: `python -m mha_viz.checkpoints.trial_process`.
+"""The process that builds checkpoints on trial: `python -m mha_viz.checkpoints.trial_process`.
 
 Its first line out says that it is ready; then a line of JSON in names a folder, and a line out says
 what came of it. Each folder is built in a child of its own, with limits of time and memory, which
@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import torch
 from transformers import BertConfig
 
-from mha_viz.checkpoints.budget import check_size
-from mha_viz.checkpoints.building import config_of, tokenizer_of
+from mha_viz.checkpoints.building import check_size, load_config, load_tokenizer
 from mha_viz.checkpoints.tokenizer_limits import check_built, check_written
 from mha_viz.errors import LoadError, UnsafeCheckpointError, is_panic
 
@@ -40,7 +39,7 @@ def main() -> None:
     """Answer every line of the standard input on the standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):  # what libraries say is no answer
+    for stream in (1, 2):  # libraries' output must not mix with answers
         os.dup2(nothing, stream)
     _warm_up()
     _say(answers, {"ready": True})
@@ -69,7 +68,7 @@ def _import_family(family: str) -> None:
 
 
 def _in_a_child(request: dict[str, Any]) -> Answer:
-    """What a fork of this process answers, or how it ended without."""
+    """Return what a fork of this process answers, or how it ended without an answer."""
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,7 +93,7 @@ def _limit(request: dict[str, Any]) -> None:
     """Hold this process to its time and memory; it can no longer write to any file either."""
     import resource
 
-    signal.setitimer(signal.ITIMER_REAL, request["seconds"])  # nobody handles it: it kills
+    signal.setitimer(signal.ITIMER_REAL, request["seconds"])  # without a handler it kills
     seconds = int(request["cpu_seconds"])
     limits = {
         resource.RLIMIT_CPU: (seconds, seconds + 5),
@@ -108,14 +107,14 @@ def _limit(request: dict[str, Any]) -> None:
 
 
 def _mapped() -> int:
-    """Bytes of addresses that this process has already; torch alone maps gigabytes with CUDA."""
+    """Return the bytes that this process has mapped; torch alone maps gigabytes with CUDA."""
     with suppress(OSError, ValueError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 def _answer(request: dict[str, Any]) -> Answer:
-    """Nothing where the checkpoint passed, or the error, by its class and in its words."""
+    """Return {} where the checkpoint passed, or the error by its class and message."""
     try:
         _build(Path(request["folder"]), request["stored"])
     except LoadError as error:
@@ -130,11 +129,11 @@ def _answer(request: dict[str, Any]) -> Answer:
 
 
 def _build(folder: Path, stored: int) -> None:
-    """Everything that loading makes of files that may be hostile, but for the weights."""
+    """Build everything that loading makes of untrusted files, except the weights."""
     check_written(folder)
-    config = config_of(folder)
+    config = load_config(folder)
     check_size(folder.name, config, stored)
-    tokenizer = tokenizer_of(folder, config)
+    tokenizer = load_tokenizer(folder, config)
     check_built(folder.name, tokenizer)
     for text in _TEXTS:
         n_tokens = 0

@@ -1,4 +1,4 @@
-"""The same model before any training: the baseline for claims that something was learned."""
+"""Untrained copies of a model: the baseline for claims that something was learned."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import cast
 import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from mha_viz.checkpoints.budget import check_size
-from mha_viz.checkpoints.building import one_at_a_time
+from mha_viz.checkpoints.building import building_lock, check_size
 from mha_viz.checkpoints.loading import auto_class
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError
 
 
 def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
-    """A model of the same architecture whose weights are drawn anew, as before its training.
+    """Build a model of the same architecture with new random weights, as before its training.
 
     What a head of it scores, it scores by architecture and chance alone (positions, the mask, the
     token embeddings' inner products); what a trained head scores beyond that was learned.
@@ -44,7 +43,7 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
         raise ArgumentError(f"seed must be 0 or more, got {seed}.")
     network = model.network
     config = copy.deepcopy(network.config)  # building writes to it
-    with one_at_a_time(), torch.random.fork_rng(devices=[]):
+    with building_lock(), torch.random.fork_rng(devices=[]):
         check_size(model.name, config, sum(p.nbytes for p in network.parameters()))
         torch.default_generator.manual_seed(seed)  # not manual_seed, which seeds the GPUs, too
         untrained = built(type(network), config, model.name, model.dtype)
@@ -60,17 +59,7 @@ def untrained_copy(model: AttentionModel, seed: int = 0) -> AttentionModel:
 def built(
     like: type[PreTrainedModel], config: PreTrainedConfig, name: str, dtype: torch.dtype
 ) -> PreTrainedModel:
-    """A network by its config alone, with new weights, within `one_at_a_time`.
-
-    Args:
-        like: the class that it must have.
-        config: with the attention that it is to use.
-        name: what messages call it.
-        dtype: of its weights.
-
-    Raises:
-        ArgumentError: the config builds another network.
-    """
+    """Build a network by its config alone, with new weights, within `building_lock`."""
     network = auto_class(like.__name__).from_config(
         config,
         attn_implementation=config._attn_implementation,
@@ -83,5 +72,5 @@ def built(
 
 
 def not_built(like: type[PreTrainedModel], name: str) -> ArgumentError:
-    """The error for a network that its config does not describe."""
+    """Return the error for a network that its config does not describe."""
     return ArgumentError(f"{name} is a {like.__name__}, which its config alone does not build.")

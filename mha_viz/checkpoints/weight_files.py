@@ -7,20 +7,14 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from mha_viz.checkpoints.hub_cache import INDEX
-from mha_viz.checkpoints.pickled import HOW_TO_CONVERT, PICKLED
+from mha_viz.checkpoints.hub_cache import HOW_TO_CONVERT, INDEX, PICKLED
 from mha_viz.errors import BrokenCheckpointError, UnsafeCheckpointError
 
 MAX_HEADER_BYTES = 16 * 2**20  # a thousand tensors take 0.1 MB
 
 
 def check_weight_files(folder: Path) -> None:
-    """At least one safetensors file, every one readable to its end, none outside of the folder.
-
-    Raises:
-        UnsafeCheckpointError: pickled weights only, or an index that leads out of the folder.
-        BrokenCheckpointError: no weights, or damaged ones.
-    """
+    """Check that there are safetensors files, all readable and inside of the folder."""
     if (folder / "adapter_config.json").is_file():
         raise BrokenCheckpointError(
             f"{folder.name} is an adapter for another model: merge it into that model first."
@@ -49,7 +43,7 @@ def check_weight_files(folder: Path) -> None:
 
 
 def _check_header(file: Path) -> None:
-    """Its header, the names and places of its tensors, is no longer than that of real files."""
+    """Check that a file's header is no longer than that of real files."""
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(8), "little")
     if length > MAX_HEADER_BYTES:
@@ -57,7 +51,7 @@ def _check_header(file: Path) -> None:
 
 
 def _check_index(folder: Path, present: set[str]) -> None:
-    """Every part that the index names is a file of the folder."""
+    """Check that every part that the index names is a file of the folder."""
     path = folder / INDEX
     try:
         parts = set(json.loads(path.read_text("utf-8"))["weight_map"].values())
@@ -74,6 +68,5 @@ def _check_index(folder: Path, present: set[str]) -> None:
 
 
 def _why(error: Exception) -> str:
-    """What went wrong, without the path that the system puts into its own words, and not all of
-    what a header says."""
+    """Say what went wrong, without the system's path and all of what a header says."""
     return f"{getattr(error, 'strerror', None) or error!s:.300}"

@@ -8,7 +8,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.checkpoint_files import check_files
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import BrokenCheckpointError, RecordError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, copy
 

@@ -8,7 +8,7 @@ import pytest
 
 import mha_viz as mv
 from mha_viz.checkpoints.catalog import find_model, list_models
-from mha_viz.checkpoints.hub_cache import is_whole
+from mha_viz.checkpoints.hub_cache import is_complete
 from mha_viz.errors import BrokenCheckpointError, ModelNotFoundError
 from tests.cli.command import call
 from tests.making.checkpoints import TEXT, copy
@@ -152,14 +152,14 @@ def test_weights_in_parts_are_whole_with_the_last_of_them(folder, tmp_path):
     one = copy(folder, tmp_path / "one", drop="model.safetensors")
     parts = [f"model-0000{n}-of-00002.safetensors" for n in (1, 2)]
     (one / parts[0]).write_bytes(b"")
-    assert not is_whole(one)  # the index, which names the others, has not come yet
+    assert not is_complete(one)  # the index, which names the others, has not come yet
     (one / INDEX).write_text(json.dumps({"weight_map": {"a": parts[0], "b": parts[1]}}))
-    assert not is_whole(one)
+    assert not is_complete(one)
     (one / parts[1]).write_bytes(b"")
-    assert is_whole(one)
+    assert is_complete(one)
     for index in ("", "[]", '{"weight_map": 5}', '{"weight_map": [1]}', "[" * 100_000):
         (one / INDEX).write_text(index)
-        assert not is_whole(one)
+        assert not is_complete(one)
 
 
 @pytest.mark.parametrize(
@@ -173,12 +173,12 @@ def test_a_model_without_its_tokenizer_is_not_whole(folder, tmp_path, files, who
     one = copy(folder, tmp_path / "one", drop="tokenizer*")
     for name in files:
         (one / name).write_text("{}")
-    assert is_whole(one) == whole
+    assert is_complete(one) == whole
 
 
 def test_a_tokenizer_of_bytes_needs_no_vocabulary(folder, tmp_path):
     one = copy(folder, tmp_path / "one", drop="tokenizer*")
     (one / "tokenizer_config.json").write_text('{"tokenizer_class": "ByT5Tokenizer"}')
-    assert is_whole(one)
+    assert is_complete(one)
     (one / "README.md").symlink_to("nowhere")  # nor what nobody reads
-    assert is_whole(one)
+    assert is_complete(one)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import mha_viz as mv
 from mha_viz.checkpoints import trial
 from mha_viz.errors import BrokenCheckpointError, LoadError, UnsafeCheckpointError
 from tests.making.checkpoints import LAYERS, bounded, copy
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -21,11 +23,11 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def builder(monkeypatch):
     """A process of this test's own, which nothing has passed yet."""
-    own = trial._Builder()
-    monkeypatch.setattr(trial, "_builder", own)
+    own = trial._TrialProcess()
+    monkeypatch.setattr(trial, "_trial_process", own)
     monkeypatch.setattr(trial, "_passed", set())
     yield own
-    own.let_go()
+    own.stop_if_idle()
     assert own._process is None
 
 
@@ -88,6 +90,67 @@ def test_a_process_that_is_killed_is_told_and_replaced(folder, builder, monkeypa
     assert builder._process.pid != first.pid
 
 
+@pytest.fixture
+def starts(monkeypatch):
+    """The processes that were started: each imports torch and transformers once."""
+    started, real = [], trial._started
+
+    def start():
+        started.append(real())
+        return started[-1]
+
+    monkeypatch.setattr(trial, "_started", start)
+    return started
+
+
+def test_two_trials_are_two_forks_of_one_process_that_imports_once(
+    folder, tmp_path, builder, starts
+):
+    """The first one leaves no limit, no module and no crash to the second."""
+    request = {"folder": str(folder), "stored": 0, "family": "bert", **trial.LIMITS}
+    grows = request | {"folder": str(endless(folder, tmp_path / "grows"))}
+    assert builder.ask(grows | {"bytes": 101_000_000}) == {"died": "memory"}
+    assert builder.ask(grows | {"bytes": 2**40, "cpu_seconds": 1}) == {"died": "late"}
+    assert builder.ask(request) == {}
+    mv.load(str(copy(folder, tmp_path / "other")))
+    assert len(starts) == 1
+
+
+def test_prepare_starts_the_process_that_the_first_trial_takes(folder, builder, starts):
+    assert not builder.is_ready
+    trial.prepare()
+    trial.prepare()  # starting already
+    wait_for(lambda: trial.is_ready(), "the prepared process")
+    trial.prepare()
+    mv.load(str(folder))
+    assert len(starts) == 1 and builder._process is starts[0]
+    builder.stop_if_idle()
+    assert not trial.is_ready()
+
+
+def test_who_asks_while_the_process_starts_waits_for_that_one(folder, builder, starts, monkeypatch):
+    begun, held = threading.Event(), trial._started
+    monkeypatch.setattr(trial, "_started", lambda: (begun.set(), held())[1])
+    trial.prepare()
+    assert begun.wait(60)
+    mv.load(str(folder))
+    assert len(starts) == 1
+
+
+def test_prepare_where_no_process_can_be_started_is_silent(builder, monkeypatch, recwarn):
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    tried, real = threading.Event(), builder._prepare
+    monkeypatch.setattr(builder, "_prepare", lambda: (real(), tried.set()))
+    trial.prepare()
+    assert tried.wait(60) and not builder.is_ready and not recwarn.list
+
+
+def test_a_process_that_nobody_asks_is_let_go(builder, starts, monkeypatch):
+    monkeypatch.setattr(trial, "IDLE", 0.01)
+    trial.prepare()
+    wait_for(lambda: starts and starts[0].returncode is not None, "the end of the idle process")
+
+
 def test_a_folder_that_passed_is_not_built_again_until_it_changes(folder, tmp_path, monkeypatch):
     good = copy(folder, tmp_path / "good")
     mv.load(str(good))
@@ -97,7 +160,7 @@ def test_a_folder_that_passed_is_not_built_again_until_it_changes(folder, tmp_pa
         asked.append(request["folder"])
         return {"error": "BrokenCheckpointError", "message": "no"}
 
-    monkeypatch.setattr(trial._builder, "ask", ask)
+    monkeypatch.setattr(trial._trial_process, "ask", ask)
     assert mv.load(str(good)).n_layers == LAYERS and not asked
     assert mv.load("tiny-bert").n_layers == 4 and not asked  # nor is what is shipped
     with (good / "tokenizer_config.json").open("a") as file:
@@ -116,7 +179,7 @@ def test_the_process_gets_no_secrets_and_ends_when_it_is_let_go(folder, builder,
     if environment.exists():
         assert b"secret" not in environment.read_bytes()
         assert b"HF_HUB_OFFLINE=1" in environment.read_bytes()
-    builder.let_go()
+    builder.stop_if_idle()
     assert process.returncode is not None
     mv.load(str(folder))  # has passed: no other is started
     assert builder._process is None

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 import mha_viz as mv
-from mha_viz.checkpoints.travelling import put_together, taken_apart
+from mha_viz.checkpoints.transfer import assemble, disassemble
 from mha_viz.checkpoints.untrained_copy import untrained_copy
-from mha_viz.corpus.identity import model_identity
+from mha_viz.corpus.store.manifest import model_identity
 from mha_viz.errors import ArgumentError
 
 
 def sent(model: Any) -> Any:
-    return put_together(pickle.loads(pickle.dumps(taken_apart(model))))
+    return assemble(pickle.loads(pickle.dumps(disassemble(model))))
 
 
 @pytest.mark.parametrize("name", ["tiny-bert", "tiny-gpt2"])
@@ -35,8 +35,8 @@ def test_its_limits_and_its_precision_travel_with_it() -> None:
 
 
 def test_a_network_that_its_config_does_not_build_is_refused() -> None:
-    parts = taken_apart(mv.load("tiny-bert"))
+    parts = disassemble(mv.load("tiny-bert"))
     weights = dict(parts.weights)
     weights.popitem()
     with pytest.raises(ArgumentError, match="BertForMaskedLM, which its config alone does not"):
-        put_together(dataclasses.replace(parts, weights=weights))
+        assemble(dataclasses.replace(parts, weights=weights))
