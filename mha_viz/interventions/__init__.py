@@ -1,1 +1,1 @@
-"""Heads switched off or changed, and what that does: ablation, importance, pruning, robustness."""
+"""Heads switched off or changed, and the effect: ablation, importance, pruning, robustness."""

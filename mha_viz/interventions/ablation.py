@@ -1,4 +1,4 @@
-"""What changes when heads are switched off, scaled or replaced: before, after, difference."""
+"""The effect of switching heads off, scaling or replacing them: before, after, difference."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Number
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.showing import table_html
+from mha_viz.core.attention.checks import Number
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.reprs import table_html
 from mha_viz.engine.head_changes import averaged_over, reference_means
 from mha_viz.engine.intervention import Intervention, ReferenceMeans
 from mha_viz.engine.model import AttentionModel
@@ -34,7 +34,7 @@ class Target:
     Args:
         text, id: its label and its number.
         before, after: its log-probability, nats.
-        continues: it goes on with the word before it.
+        continues: it continues the word before it.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Ablation:
         kl: KL(before || after) = sum p ln(p / q) at the predicted place, nats, 0 or more.
         target, against: the chosen tokens, or None.
         loss_changes: after - before for each token of the text, nats; None where there is no loss.
-        candidates, continues: a label for every number in `ids`, and whether it goes on with a
+        candidates, continues: a label for every number in `ids`, and whether it continues a
             word.
         ids: the likeliest tokens before, then those that are among the likeliest only after.
     """
@@ -97,7 +97,7 @@ class Ablation:
         return self.target.after - self.against.after
 
     def table(self) -> pd.DataFrame:
-        """A row for each of `ids`: probability before, after, their change, that of its log."""
+        """Return a row per token of `ids`: probability before, after, change, change of its log."""
         import pandas as pd
 
         logs = torch.stack([one.log_probs[list(self.ids)] for one in (self.before, self.after)])
@@ -115,7 +115,7 @@ class Ablation:
         )
 
     def loss_table(self) -> pd.DataFrame:
-        """A row for each token of the text: its loss before, after, and the change, nats."""
+        """Return a row for each token: its loss before, after, and the change, nats."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -135,7 +135,7 @@ class Ablation:
         return f"Ablation({self.intervention.how} {named}, kl={self.kl:.4g})"
 
     def _repr_html_(self) -> str:
-        """What becomes likelier and what less, at the predicted place."""
+        """Draw what becomes likelier and what less, at the predicted place."""
         shown = self.table().drop(columns=["id", "continues_word"])
         note = f"KL(before || after) {self.kl:.4g} nats."
         if self.loss_change is not None:
@@ -159,7 +159,7 @@ def ablate(
     text_pair: str | None = None,
     pseudo_loss: bool = False,
 ) -> Ablation:
-    """What the model predicts with all heads, and with some changed.
+    """Predict with all heads, and with some changed.
 
     Args:
         model: a causal or masked language model.
@@ -213,15 +213,7 @@ def compare(
     target: str | int | None = None,
     against: str | int | None = None,
 ) -> Ablation:
-    """`ablate` from two predictions at one place of one text: for a page that keeps `before`.
-
-    Args:
-        model: the model that predicted.
-        before: with all heads as they are.
-        after: with some heads changed.
-        intervention: how they were changed.
-        target: a word, or a number in the vocabulary, whose log-probability is followed.
-        against: a second one, to compare it with.
+    """Compare two predictions at one place of one text: for a page that keeps `before`.
 
     Raises:
         ArgumentError: predictions of other texts or places; a target that is not one token.
@@ -254,11 +246,7 @@ def compare(
 
 
 def kl_divergence(before: Float[Tensor, " d_vocab"], after: Float[Tensor, " d_vocab"]) -> float:
-    """KL(before || after) of two distributions, nats, 0 or more.
-
-    Args:
-        before: natural logarithms of probabilities.
-        after: the same, over the same vocabulary.
+    """Compute KL(before || after) of two distributions of log-probabilities, nats, 0 or more.
 
     >>> kl_divergence(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.25, 0.75]).log())
     0.1438

@@ -14,7 +14,7 @@ from mha_viz.prediction.targets import PredictionTargets, prediction_targets
 
 _RUNS = 2  # the faster one counts: the first one of a model may be slow
 # Parameters times tokens of a batch: about a second of one thread. Small models get a whole batch.
-# A large model spends its time on products, so that a part of a batch tells as much.
+# A large model spends its time on products, so that a part of a batch is enough.
 _MEASURED = 2 * 10**10
 
 
@@ -30,16 +30,8 @@ def seconds_per_token(
     of a layer one at a time. What a pass costs however small it is, is then shared by as many
     tokens as in the work itself. On a busy machine a token costs more.
 
-    Args:
-        model: a causal or masked model of one stack, through our attention function.
-        texts: those that are to be measured over.
-        clock: tells the time in seconds.
-
     Returns:
         Seconds, above 0, for the number of threads that torch has in the calling thread.
-
-    Raises:
-        TextError, AttentionUnavailableError: what `prediction_targets` raises.
     """
     n_settings = model.n_heads
     rows = max(in_passes(prediction_targets(model, texts), n_settings), key=_tokens)
@@ -58,12 +50,7 @@ def seconds_per_token(
 
 
 def n_tokens(model: AttentionModel, texts: str | Sequence[str]) -> int:
-    """Count the tokens that go through the model when the loss of texts is taken once.
-
-    Args:
-        model: as for `prediction_targets`, which says what it raises.
-        texts: one or several.
-    """
+    """Count the tokens that go through the model when the loss of texts is taken once."""
     return _tokens(prediction_targets(model, texts))
 
 
@@ -72,12 +59,9 @@ def _tokens(targets: PredictionTargets) -> int:
 
 
 def importance_passes(model: AttentionModel, method: Method | str) -> float:
-    """How many forward passes over all texts `head_importance` takes.
+    """Estimate how many forward passes over all texts `head_importance` takes.
 
-    Args:
-        model: that heads are switched off in.
-        method: "ablation", where a head of layer l needs the layers from l on; or "gradient", whose
-            way back takes as long as two passes.
+    By ablation, a head of layer l needs the layers from l on; a backward pass takes as long as two.
 
     >>> import mha_viz as mv
     >>> importance_passes(mv.load("tiny-gpt2"), "ablation")  # 32 heads, 4 layers
@@ -91,15 +75,7 @@ def importance_passes(model: AttentionModel, method: Method | str) -> float:
 def pruning_passes(
     model: AttentionModel, n_orders: int, steps: int, n_pairs: int, known: Collection[str] = ()
 ) -> float:
-    """How many forward passes over all texts pruning and the pairs of `robustness` take, about.
-
-    Args:
-        model: that heads are switched off in.
-        n_orders: in which heads go, random ones included.
-        steps: points of a curve beside the one with all heads on.
-        n_pairs: that are switched off together.
-        known: methods of importance that have been measured before.
-    """
+    """Estimate the forward passes over all texts of pruning and the pairs of `robustness`."""
     found = sum(importance_passes(model, method) for method in METHODS if method not in known)
     # Where many heads are off, one of the first layer nearly always is. Of two that are drawn, the
     # upper one lies a third of the way down on average.

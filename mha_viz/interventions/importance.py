@@ -1,4 +1,4 @@
-"""How much a model's loss depends on each head: by switching it off, and by the gradient."""
+"""The importance of each head for the loss: by switching it off, and by the gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from mha_viz.core.names import METHODS, Method
-from mha_viz.core.showing import count, table_html
+from mha_viz.core.reprs import count, table_html
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, ShapeError
 from mha_viz.prediction.loss import OnProgress, Progress, losses
@@ -27,7 +27,7 @@ GRADIENT_TOKENS = 512  # in one pass, whose every layer's activations are kept f
 
 @dataclass(frozen=True, eq=False)
 class HeadImportance:
-    """How much the loss depends on each head, on one text or several.
+    """The dependence of the loss on each head, on one text or several.
 
     Args:
         method: "ablation" or "gradient", which say different things (`head_importance`).
@@ -50,11 +50,11 @@ class HeadImportance:
 
     @property
     def n_texts(self) -> int:
-        """How many texts the means are over."""
+        """The number of texts that the means are over."""
         return len(self.values)
 
     def table(self) -> pd.DataFrame:
-        """A row per head: layer, head, importance, low, high."""
+        """Return a row per head: layer, head, importance, low, high."""
         n_layers, n_heads = self.mean.shape
         return pd.DataFrame(
             {
@@ -76,7 +76,7 @@ class HeadImportance:
         )
 
     def _repr_html_(self) -> str:
-        """The ten heads that matter most; `table` has them all."""
+        """Draw the ten heads that matter most; `table` has them all."""
         most = self.table().sort_values("importance", ascending=False).head(_MOST)
         shown = most.dropna(axis="columns", how="all")  # one text has no interval
         return table_html(repr(self), shown, " ".join((_ALL_IN_TABLE, *self.notes)))
@@ -97,7 +97,7 @@ def head_importance(
     *,
     masked_share: float = MASKED_SHARE,
 ) -> HeadImportance:
-    """What each head, alone, does for the loss of one text or several (see `losses`).
+    """Measure what each head, alone, does for the loss of one text or several (see `losses`).
 
     "ablation": loss with the head off (z times 0, its share of b_O stays) - loss with all on. Below
     0 where the model predicts these texts better without it. "gradient": |dL / d gate| of each
@@ -137,7 +137,12 @@ def head_importance(
     values, loss = (_ablations if off else _gradients)(model, targets, on_progress)
     mean, low, high = t_interval(values)
     return HeadImportance(
-        *("ablation" if off else "gradient", mean, low, high, values, loss),
+        method="ablation" if off else "gradient",
+        mean=mean,
+        low=low,
+        high=high,
+        values=values,
+        loss=loss,
         n_tokens=int(targets.n_answers.sum()),
         notes=targets.notes,
     )
@@ -146,14 +151,11 @@ def head_importance(
 def agreement(
     a: HeadImportance | Float[Tensor, "..."], b: HeadImportance | Float[Tensor, "..."]
 ) -> Agreement:
-    """Whether two measures put the heads in the same order: Spearman's rank correlation.
+    """Compare the order of the heads by two measures: Spearman's rank correlation.
 
     Args:
         a: an importance, or (layer, head) of any measure; heads with a NaN are left out.
         b: another one, of the same heads.
-
-    Raises:
-        ShapeError: of different models.
 
     >>> agreement(torch.tensor([[1.0, 2, 3]]), torch.tensor([[5.0, 7, 90]]))
     Agreement(rho=1.0, n_heads=3)
@@ -173,7 +175,7 @@ def agreement(
 
 
 def t_interval(values: Float[Tensor, "text *rest"]) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean over texts, and the ends of its 95 % t-interval; they are NaN for one text."""
+    """Return the mean over texts and the ends of its 95 % t-interval; NaN for one text."""
     n, mean = len(values), values.mean(0)
     if n < 2:
         return mean, torch.full_like(mean, torch.nan), torch.full_like(mean, torch.nan)
@@ -208,7 +210,7 @@ def _gradients(
                 device=model.device,
                 requires_grad=True,
             )
-            found = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.again))[0]
+            found = part.of_texts(-prepared.log_p_by_row(1, gates, on_layer=progress.report))[0]
             # Only with respect to the gates: nothing is added to the parameters' own gradients.
             (slope,) = torch.autograd.grad(found.sum(), gates)
             values.index_add_(0, torch.tensor(part.text), slope.double().cpu())

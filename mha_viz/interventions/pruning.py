@@ -1,9 +1,10 @@
-"""What is left of a model when heads go one after the other."""
+"""The loss of a model whose heads are removed one by one, in every order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -15,10 +16,13 @@ from mha_viz.core.names import METHODS, ORDERS, Method, Order
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.interventions.importance import HeadImportance, head_importance, t_interval
+from mha_viz.interventions.robustness import Robustness, robustness
 from mha_viz.prediction.loss import OnProgress, losses
 from mha_viz.prediction.targets import MASKED_SHARE, prediction_targets
 
 Heads = Sequence[tuple[int, int]]
+OnPart = Callable[[str, float], None]
+IMPORTANCE, DRAWS = "importance", "draws"  # beside the orders: what is being measured
 SAME_TEXTS = (
     "The order was chosen on the texts that the loss is taken of, which flatters the curve: give "
     "order_texts for a fair one."
@@ -54,16 +58,16 @@ class PruningCurve:
 
     @property
     def share_left(self) -> Float[Tensor, " point"]:
-        """Of all heads, from 1 down to 0."""
+        """The share of heads that are left, from 1 down to 0."""
         return 1 - self.n_off.double() / len(self.removed[0])
 
     @property
     def n_texts(self) -> int:
-        """How many texts the means are over."""
+        """The number of texts that the means are over."""
         return self.values.shape[2]
 
     def table(self) -> pd.DataFrame:
-        """A row per point; `change` is against no head off, with its own interval over texts.
+        """Return a row per point; `change` is against no head off, with its own interval.
 
         Texts differ more in their loss than in its change: the change has the narrower interval.
         """
@@ -87,7 +91,7 @@ def pruning_curve(
     masked_share: float = MASKED_SHARE,
     on_progress: OnProgress | None = None,
 ) -> PruningCurve:
-    """Take heads away one after the other, and the loss of texts on the way.
+    """Remove heads one by one, and take the loss of texts on the way.
 
     Orders: "ablation" and "gradient", the least important head (`head_importance`) first; it is
     measured once, with all other heads there. "redundancy": of the two most alike heads that are
@@ -134,7 +138,14 @@ def pruning_curve(
     means = values.mean(2)
     chosen = order in ("ablation", "gradient") and order_texts is None
     return PruningCurve(
-        *(name, n_off, values, loss, low, high, means.amin(0), means.amax(0)),
+        order=name,
+        n_off=n_off,
+        values=values,
+        loss=loss,
+        low=low,
+        high=high,
+        lowest=means.amin(0),
+        highest=means.amax(0),
         removed=tuple(tuple(divmod(i, model.n_heads) for i in removed) for removed in runs),
         notes=targets.notes + (SAME_TEXTS,) * chosen,
     )
@@ -148,7 +159,7 @@ def _orders(
     masked_share: float,
     on_progress: OnProgress | None,
 ) -> tuple[str, list[list[int]]]:
-    """What the order is called, and the orders themselves: every head's number once."""
+    """Return the name of the order and the orders themselves: every head's number once."""
     total = model.n_layers * model.n_heads
     if order == "random":
         seeds = (torch.Generator().manual_seed(seed) for seed in range(n_seeds))
@@ -181,16 +192,7 @@ def _orders(
 def mean_similarity(
     model: AttentionModel, texts: Sequence[str], on_progress: OnProgress | None = None
 ) -> Float[Tensor, "head2 head2"]:
-    """CKA of any two heads' outputs, in [-1, 1], the mean over texts; NaN where it has none.
-
-    Args:
-        model: any model that our attention runs in.
-        texts: at least one.
-        on_progress: called before each text with how many are done, and of how many.
-
-    Raises:
-        TextError: no text, or one that cannot be used.
-    """
+    """Average the CKA of any two heads' outputs over texts; NaN where it has none."""
     if not texts:
         raise TextError("There is no text to find an order from: give at least one.")
     found = []
@@ -202,29 +204,82 @@ def mean_similarity(
 
 
 def redundancy_order(similarity: Float[Tensor, "head2 head2"]) -> list[int]:
-    """Heads in the order in which they can best be spared, by who is still there to stand for them.
+    """Order heads by how well they can be spared, while a similar head is still there.
 
     Again and again the two most alike heads that are left, of which the one goes whose next twin
     is nearer (the later one of two equals). So a head never goes for a twin that went before it.
-
-    Args:
-        similarity: symmetric, from -1, higher is more alike; NaN: not known, the last to count.
 
     >>> redundancy_order(torch.tensor([[1, 0.9, 0.8], [0.9, 1, 0.2], [0.8, 0.2, 1]]))
     [0, 2, 1]
     """
     n = len(similarity)
     alike = similarity.double().nan_to_num(nan=-1.0).clone()
-    gone = -2.0
-    alike.fill_diagonal_(gone)
+    removed_mark = -2.0
+    alike.fill_diagonal_(removed_mark)
     order: list[int] = []
     while len(order) < n - 1:
         i, j = divmod(int(alike.argmax()), n)
         i, j = min(i, j), max(i, j)
         next_twin = alike[[i, j]].clone()
-        next_twin[:, [i, j]] = gone
+        next_twin[:, [i, j]] = removed_mark
         nearest = next_twin.amax(1)
-        goes = i if nearest[0] > nearest[1] else j
-        order.append(goes)
-        alike[goes, :] = alike[:, goes] = gone
+        removed_head = i if nearest[0] > nearest[1] else j
+        order.append(removed_head)
+        alike[removed_head, :] = alike[:, removed_head] = removed_mark
     return order + sorted(set(range(n)) - set(order))
+
+
+class HeadRemoval(NamedTuple):
+    """The results of removing a model's heads."""
+
+    curves: dict[Order, PruningCurve]
+    draws: Robustness
+
+
+def remove_heads(
+    model: AttentionModel,
+    texts: Sequence[str],
+    measured: Mapping[str, HeadImportance | None],
+    *,
+    steps: int,
+    n_seeds: int,
+    n_draws: int,
+    on_progress: OnPart | None = None,
+) -> HeadRemoval:
+    """Compute `pruning_curve` of every order and `robustness`; reuse what was measured before.
+
+    Args:
+        model: a causal or masked model of one stack, through our attention function.
+        texts: each counts the same, however long it is.
+        measured: method -> importance for this model and these texts, where it is known.
+        steps: points of a curve, after the one with all heads on.
+        n_seeds: random orders.
+        n_draws: heads that are drawn, and pairs.
+        on_progress: called with what is measured just now (`IMPORTANCE`, an order, or `DRAWS`) and
+            the share of all that is done; an exception it raises stops the work.
+    """
+    parts = (IMPORTANCE, *ORDERS, DRAWS)
+
+    def progress_of(part: str) -> OnProgress | None:
+        if on_progress is None:
+            return None
+        begin = parts.index(part)
+        return lambda done, total: on_progress(part, (begin + done / max(total, 1)) / len(parts))
+
+    importance = measured.get("ablation") or head_importance(
+        model, texts, "ablation", progress_of(IMPORTANCE)
+    )
+    known = {**measured, "ablation": importance}
+    curves = {
+        order: pruning_curve(
+            model,
+            texts,
+            known.get(order) or order,
+            steps=steps,
+            n_seeds=n_seeds,
+            on_progress=progress_of(order),
+        )
+        for order in ORDERS
+    }
+    draws = robustness(model, texts, n_draws, importance=importance, on_progress=progress_of(DRAWS))
+    return HeadRemoval(curves, draws)

@@ -1,4 +1,4 @@
-"""What the loss does when one head fails, or two: do others make up for it?"""
+"""The loss when one head fails, or two: a test of whether others make up for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """What the loss does when one random head is off, and whether two heads stand in for another.
+    """The loss with one random head off, and with pairs of heads off.
 
     Args:
         loss: (text,), with all heads on, nats per token.
@@ -45,12 +45,14 @@ class Robustness:
 
     @property
     def extra(self) -> Float[Tensor, "pair text"]:
-        """What a pair costs beyond the sum of the two: above 0, each partly stood in for the
-        other; below 0, they did the same work one after the other, or harm alike."""
+        """The cost of a pair beyond the sum of the two.
+
+        Above 0, each partly stood in for the other; below 0, both did the same work, or harm.
+        """
         return self.pair_change - self.apart
 
     def summary(self) -> dict[str, float]:
-        """The numbers to quote; nats per token, and shares in [0, 1] of draws or of pairs.
+        """Return the numbers to quote; nats per token, and shares in [0, 1] of draws or of pairs.
 
         `mean`, `extra`: with `_low` and `_high`, their 95 % t-interval over texts (NaN for one).
         `q05` ... `q95`: quantiles over heads of the change, each head's mean over texts.
@@ -80,12 +82,12 @@ class Robustness:
         }
 
     def table(self) -> pd.DataFrame:
-        """A row per head that was off: layer, head, change (mean over texts)."""
+        """Return a row per head that was off: layer, head, change (mean over texts)."""
         layer, head = self.heads.T.numpy()
         return pd.DataFrame({"layer": layer, "head": head, "change": self.change.mean(1).numpy()})
 
     def pair_table(self) -> pd.DataFrame:
-        """A row per pair: both heads, and changes together, apart and extra (means over texts)."""
+        """Return a row per pair: both heads, and changes together, apart and extra (means)."""
         names = ("layer", "head", "other_layer", "other_head")
         flat = self.pairs.flatten(1).T.numpy()
         return pd.DataFrame(dict(zip(names, flat, strict=True))).assign(
@@ -106,7 +108,7 @@ def robustness(
     importance: HeadImportance | None = None,
     on_progress: OnProgress | None = None,
 ) -> Robustness:
-    """One random head off, many times: what happens to the loss, and do others make up for it?
+    """Switch one random head off, many times, and test whether other heads make up for it.
 
     "If one head fails, others compensate" cannot be read off a small change alone: the head may
     never have mattered here. So pairs are switched off, too. If the second of two heads makes up
@@ -172,7 +174,7 @@ def robustness(
 def _single_heads(
     importance: HeadImportance, shape: torch.Size
 ) -> Float[Tensor, "every_head text"]:
-    """The change in loss with each head off, as measured before."""
+    """Return the change in loss with each head off, as measured before."""
     change = importance.values.flatten(1).T
     if importance.method != "ablation" or change.shape != shape:
         raise ArgumentError(

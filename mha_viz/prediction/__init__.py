@@ -1,1 +1,1 @@
-"""What a model says: logits, masks, predictions, generated text, loss."""
+"""Predictions of models: logits, masks, generated text, loss."""

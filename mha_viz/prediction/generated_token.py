@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from mha_viz.core.checks import Number
+from mha_viz.core.attention.checks import Number
 from mha_viz.engine.model import AttentionModel
 from mha_viz.prediction.logits import logits
 from mha_viz.text.encoding import encode_texts
@@ -29,7 +29,7 @@ class Candidate:
         probability: the model's own, softmax(logits), in [0, 1].
         drawn_with: the probability with which a step draws it, in [0, 1]: at the temperature, among
             the `top_k` likeliest. At temperature 0 it is 1 for the likeliest and 0 for the others.
-        continues: it goes on with the word before it.
+        continues: it continues the word before it.
     """
 
     text: str
@@ -47,7 +47,7 @@ class GeneratedToken(Candidate):
         position: its index in the text's tokens.
         rank: 1 for the likeliest token of the vocabulary.
         candidates: the 10 likeliest, likeliest first; the token itself may be one of them.
-        branched: somebody chose it by `branch`.
+        branched: it was chosen by `branch`.
     """
 
     position: int = 0
@@ -64,17 +64,17 @@ class GeneratedToken(Candidate):
         return f"GeneratedToken({self.text!r}, probability={self.probability:.3f})"
 
 
-def chances(
+def sampling_probabilities(
     log_probs: Float[Tensor, " d_vocab"], temperature: Number, top_k: int | None
 ) -> Float[Tensor, " d_vocab"]:
-    """The probabilities that a step draws with, float64.
+    """Return the probabilities that a step draws with, float64.
 
     Args:
         log_probs: of each token, natural logarithms.
         temperature: 0 (the likeliest token alone) or more.
         top_k: so many likeliest tokens; None: all.
 
-    >>> chances(torch.tensor([0.5, 0.3, 0.2]).log(), 1, 2)
+    >>> sampling_probabilities(torch.tensor([0.5, 0.3, 0.2]).log(), 1, 2)
     tensor([0.6250, 0.3750, 0.0000], dtype=torch.float64)
     """
     scores = log_probs.double() - log_probs.max().double()
@@ -86,21 +86,15 @@ def chances(
     return (scores / temperature).softmax(-1)
 
 
-def drawn(chances: Float[Tensor, " d_vocab"], seed: int, position: int) -> int:
-    """The token that is drawn at a position; for one seed it is always the same one.
-
-    Args:
-        chances: of each token, summing to 1.
-        seed: any whole number.
-        position: index in the text's tokens.
-    """
+def draw(chances: Float[Tensor, " d_vocab"], seed: int, position: int) -> int:
+    """Draw the token at a position; for one seed it is always the same one."""
     summed = chances.cumsum(-1)
     point = Random(f"{seed} {position}").random() * float(summed[-1])
     last = int(chances.nonzero()[-1])  # rounding must not lead beyond it
     return min(int(torch.searchsorted(summed, point, right=True)), last)
 
 
-def token_of(
+def describe_token(
     tokenizer: PreTrainedTokenizerBase,
     number: int,
     log_probs: Float[Tensor, " d_vocab"],
@@ -108,16 +102,7 @@ def token_of(
     position: int,
     branched: bool = False,
 ) -> GeneratedToken:
-    """A token among the likeliest ones.
-
-    Args:
-        tokenizer: of the model.
-        number: of the token.
-        log_probs: of each token, natural logarithms.
-        chances: by `chances`.
-        position: as in GeneratedToken.
-        branched: as in GeneratedToken.
-    """
+    """Describe a token among the likeliest ones."""
     n = min(N_CANDIDATES, len(log_probs))
     ids = [number, *log_probs.topk(n).indices.tolist()]
     own, drawn_with = (values[ids].tolist() for values in (log_probs.exp(), chances))
@@ -131,16 +116,7 @@ def token_of(
 
 @torch.no_grad()
 def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> GeneratedToken:
-    """The likeliest token behind a text, and its runners-up: one pass that keeps nothing.
-
-    Args:
-        model: a causal language model.
-        text: what comes before.
-        text_pair: a second text, for models that take one.
-
-    Raises:
-        AttentionUnavailableError: no prediction head.
-        TextError: text that cannot be used.
+    """Return the likeliest token behind a text, and its runners-up: one pass that keeps nothing.
 
     >>> import mha_viz as mv
     >>> upcoming(mv.load("tiny-gpt2"), "Once upon a")
@@ -148,5 +124,5 @@ def upcoming(model: AttentionModel, text: str, text_pair: str | None = None) -> 
     """
     encoded, _ = encode_texts(model.reader, text, text_pair)
     found = logits(model.network, [encoded], last=True)[0, -1].float().log_softmax(-1).cpu()
-    odds = chances(found, 0, None)
-    return token_of(model.tokenizer, int(odds.argmax()), found, odds, len(encoded.input_ids))
+    odds = sampling_probabilities(found, 0, None)
+    return describe_token(model.tokenizer, int(odds.argmax()), found, odds, len(encoded.input_ids))

@@ -1,4 +1,4 @@
-"""How a causal model goes on with a text, with every head as it is or with some changed."""
+"""Continuation of a text by a causal model, with every head as it is or with some changed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 import torch
 from transformers import GenerationConfig
 
-from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.engine.attention_function import Probe, probing_a_library
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
-from mha_viz.prediction.written_text import end_ids, extended, prompt_of, whole_number
+from mha_viz.prediction.written_text import (
+    check_whole_number,
+    encode_prompt,
+    end_token_ids,
+    extend_prompt,
+)
 from mha_viz.text.tokens import Encoded
 
 MAX_BEAMS = 16
@@ -20,7 +25,7 @@ MAX_BEAMS = 16
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A text and how a model went on with it.
+    """A text and its continuation by a model.
 
     Args:
         text: both, as one text.
@@ -38,7 +43,7 @@ class Generated:
 
     @property
     def new_tokens(self) -> tuple[Token, ...]:
-        """Those that the model wrote."""
+        """The tokens that the model wrote."""
         return self.tokens[self.n_prompt :]
 
     def __repr__(self) -> str:
@@ -54,7 +59,7 @@ def generate(
     max_new_tokens: int = 20,
     num_beams: int = 1,
 ) -> Generated:
-    """Let a causal model go on with a text: the likeliest token each time, or the likeliest beam.
+    """Continue a text with a causal model: the likeliest token each time, or the likeliest beam.
 
     transformers' own `generate`, without sampling, with its key-value cache.
 
@@ -79,16 +84,16 @@ def generate(
     >>> generate(mv.load("tiny-gpt2"), "Once upon a", max_new_tokens=1).text
     'Once upon a time'
     """
-    whole_number("max_new_tokens", max_new_tokens, 1, model.n_ctx)
-    whole_number("num_beams", num_beams, 1, MAX_BEAMS)
-    prompt = prompt_of(model, text)
+    check_whole_number("max_new_tokens", max_new_tokens, 1, model.n_ctx)
+    check_whole_number("num_beams", num_beams, 1, MAX_BEAMS)
+    prompt = encode_prompt(model, text)
     room = model.n_ctx - len(prompt.input_ids)
     edits = head_edits(model, gates, intervention)
     with probing_a_library(Probe((), n_layers=model.n_layers, edits=edits)):
         ids = _new_ids(model, prompt, min(max_new_tokens, room), num_beams)
-    ends = end_ids(model)
+    ends = end_token_ids(model)
     finished = bool(ids) and ids[-1] in ends
-    whole = extended(model, prompt, ids[:-1] if finished else ids)
+    whole = extend_prompt(model, prompt, ids[:-1] if finished else ids)
     record = model.trace_encoded(whole, edits=edits)["self"]
     if not finished and len(ids) < max_new_tokens:
         note = f"{model.name} takes {model.n_ctx} tokens: the text ends there."
@@ -98,7 +103,7 @@ def generate(
 
 def _new_ids(model: AttentionModel, prompt: Encoded, n: int, num_beams: int) -> list[int]:
     ids = torch.tensor([prompt.input_ids], device=model.device)
-    ends = list(end_ids(model))
+    ends = list(end_token_ids(model))
     pad = model.tokenizer.pad_token_id
     config = GenerationConfig(
         max_new_tokens=n,

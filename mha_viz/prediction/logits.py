@@ -1,4 +1,4 @@
-"""What a model predicts: encoded texts in, a number for every word of the vocabulary out."""
+"""Logits of a model: encoded texts in, a number for every token of the vocabulary out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Objective = Literal["causal", "masked"]
 
 
 def objective(network: PreTrainedModel) -> Objective | None:
-    """What the network predicts: the next token ("causal"), a masked one, or None: no tokens."""
+    """Return what the network predicts: "causal" (the next token), "masked", or None."""
     name = type(network).__name__
     if name.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
@@ -36,21 +36,10 @@ def logits(
     pad: int = 0,
     last: bool = False,
 ) -> Float[Tensor, "batch position d_vocab"]:
-    """One whole forward pass; what stands at padded positions has no meaning.
+    """Run one whole forward pass; what stands at padded positions has no meaning.
 
     Gradients flow where torch records them (to the gates of `probe.edits`); call it in inference
-    mode otherwise.
-
-    Args:
-        network: with a head that predicts tokens.
-        texts: encoded texts, padded to the longest.
-        probe: what to keep and what happens to heads; None: nothing.
-        pad: the token that fills shorter texts up, hidden by the mask.
-        last: those of the last position alone, where the family can: far less memory.
-
-    Raises:
-        AttentionUnavailableError: the checkpoint has no prediction head, or its family does not
-            hand a probe down to our attention function.
+    mode otherwise. `last` computes the last position alone, where the family can, in less memory.
     """
     check_predicts(network)
     inputs = padded(network, texts, pad)
@@ -72,11 +61,7 @@ def logits(
 
 
 def check_predicts(network: PreTrainedModel) -> Objective:
-    """The `objective` of a network that predicts tokens.
-
-    Raises:
-        AttentionUnavailableError: it predicts none; the message says what can be done instead.
-    """
+    """Return the `objective` of a network that predicts tokens."""
     found = objective(network)
     if found is not None:
         return found

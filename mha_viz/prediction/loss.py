@@ -16,26 +16,26 @@ OnProgress = Callable[[int, int], None]
 
 
 class Progress:
-    """How much is done, reported again and again, so that whoever listens may stop it.
+    """The progress of a measurement, reported often, so that a listener may stop it.
 
     Args:
-        tell: called with how much is done, and of how much; None: nobody listens.
+        on_progress: called with how much is done, and of how much; None: not called.
         total: how much there is to do.
     """
 
-    def __init__(self, tell: OnProgress | None, total: int) -> None:
-        self.tell, self.total, self.done = tell, total, 0
-        self.again()
+    def __init__(self, on_progress: OnProgress | None, total: int) -> None:
+        self.on_progress, self.total, self.done = on_progress, total, 0
+        self.report()
 
     def add(self, more: int) -> None:
         """Report that so much more is done."""
         self.done += more
-        self.again()
+        self.report()
 
-    def again(self, _layer: int = 0) -> None:
+    def report(self, _layer: int = 0) -> None:
         """Report the same once more; takes a layer's number, to serve as `on_layer`."""
-        if self.tell is not None:
-            self.tell(self.done, self.total)
+        if self.on_progress is not None:
+            self.on_progress(self.done, self.total)
 
 
 @torch.inference_mode()
@@ -45,9 +45,9 @@ def losses(
     off: Sequence[Sequence[int]],
     on_progress: OnProgress | None = None,
 ) -> Float[Tensor, "setting text"]:
-    """How badly a model predicts the tokens of texts, with some of its heads switched off.
+    """Compute the loss of texts with some of a model's heads switched off.
 
-    The mean of -ln p over the tokens of a text that are asked for (`prediction_targets`): of a
+    The mean of -ln p over the target tokens of a text (`prediction_targets`): of a
     causal model each given those before it, of a masked one each with its share hidden.
 
     Args:
@@ -77,10 +77,10 @@ def losses(
     progress = Progress(on_progress, len(gates) * len(targets.rows))
     for part in in_passes(targets, len(gates)):
         prepared = ReplayingPass(model, part)
-        first = prepared.first_layers(gates, progress.again)
+        first = prepared.first_layers(gates, progress.report)
         for layer in first.unique().tolist():
             for chosen in torch.where(first == layer)[0].split(prepared.n_settings):
-                found = prepared.log_p(gates[chosen], layer, progress.again)
+                found = prepared.log_p(gates[chosen], layer, progress.report)
                 total[chosen] -= part.of_texts(found.double()).cpu()
                 progress.add(len(chosen) * len(part.rows))
     return (total / targets.n_answers)[which]

@@ -1,4 +1,4 @@
-"""The [MASK] of masked models, and what a model's logits say of a text's own tokens."""
+"""The [MASK] of masked models, and the losses of a text's own tokens."""
 
 from __future__ import annotations
 
@@ -19,12 +19,7 @@ _NUMBERS_AT_ONCE = 2**24  # logits of a batch of masked texts, and of a piece of
 
 
 def mask_word_at(model: AttentionModel, text: str, word: int) -> str:
-    """The text with one word replaced by the model's [MASK], however many tokens it had.
-
-    Args:
-        model: a masked language model.
-        text: a text without a second one.
-        word: as `Token.word` counts.
+    """Replace one word by the model's [MASK], however many tokens it had.
 
     Raises:
         ArgumentError: no such word; a tokenizer without offsets or without a mask.
@@ -49,26 +44,20 @@ def mask_word_at(model: AttentionModel, text: str, word: int) -> str:
 
 
 def mask_token(model: AttentionModel) -> str:
-    """How the model's tokenizer writes [MASK]; ArgumentError where there is none."""
+    """Return the spelling of [MASK] in the model's tokenizer; ArgumentError where there is none."""
     mask = model.tokenizer.mask_token
     if mask is None or check_predicts(model.network) != "masked":
         raise ArgumentError(f"{model.name} has no [MASK]: it predicts what follows a token.")
     return str(mask)
 
 
-def own_mask(model: AttentionModel, text: str) -> str:
-    """A typed [MASK] in the model's own spelling (RoBERTa's is <mask>)."""
+def replace_mask(model: AttentionModel, text: str) -> str:
+    """Replace a typed [MASK] by the model's own spelling (RoBERTa's is <mask>)."""
     return text.replace("[MASK]", mask_token(model)) if isinstance(text, str) else text
 
 
-def masked_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded:
-    """Encoded tokens with one of them masked; the text stays as it was typed.
-
-    Args:
-        model: a masked model.
-        encoded: of any text.
-        position: index in its tokens, 0-based.
-    """
+def mask_token_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded:
+    """Mask one of a text's encoded tokens; the text stays as it was typed."""
     ids, tokens = list(encoded.input_ids), list(encoded.tokens)
     number = model.tokenizer.mask_token_id
     ids[position] = number
@@ -79,12 +68,7 @@ def masked_at(model: AttentionModel, encoded: Encoded, position: int) -> Encoded
 def causal_losses(
     found: Float[Tensor, "position d_vocab"], encoded: Encoded
 ) -> tuple[float | None, ...]:
-    """-ln p of each token given those before it, nats; None for the first.
-
-    Args:
-        found: a causal model's logits for the text.
-        encoded: the text.
-    """
+    """Return -ln p of each token given those before it, nats; None for the first."""
     if len(encoded.input_ids) == 1:
         return (None,)
     ids = torch.tensor(encoded.input_ids[1:], device=found.device)
@@ -94,24 +78,18 @@ def causal_losses(
 def masked_losses(
     model: AttentionModel, encoded: Encoded, forward: Forward
 ) -> tuple[float | None, ...]:
-    """-ln p of each token with it alone masked, nats; None for special ones and typed masks.
-
-    Args:
-        model: a masked model.
-        encoded: the text.
-        forward: from a batch of encoded texts to their logits.
-    """
+    """Return -ln p of each token with it alone masked, nats; None for special tokens and masks."""
     mask, n = model.tokenizer.mask_token_id, len(encoded.tokens)
-    asked = [
+    positions = [
         i
         for i, token in enumerate(encoded.tokens)
         if not token.is_special and encoded.input_ids[i] != mask
     ]
     size = min(32, max(1, _NUMBERS_AT_ONCE // (n * model.d_vocab)))
     losses: list[float | None] = [None] * n
-    for start in range(0, len(asked), size):
-        batch = asked[start : start + size]
-        found = forward([masked_at(model, encoded, i) for i in batch])
+    for start in range(0, len(positions), size):
+        batch = positions[start : start + size]
+        found = forward([mask_token_at(model, encoded, i) for i in batch])
         rows = torch.arange(len(batch), device=found.device)
         at = torch.tensor(batch, device=found.device)
         ids = torch.tensor([encoded.input_ids[i] for i in batch], device=found.device)
@@ -121,7 +99,7 @@ def masked_losses(
 
 
 def _losses(found: Float[Tensor, "row d_vocab"], ids: Int[Tensor, " row"]) -> Float[Tensor, " row"]:
-    """-ln softmax(found)[ids] row by row, float32; never two copies of a long text's logits."""
+    """Return -ln softmax(found)[ids] row by row; never two copies of a long text's logits."""
     rows = max(1, _NUMBERS_AT_ONCE // found.shape[-1])
     pieces = zip(found.split(rows), ids.split(rows), strict=True)
     return torch.cat(

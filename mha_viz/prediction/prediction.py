@@ -1,4 +1,4 @@
-"""What a model predicts for a text, with every head as it is or with some changed."""
+"""Prediction of a token of a text, with every head as it is or with some changed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mha_viz.core.checks import Number
-from mha_viz.core.record import Token
+from mha_viz.core.attention.checks import Number
+from mha_viz.core.record.record import Token
 from mha_viz.engine.attention_function import Probe
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, TextError
 from mha_viz.prediction.logits import Objective, check_predicts, logits
-from mha_viz.prediction.masking import Forward, causal_losses, masked_at, masked_losses, own_mask
+from mha_viz.prediction.masking import (
+    Forward,
+    causal_losses,
+    mask_token_at,
+    masked_losses,
+    replace_mask,
+)
 from mha_viz.prediction.masking import mask_word_at as mask_word_at
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import encode_texts, text_notes
@@ -40,10 +46,10 @@ class Prediction:
         tokens: the text's, labelled as in a record; a masked one is "[MASK]".
         candidates, ids, probabilities: the likeliest tokens, likeliest first: labels, numbers in
             the vocabulary, probabilities in [0, 1]. Two tokens may have one label: "ing" as a word
-            and as its end; `continues` says which ones go on with the word before them.
+            and as its end; `continues` says which ones continue the word before them.
         entropy: of the whole distribution, nats, in [0, ln d_vocab].
         losses: for each of `tokens` -ln p(it), nats; None where the model says nothing about it.
-            Causal: given what is before it. Masked: with it alone masked, if asked for.
+            Causal: given what is before it. Masked: with it alone masked, where requested.
         log_probs: float32 (d_vocab), natural logarithms, at temperature 1.
         display_temperature, displayed: probabilities of `ids` at another temperature, to be looked
             at only; every other number here is at temperature 1.
@@ -78,12 +84,12 @@ class Prediction:
 
     @property
     def spaced(self) -> bool:
-        """A word at the predicted place has a space before it (`vocabulary.id_of`)."""
+        """True where a word at the predicted place has a space before it (see `id_of`)."""
         at = self.tokens[self.position]
         return spaced_at(self.objective, at, (self.text_pair if at.segment else self.text) or "")
 
     def table(self) -> pd.DataFrame:
-        """A row for each candidate: token, id, probability, log_probability, continues_word.
+        """Return a row per candidate: token, id, probability, log_probability, continues_word.
 
         And `displayed` where the display temperature is not 1.
         """
@@ -120,7 +126,7 @@ def predict(
     text_pair: str | None = None,
     pseudo_loss: bool = False,
 ) -> Prediction:
-    """The next token of a causal model, or the token at [MASK] of a masked one.
+    """Predict the next token (causal model), or the token at [MASK] (masked model).
 
     p = softmax(logits) at one position.
 
@@ -158,8 +164,8 @@ def predict(
     if kind == "causal" and pseudo_loss:
         raise ArgumentError("pseudo_loss is for masked models: a causal one has a loss of its own.")
     _check_display(top_k, temperature)
-    typed = text if kind == "causal" else own_mask(model, text)
-    pair = text_pair if kind == "causal" or text_pair is None else own_mask(model, text_pair)
+    typed = text if kind == "causal" else replace_mask(model, text)
+    pair = text_pair if kind == "causal" or text_pair is None else replace_mask(model, text_pair)
     whole, _ = encode_texts(model.reader, typed, pair)
     encoded, places = places_to_predict(model, kind, whole, position)
     forward = _forward(model, gates, intervention, encoded)
@@ -178,20 +184,14 @@ def predict(
 
 
 def spaced_at(kind: Objective, at: Token, text: str) -> bool:
-    """Whether a word at the predicted place has a space before it (`vocabulary.id_of`).
-
-    Args:
-        kind: what the model predicts.
-        at: the token at the place.
-        text: that it stands in.
-    """
+    """Return whether a word at the predicted place has a space before it (see `id_of`)."""
     if kind == "masked":
         return at.start is not None and text[: at.start][-1:].isspace()
     return at.end is not None and not text[: at.end][-1:].isspace()
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:
-    """The mean of the numbers that are not None; None where there is none."""
+    """Return the mean of the numbers that are not None; None where there is none."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else None
 
@@ -199,13 +199,7 @@ def mean_known(values: Sequence[float | None]) -> float | None:
 def places_to_predict(
     model: AttentionModel, kind: Objective, encoded: Encoded, position: int | None
 ) -> tuple[Encoded, list[int]]:
-    """The tokens to run, and where to look: the chosen place first, then every other mask.
-
-    Args:
-        model: a causal or masked language model.
-        kind: which of the two.
-        encoded: the text.
-        position: as for `predict`.
+    """Return the tokens to run, and the places: the chosen one first, then every other mask.
 
     Raises:
         TextError: a masked model and no [MASK].
@@ -227,7 +221,7 @@ def places_to_predict(
                 f"Position {position} is {encoded.tokens[position].text}, which the model is never "
                 "asked to predict: choose a token of the text."
             )
-        encoded = masked_at(model, encoded, position)
+        encoded = mask_token_at(model, encoded, position)
     masks = [i for i, number in enumerate(encoded.input_ids) if number == mask]
     if not masks:
         cut = f" in its first {n} tokens, which is what it takes" if encoded.n_truncated else ""
@@ -252,7 +246,7 @@ def _check_display(top_k: int, temperature: Number) -> None:
 def _forward(
     model: AttentionModel, gates: Gates | None, intervention: Intervention | None, encoded: Encoded
 ) -> Forward:
-    """Texts of as many tokens as `encoded` -> logits (batch, position, d_vocab), heads changed."""
+    """Return a function of texts as long as `encoded` that gives logits with heads changed."""
     edits = head_edits(model, gates, intervention, texts=(encoded, None))
     pad = model.tokenizer.pad_token_id or 0
 

@@ -1,4 +1,4 @@
-"""Runs under gates that do not compute again what no gate has touched.
+"""Runs under gates that reuse the layers no gate has touched.
 
 A setting is a factor for every head. One forward pass takes many of them, one after the other in
 the batch: all rows of text under the first, then all under the second.
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from mha_viz.engine.attention_function import HeadEdits, Probe
 from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.module_proxies import CallRecorder, ModuleProxy, replace_modules
 from mha_viz.engine.run import OnLayer
-from mha_viz.engine.stand_ins import Listening, StandIn, with_stand_ins
 from mha_viz.prediction.logits import logits
 from mha_viz.prediction.targets import PredictionTargets
 
@@ -32,7 +32,7 @@ Gates = Float[Tensor, "setting layer head"]
 
 
 def in_passes(targets: PredictionTargets, n_settings: int) -> Iterator[PredictionTargets]:
-    """Targets in parts, each for one `ReplayingPass` that runs so many settings of it."""
+    """Split targets into parts, each for one `ReplayingPass` that runs so many settings of it."""
     return targets.parts(MAX_TOKENS // min(n_settings, 8))
 
 
@@ -42,10 +42,6 @@ class ReplayingPass:
     Logits are computed at the targets alone, and layers from the first one that a setting touches;
     what earlier layers gave is replayed.
 
-    Args:
-        model: a causal or masked model of one stack, through our attention function.
-        targets: what the network is to predict.
-
     Attributes:
         row, place, answer: (target,), of every answer where it is predicted and the right token.
         n_settings: how many settings a pass should take.
@@ -54,21 +50,21 @@ class ReplayingPass:
     def __init__(self, model: AttentionModel, targets: PredictionTargets) -> None:
         self.model, self.targets = model, targets
         self.row, self.place, self.answer = targets.index().to(model.device)
-        self.stand_ins: dict[str, nn.Module] = {}
+        self.replacements: dict[str, nn.Module] = {}
         self.recorded: list[Any] = []
         self.last = _only_path(model.network, model.network.get_output_embeddings())
         n = max(len(row.input_ids) for row in targets.rows)
         n_logits = len(targets.rows) * n
         if self.last is not None:
             linear = model.network.get_submodule(self.last)
-            self.stand_ins[self.last] = _Chosen(linear, len(targets.rows), self.row, self.place)
+            self.replacements[self.last] = _Chosen(linear, len(targets.rows), self.row, self.place)
             n_logits = len(self.answer)
         n_bytes = 4 * n_logits * model.d_vocab  # of the logits under one setting
         most = MAX_TOKENS // (len(targets.rows) * n), MAX_LOGIT_BYTES // n_bytes
         self.n_settings = max(1, min(most))
 
     def first_layers(self, gates: Gates, on_layer: OnLayer) -> Int[Tensor, " setting"]:
-        """For each setting the first layer that has to be run; records what the others give."""
+        """Return each setting's first layer to run; record what earlier layers give."""
         touched = (gates != 1).any(-1)
         nothing = touched.shape[1] - 1  # the last layer alone then
         first = torch.where(touched.any(-1), touched.int().argmax(-1), nothing)
@@ -77,7 +73,7 @@ class ReplayingPass:
     def log_p(
         self, gates: Gates, start: int = 0, on_layer: OnLayer | None = None
     ) -> Float[Tensor, "setting target"]:
-        """ln p of every answer under each setting, with layers from `start` on run anew."""
+        """Return ln p of every answer under each setting, with layers from `start` on run anew."""
         batch = gates.to(self.model.device).repeat_interleave(len(self.targets.rows), 0)
         return self.log_p_by_row(len(gates), batch[:, start:], start, on_layer)
 
@@ -88,14 +84,7 @@ class ReplayingPass:
         start: int = 0,
         on_layer: OnLayer | None = None,
     ) -> Float[Tensor, "setting target"]:
-        """ln p of every answer, with gates for each row of the batch; gradients flow to them.
-
-        Args:
-            n_settings: how many times the rows are repeated in the batch.
-            gates: of the layers that are run; None leaves every head as it is.
-            start: the first layer that is run; earlier ones are replayed as recorded.
-            on_layer: see `Probe`.
-        """
+        """Return ln p of every answer, with gates for each row; gradients flow to them."""
         probe = Probe((), on_layer, edits=HeadEdits(gates))
         return self.right(self.logits(n_settings, probe, start))
 
@@ -106,23 +95,23 @@ class ReplayingPass:
         start: int = 0,
         inside: Mapping[str, nn.Module] | None = None,
     ) -> Float[Tensor, "setting target d_vocab"]:
-        """The logits at every target, under whatever the probe edits; gradients flow to it.
+        """Return the logits at every target, under the probe's edits; gradients flow to it.
 
         Args:
             n_settings: how many times the rows are repeated in the batch.
             probe: of the layers that are run; it counts them from 0.
             start: the first layer that is run; earlier ones are replayed as `record` kept them.
-            inside: what else stands in the place of modules of the layers that are run.
+            inside: replacements of modules of the layers that are run.
         """
-        stand_ins = dict(self.stand_ins)
+        replacements = dict(self.replacements)
         if start:
             path, layers = self.layers
             known = [
                 _Replay(layer, output, n_settings)
                 for layer, output in zip(layers[:start], self.recorded, strict=False)
             ]
-            stand_ins[path] = nn.ModuleList([*known, *layers[start:]])
-        return self._answers(n_settings, stand_ins | dict(inside or {}), probe)
+            replacements[path] = nn.ModuleList([*known, *layers[start:]])
+        return self._answers(n_settings, replacements | dict(inside or {}), probe)
 
     def record(self, on_layer: OnLayer) -> bool:
         """Run once without gates and keep what each layer gives; whether it can be given back."""
@@ -132,14 +121,14 @@ class ReplayingPass:
         if found is None or size * self.model.dtype.itemsize > MAX_RECORDED_BYTES:
             return False
         path, layers = self.layers = found
-        heard: list[list[tuple[Any, Any]]] = [[] for _ in layers]
-        listening = nn.ModuleList(map(Listening, layers, heard))
+        calls_of: list[list[tuple[Any, Any]]] = [[] for _ in layers]
+        recorders = nn.ModuleList(map(CallRecorder, layers, calls_of))
         plain = self.right(
-            self._answers(1, self.stand_ins | {path: listening}, Probe((), on_layer))
+            self._answers(1, self.replacements | {path: recorders}, Probe((), on_layer))
         )
-        if any(len(calls) != 1 for calls in heard):
+        if any(len(calls) != 1 for calls in calls_of):
             return False
-        self.recorded = [output for ((_, output),) in heard]
+        self.recorded = [output for ((_, output),) in calls_of]
         if not all(map(_repeatable, self.recorded)):
             return False
         # Whether anything went from layer to layer by another way shows in the last one.
@@ -150,15 +139,15 @@ class ReplayingPass:
     def right(
         self, logits: Float[Tensor, "setting target d_vocab"]
     ) -> Float[Tensor, "setting target"]:
-        """ln p of the right tokens."""
+        """Return ln p of the right tokens."""
         logits = logits if logits.dtype == torch.float64 else logits.float()
         right = logits.gather(-1, self.answer.expand(len(logits), -1)[..., None])[..., 0]
         return right - logits.logsumexp(-1)
 
     def _answers(
-        self, n_settings: int, stand_ins: Mapping[str, nn.Module], probe: Probe
+        self, n_settings: int, replacements: Mapping[str, nn.Module], probe: Probe
     ) -> Float[Tensor, "setting target d_vocab"]:
-        network = with_stand_ins(self.model.network, stand_ins)
+        network = replace_modules(self.model.network, replacements)
         pad = self.model.tokenizer.pad_token_id or 0
         found = logits(network, self.targets.rows * n_settings, probe, pad=pad)
         if self.last is None:
@@ -167,7 +156,7 @@ class ReplayingPass:
 
 
 def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
-    """The list with one layer for each call of our function, in that order, and its path."""
+    """Return the list with one layer for each call of our function, and its path."""
     attentions = [layer.module for layer in model.layers()]
     for module in model.network.modules():
         if isinstance(module, nn.ModuleList) and len(module) == len(attentions):
@@ -179,7 +168,7 @@ def _layer_list(model: AttentionModel) -> tuple[str, nn.ModuleList] | None:
 
 
 def _only_path(network: nn.Module, wanted: nn.Module | None) -> str | None:
-    """Where a matrix or a list of layers is, if that is one place."""
+    """Return the path of a matrix or a list of layers, if there is exactly one."""
     if type(wanted) not in (nn.Linear, nn.ModuleList):
         return None
     everywhere = network.named_modules(remove_duplicate=False)
@@ -194,7 +183,7 @@ def _repeatable(output: Any) -> bool:
 
 
 def repeated(output: Any, times: int) -> Any:
-    """One layer's output for so many settings of the same rows."""
+    """Repeat one layer's output for so many settings of the same rows."""
     if isinstance(output, tuple):
         return tuple(repeated(part, times) for part in output)
     return None if output is None else output.expand(times, *output.shape).flatten(0, 1)
@@ -203,8 +192,8 @@ def repeated(output: Any, times: int) -> Any:
 # -- modules in the place of others ---------------------------------------------------------------
 
 
-class _Chosen(StandIn):
-    """The last matrix of a prediction head, for the places that are asked about and no others."""
+class _Chosen(ModuleProxy):
+    """The last matrix of a prediction head, applied at the target places alone."""
 
     def __init__(self, original: nn.Module, n_rows: int, row: Tensor, place: Tensor) -> None:
         super().__init__(original)
@@ -214,7 +203,7 @@ class _Chosen(StandIn):
         return self.original(hidden.unflatten(0, (-1, self.n_rows))[:, self.row, self.place])
 
 
-class _Replay(StandIn):
+class _Replay(ModuleProxy):
     def __init__(self, original: nn.Module, output: Any, times: int) -> None:
         super().__init__(original)
         self.__dict__.update(output=output, times=times)

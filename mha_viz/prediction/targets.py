@@ -1,4 +1,4 @@
-"""What a model is asked to predict in some texts: rows of tokens, and the right answers."""
+"""Targets of predictions: rows of tokens, and the right answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[Encoded, tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class PredictionTargets:
-    """Texts as rows of tokens, and in every row the tokens that the model is asked for.
+    """Texts as rows of tokens, and the tokens to predict in every row.
 
     Args:
         rows: what goes in; a masked model has several rows of a text.
@@ -43,14 +43,14 @@ class PredictionTargets:
 
     @property
     def n_answers(self) -> Float[Tensor, " text"]:
-        """How many tokens of each text are asked for."""
+        """The number of tokens that are predicted in each text."""
         counts = torch.zeros(self.n_texts, dtype=torch.float64)
         for text, answers in zip(self.text, self.answers, strict=True):
             counts[text] += len(answers)
         return counts
 
     def index(self) -> Int[Tensor, "3 target"]:
-        """Of every answer its row, its place in the row, and the right token."""
+        """Return of every answer its row, its place in the row, and the right token."""
         flat = [
             (row, place, answer)
             for row, both in enumerate(zip(self.places, self.answers, strict=True))
@@ -59,7 +59,7 @@ class PredictionTargets:
         return torch.tensor(flat).T
 
     def part(self, chosen: Sequence[int]) -> PredictionTargets:
-        """Some of the rows; the texts keep their numbers."""
+        """Return some of the rows; the texts keep their numbers."""
         return PredictionTargets(
             rows=tuple(self.rows[i] for i in chosen),
             text=tuple(self.text[i] for i in chosen),
@@ -69,7 +69,7 @@ class PredictionTargets:
         )
 
     def parts(self, max_tokens: int) -> Iterator[PredictionTargets]:
-        """Rows of like length together, up to so many tokens; a longer row stands alone."""
+        """Yield rows of like length together, up to so many tokens; a longer row alone."""
         together: list[int] = []
         for i in sorted(range(len(self.rows)), key=lambda i: len(self.rows[i].input_ids)):
             # In this order the new row is the longest, to which the others are filled up.
@@ -80,7 +80,7 @@ class PredictionTargets:
         yield self.part(together)
 
     def of_texts(self, values: Float[Tensor, "setting target"]) -> Float[Tensor, "setting text"]:
-        """Sums over the answers of each text; differentiable."""
+        """Sum values over the answers of each text; differentiable."""
         counts = torch.tensor([len(answers) for answers in self.answers])
         index = torch.tensor(self.text).repeat_interleave(counts).to(values.device)
         sums = values.new_zeros(len(values), self.n_texts)
@@ -90,9 +90,9 @@ class PredictionTargets:
 def prediction_targets(
     model: AttentionModel, texts: str | Sequence[str], masked_share: float = MASKED_SHARE
 ) -> PredictionTargets:
-    """The rows and right answers by which `losses` judges a model.
+    """Make the rows and right answers by which `losses` judges a model.
 
-    Causal models: every token but the first is asked for. Masked models: every token of the text
+    Causal models: every token but the first is predicted. Masked models: every token of the text
     itself (not the special ones) is hidden once, together with every k-th other one;
     k = ceil(1 / masked_share). Nothing is drawn at random.
 
@@ -158,7 +158,7 @@ def _hidden(model: AttentionModel, text: Encoded, share: float) -> list[Row]:
 
 
 def _kind(model: AttentionModel) -> Objective:
-    """What the model predicts, or why it has no loss under gates."""
+    """Return what the model predicts, or raise why it has no loss under gates."""
     kind = objective(model.network)
     if len(model.parts) > 1:
         reason = "is an encoder-decoder, whose loss takes two texts: take a BERT or a GPT"

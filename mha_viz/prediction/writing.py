@@ -1,4 +1,4 @@
-"""How a causal model writes on, token by token, and the weights that each step itself used."""
+"""Continuation of a text token by token, with the weights that each step itself used."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from random import SystemRandom
 
-from mha_viz.core.checks import Number
-from mha_viz.core.record import AttentionRecord, Token
+from mha_viz.core.attention.checks import Number
+from mha_viz.core.record.record import AttentionRecord, Token
 from mha_viz.engine.cached_run import CachedRun
 from mha_viz.engine.head_changes import Gates, head_edits
 from mha_viz.engine.intervention import Intervention
@@ -15,8 +15,18 @@ from mha_viz.engine.model import AttentionModel
 from mha_viz.engine.recording import record_of
 from mha_viz.engine.run import OnLayer
 from mha_viz.errors import ArgumentError
-from mha_viz.prediction.generated_token import GeneratedToken, chances, drawn, token_of
-from mha_viz.prediction.written_text import end_ids, extended, prompt_of, whole_number
+from mha_viz.prediction.generated_token import (
+    GeneratedToken,
+    describe_token,
+    draw,
+    sampling_probabilities,
+)
+from mha_viz.prediction.written_text import (
+    check_whole_number,
+    encode_prompt,
+    end_token_ids,
+    extend_prompt,
+)
 from mha_viz.text.cleaning import visible
 from mha_viz.text.tokens import Encoded
 from mha_viz.text.vocabulary import label_of
@@ -25,7 +35,7 @@ MAX_SEED = 2**32 - 1
 
 
 class Writing:
-    """A causal model that goes on with a text: a step forward, a step back, another branch.
+    """A causal model's continuation of a text: a step forward, a step back, another branch.
 
     Each step is one pass over the newest token with a key-value cache, and `record` is put together
     of the weights that the steps used: up to rounding, those of one pass over the whole text.
@@ -39,7 +49,7 @@ class Writing:
         temperature: 0 takes the likeliest token each time; above 0 tokens are drawn from
             softmax(logits / temperature).
         top_k: draw among so many likeliest tokens; None: among all.
-        seed: 0..4294967295; None: one that nobody has chosen, to be read from `seed`.
+        seed: 0..4294967295; None: a random one, to be read from `seed`.
         gates: factors (layer, head) on each head's z, in every step.
         intervention: what else happens to some heads, as in `generate`.
         on_layer: called after each layer of the pass over the text; raise in it to abandon. The
@@ -80,11 +90,11 @@ class Writing:
                 f"temperature must be a finite number of 0 or more, got {temperature}."
             )
         if top_k is not None:
-            whole_number("top_k", top_k, 1, model.d_vocab)
+            check_whole_number("top_k", top_k, 1, model.d_vocab)
         seed = SystemRandom().randrange(MAX_SEED) if seed is None else seed
-        whole_number("seed", seed, 0, MAX_SEED)
+        check_whole_number("seed", seed, 0, MAX_SEED)
         self.model, self.temperature, self.top_k, self.seed = model, temperature, top_k, seed
-        self._prompt = prompt_of(model, text)
+        self._prompt = encode_prompt(model, text)
         self.n_prompt = len(self._prompt.input_ids)
         self._edits = head_edits(model, gates, intervention)
         self._run = CachedRun(model, self._edits)
@@ -95,7 +105,7 @@ class Writing:
     # -- what there is -----------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """How many tokens the model has written."""
+        """Return how many tokens the model has written."""
         return len(self._written)
 
     @property
@@ -115,19 +125,19 @@ class Writing:
 
     @property
     def upcoming(self) -> GeneratedToken:
-        """What a step would write next, or the end token that would end the text."""
+        """The token that a step would write next, or the end token that would end the text."""
         self._catch_up()
         return self._token(self._drawn())
 
     @property
     def finished(self) -> bool:
-        """Whether no step follows: the model ends the text, or it takes no more tokens."""
+        """True where no step follows: the model ends the text, or it takes no more tokens."""
         self._catch_up()
-        return self.is_full or self._drawn() in end_ids(self.model)
+        return self.is_full or self._drawn() in end_token_ids(self.model)
 
     @property
     def is_full(self) -> bool:
-        """Whether the text has as many tokens as the model takes."""
+        """True where the text has as many tokens as the model takes."""
         return self._n_tokens == self.model.n_ctx
 
     @property
@@ -163,7 +173,7 @@ class Writing:
         Raises:
             ArgumentError: no such number.
         """
-        whole_number("n", n, 1, self.model.n_ctx)
+        check_whole_number("n", n, 1, self.model.n_ctx)
         for _ in range(n):
             token = self.step()
             if token is None:
@@ -175,14 +185,14 @@ class Writing:
 
         Args:
             n: how many, 1 or more.
-            on_layer: as for `step`; what stands before is asked again what follows it.
+            on_layer: as for `step`; the last token that is left is run again.
 
         Raises:
             ArgumentError: nothing is written, or less than that.
         """
         if not self._written:
             raise ArgumentError("Nothing is written yet that could be taken back: step first.")
-        whole_number("n", n, 1, len(self))
+        check_whole_number("n", n, 1, len(self))
         self._keep(self._n_tokens - n)
         self._catch_up(on_layer)
 
@@ -201,9 +211,9 @@ class Writing:
             ArgumentError: no such place or token; a token that ends texts.
         """
         last = min(self._n_tokens, self.model.n_ctx - 1)
-        whole_number("at", at, self.n_prompt, last)
-        whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
-        if token_id in end_ids(self.model):
+        check_whole_number("at", at, self.n_prompt, last)
+        check_whole_number("token_id", token_id, 0, self.model.d_vocab - 1)
+        if token_id in end_token_ids(self.model):
             raise ArgumentError(
                 f"{label_of(self.model.tokenizer, token_id)} ends a text, so that nothing could "
                 "follow it: choose another token."
@@ -226,7 +236,8 @@ class Writing:
         return [token.id for token in self._written]
 
     def _encoded(self) -> Encoded:
-        return extended(self.model, self._prompt, self._ids()) if self._written else self._prompt
+        ids = self._ids()
+        return extend_prompt(self.model, self._prompt, ids) if ids else self._prompt
 
     def _catch_up(self, on_layer: OnLayer | None = None) -> None:
         """Run the tokens that have not been run, so that it is known what follows the last one."""
@@ -239,10 +250,10 @@ class Writing:
                 "The model's numbers overflow with its heads changed so: take smaller factors."
             )
         self._log_probs, self._record = log_probs, None
-        self._chances = chances(log_probs, self.temperature, self.top_k)
+        self._chances = sampling_probabilities(log_probs, self.temperature, self.top_k)
 
     def _keep(self, n: int) -> None:
-        """The first n tokens alone; the last of them is run again, for what follows it."""
+        """Keep the first n tokens; the last of them is run again, for what follows it."""
         del self._written[n - self.n_prompt :]
         self._run.cut(n - 1)
 
@@ -255,8 +266,8 @@ class Writing:
         return token
 
     def _drawn(self) -> int:
-        return drawn(self._chances, self.seed, self._n_tokens)
+        return draw(self._chances, self.seed, self._n_tokens)
 
     def _token(self, number: int, branched: bool = False) -> GeneratedToken:
         tokenizer, place = self.model.tokenizer, self._n_tokens
-        return token_of(tokenizer, number, self._log_probs, self._chances, place, branched)
+        return describe_token(tokenizer, number, self._log_probs, self._chances, place, branched)

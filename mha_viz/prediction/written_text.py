@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mha_viz.core.record import Token
+from mha_viz.core.record.record import Token
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, MhaVizError
 from mha_viz.prediction.logits import check_predicts
 from mha_viz.text.encoding import encode_texts
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 from mha_viz.text.tokens import Encoded, encode
 from mha_viz.text.vocabulary import continuing, label_of
 
 
-def prompt_of(model: AttentionModel, text: str) -> Encoded:
-    """A text that a causal model can go on with.
-
-    Args:
-        model: a causal language model.
-        text: what comes before.
-
-    Raises:
-        ArgumentError: no causal model; no room for a token.
-        AttentionUnavailableError: no prediction head.
-        TextError: text that cannot be used.
-    """
+def encode_prompt(model: AttentionModel, text: str) -> Encoded:
+    """Encode a text that a causal model can continue."""
     if check_predicts(model.network) != "causal":
         raise ArgumentError(
             f"{model.name} is a masked model, which fills gaps and writes no text: use predict, or "
@@ -40,33 +30,28 @@ def prompt_of(model: AttentionModel, text: str) -> Encoded:
     return prompt
 
 
-def whole_number(name: str, number: int, low: int, high: int) -> None:
+def check_whole_number(name: str, number: int, low: int, high: int) -> None:
     """Raise ArgumentError unless an argument is a whole number in low..high."""
     if isinstance(number, bool) or not isinstance(number, int) or not low <= number <= high:
         raise ArgumentError(f"{name} must be a whole number in {low}..{high}, got {number!r}.")
 
 
-def end_ids(model: AttentionModel) -> tuple[int, ...]:
-    """The numbers of the tokens that end a text for transformers' generate."""
+def end_token_ids(model: AttentionModel) -> tuple[int, ...]:
+    """Return the numbers of the tokens that end a text for transformers' generate."""
     ends = model.network.generation_config.eos_token_id
     ends = model.tokenizer.eos_token_id if ends is None else ends
     return () if ends is None else tuple(ends) if isinstance(ends, list) else (ends,)
 
 
-def extended(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded:
-    """The prompt with the new tokens, labelled.
+def extend_prompt(model: AttentionModel, prompt: Encoded, new: list[int]) -> Encoded:
+    """Label the prompt with the new tokens.
 
     Where the whole text reads back as the same tokens, it is labelled like any other text;
     otherwise each new token is labelled by itself, without offsets.
-
-    Args:
-        model: that has written.
-        prompt: by `prompt_of`.
-        new: the numbers of the tokens behind it.
     """
     ids = [*prompt.input_ids, *new]
     typed = [token.id for token in prompt.tokens if not token.is_special]
-    with reading("what it wrote"):
+    with tokenizer_errors("what it wrote"):
         said, before = (
             str(model.tokenizer.decode(part, clean_up_tokenization_spaces=False))
             for part in ([*typed, *new], typed)

@@ -1,4 +1,4 @@
-"""Induction scores: random texts of the model's own tokens, said twice, in one forward pass."""
+"""Induction scores: random texts of the model's own tokens, repeated once, in one forward pass."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import torch
 
 from mha_viz.core.metrics import induction
 from mha_viz.core.metrics.baselines import offset_pattern, uniform_pattern
-from mha_viz.engine.model import MAX_PATTERN_BYTES, AttentionModel
-from mha_viz.engine.recording import allowed_by, run_texts
+from mha_viz.engine.loaded_network import MAX_PATTERN_BYTES
+from mha_viz.engine.model import AttentionModel
+from mha_viz.engine.recording import recorded_mask, run_texts
 from mha_viz.engine.run import Run
 from mha_viz.errors import ArgumentError
 from mha_viz.interventions.importance import t_interval
 from mha_viz.reports.induction_scores import InductionScores as InductionScores
 from mha_viz.text.cleaning import visible
 from mha_viz.text.encoding import decoder_text
-from mha_viz.text.reading import reading
+from mha_viz.text.tokenizer_errors import tokenizer_errors
 from mha_viz.text.tokens import Encoded, encode
 
 LONGEST_PERIOD = 25
@@ -26,9 +27,9 @@ _TEXT = "A short text, for what stands around it."
 def induction_scores(
     model: AttentionModel, n_seeds: int = 5, period: int | None = None, part: str | None = None
 ) -> InductionScores:
-    """How much each head looks at what followed the same token before, on random repeated texts.
+    """Score each head by the induction probe: random texts, repeated once.
 
-    A text is `period` different tokens in random order, without special ones, said twice, inside
+    A text is `period` different tokens in random order, without special ones, repeated once, inside
     the special tokens that the model's tokenizer puts around any text. A head's score on it is
     `core.metrics.induction`: the mean weight from a token of the second copy to the token after
     its first occurrence. As the tokens are random, no other habit of a language explains it.
@@ -67,17 +68,16 @@ def induction_scores(
     period = _period(model, period, n_around, len(vocabulary))
     length = n_around + 2 * period
     _check_count(model, n_seeds, length)
-    texts = [
-        with_tokens(sample, _said_twice(vocabulary, period, seed), model) for seed in range(n_seeds)
-    ]
+    drawn = (_repeated_text(vocabulary, period, seed) for seed in range(n_seeds))
+    texts = [with_tokens(sample, ids, model) for ids in drawn]
     left = _run(model, part, texts)
     # The metric takes any two axes before query and key: here texts take the place of layers.
     scores = [
         induction(layer.float().cpu(), period=period, start=own.start) for layer in left.pattern
     ]
     causal = part == "decoder" or model.causal
-    allowed = allowed_by(left, 0, [layer[0] for layer in left.pattern], causal)
-    untaught = (
+    allowed = recorded_mask(left, 0, [layer[0] for layer in left.pattern], causal)
+    baseline_scores = (
         float(induction(weights, period=period, start=own.start).mean())
         for weights in (
             uniform_pattern(length, length, causal=causal, allowed=allowed),
@@ -86,22 +86,14 @@ def induction_scores(
     )
     found = t_interval(torch.stack(scores, dim=1).double())
     mean, low, high = (bound.clamp(0.0, 1.0).float() for bound in found)
-    return InductionScores(mean, low, high, n_seeds, period, *untaught)
+    return InductionScores(mean, low, high, n_seeds, period, *baseline_scores)
 
 
 # -- the texts -----------------------------------------------------------------------------------
 
 
 def sample_text(model: AttentionModel, part: str) -> Encoded:
-    """Any text as this part reads it, for the special tokens around it.
-
-    Args:
-        model: that reads it.
-        part: "decoder", or any other that begins with a text.
-
-    Raises:
-        ArgumentError: a tokenizer of another model.
-    """
+    """Encode any text as this part reads it, for the special tokens around it."""
     if part == "decoder":
         sample = decoder_text(model.reader, _TEXT)
     else:
@@ -115,21 +107,15 @@ def sample_text(model: AttentionModel, part: str) -> Encoded:
 
 
 def own_tokens(sample: Encoded) -> slice:
-    """Where its own tokens stand, between special ones."""
+    """Return the slice of the text's own tokens, between special ones."""
     own = [i for i, token in enumerate(sample.tokens) if not token.is_special]
     return slice(own[0], own[-1] + 1)
 
 
 def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encoded:
-    """The sample with these tokens in place of its own, as a text of them would be encoded.
-
-    Args:
-        sample: of `sample_text`.
-        ids: of the tokens.
-        model: whose tokenizer names them.
-    """
+    """Replace the sample's own tokens, as a text of these would be encoded."""
     own, types = own_tokens(sample), sample.token_type_ids
-    with reading("its own tokens"):
+    with tokenizer_errors("its own tokens"):
         labels = model.tokenizer.convert_ids_to_tokens(ids)
     tokens = list(sample.tokens)
     tokens[own] = [
@@ -142,20 +128,20 @@ def with_tokens(sample: Encoded, ids: list[int], model: AttentionModel) -> Encod
 
 
 def plain_tokens(model: AttentionModel) -> list[int]:
-    """The tokens that a text may be made of: known to both, and not special."""
+    """Return the tokens that a text may be made of: known to both, and not special."""
     added = model.tokenizer.added_tokens_decoder  # Llama reserves hundreds that have no use yet
     special = {*model.tokenizer.all_special_ids, *(i for i, t in added.items() if t.special)}
     known = set(model.tokenizer.get_vocab().values()) - special
     return sorted(number for number in known if 0 <= number < model.d_vocab)
 
 
-def _period(model: AttentionModel, asked: int | None, n_around: int, n_tokens: int) -> int:
+def _period(model: AttentionModel, requested: int | None, n_around: int, n_tokens: int) -> int:
     most = min((model.n_ctx - n_around) // 2, n_tokens)
-    period = min(most, LONGEST_PERIOD) if asked is None else asked
+    period = min(most, LONGEST_PERIOD) if requested is None else requested
     if most < 2:
         raise ArgumentError(
             f"{model.name} takes {model.n_ctx} tokens and has {n_tokens:,} that are not special: "
-            f"two different ones, said twice, and {n_around} special ones do not fit."
+            f"two different ones, repeated once, and {n_around} special ones do not fit."
         )
     if not 2 <= period <= most:
         raise ArgumentError(
@@ -175,8 +161,8 @@ def _check_count(model: AttentionModel, n_seeds: int, n_tokens: int) -> None:
         )
 
 
-def _said_twice(vocabulary: list[int], period: int, seed: int) -> list[int]:
-    """Different tokens in random order, and the same again."""
+def _repeated_text(vocabulary: list[int], period: int, seed: int) -> list[int]:
+    """Draw different tokens in random order, and repeat them."""
     order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed))
     return [vocabulary[i] for i in order[:period].tolist()] * 2
 
@@ -185,7 +171,7 @@ def _said_twice(vocabulary: list[int], period: int, seed: int) -> list[int]:
 
 
 def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
-    """All texts, which are of one length, in one pass: (text, head, query, key) of each layer."""
+    """Run all texts, of one length, in one pass: (text, head, query, key) of each layer."""
     sources, targets = texts, None
     if part == "encoder":
         targets = [decoder_text(model.reader, None)] * len(texts)
@@ -195,7 +181,7 @@ def _run(model: AttentionModel, part: str, texts: list[Encoded]) -> Run:
 
 
 def _nothing(model: AttentionModel) -> Encoded:
-    """An encoder's special tokens without a text between them; a padding token if it has none."""
+    """Return an encoder's special tokens without a text; a padding token if it has none."""
     sample = sample_text(model, "encoder")
     special = any(token.is_special for token in sample.tokens)
     return with_tokens(sample, [] if special else [model.tokenizer.pad_token_id or 0], model)

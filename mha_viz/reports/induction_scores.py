@@ -1,4 +1,4 @@
-"""What the induction probe finds, apart from the probe: reading it takes no model library."""
+"""The scores of the induction probe, apart from it: reading them takes no model library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class InductionScores:
-    """How far each head is an induction head, with how sure that is.
+    """The induction score of each head, with its interval.
 
     Args:
         mean: (layer, head), the mean score over the texts, a probability in [0, 1].
@@ -33,5 +33,5 @@ class InductionScores:
         layer, head = divmod(int(self.mean.argmax()), self.mean.shape[1])
         return (
             f"InductionScores(best L{layer} H{head} {self.mean[layer, head]:.3g}, "
-            f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} tokens said twice)"
+            f"uniform {self.uniform:.3g}, {self.n_seeds} texts of {self.period} repeated tokens)"
         )

@@ -1,4 +1,4 @@
-"""How alike heads are by their weights alone, whatever the text."""
+"""Likeness of heads by their weights alone, whatever the text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {  # of on
 def parameter_similarity(
     model: AttentionModel, name: str = "W_Q", measure: str = "cosine", part: str | None = None
 ) -> Float[Tensor, "head2 head2"]:
-    """How alike the weights of any two heads are; heads in order of layer.
+    """Compare the weights of any two heads; heads in order of layer.
 
     Args:
         model: any whose projections are known.
@@ -63,7 +63,7 @@ def parameter_similarity(
 def diversity(
     model: AttentionModel, layer: int, name: str = "W_Q", part: str | None = None
 ) -> float:
-    """How different the heads of a layer are in one matrix: the mean of 1 - |cos| over pairs.
+    """Measure how different a layer's heads are in one matrix: the mean of 1 - |cos| over pairs.
 
     Args:
         model: any whose projections are known.
@@ -84,7 +84,7 @@ def diversity(
 
 
 def _wide(model: AttentionModel, name: str, part: str | None) -> list[Tensor]:
-    """Each layer's (head, d_model, d_head); W_O transposed."""
+    """Return each layer's (head, d_model, d_head); W_O transposed."""
     if name not in MATRICES:
         known = ", ".join((*MATRICES, *PRODUCTS))
         raise ArgumentError(f"name must be one of {known}, got {name!r}.")

@@ -1,7 +1,8 @@
-"""The report card of every head: scores, baselines, labels and nearest twins, as one table."""
+"""The report of every head: scores, baselines, labels and nearest twins, as one table."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,13 +11,13 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from mha_viz.core.measure import distances, measure, text_baselines
+from mha_viz.core.compare.twins import nearest_others
+from mha_viz.core.measure import distances, measure, rotation_null, text_baselines
 from mha_viz.core.metrics import METRICS, Baseline, EarnedLabel, Label, head_labels, too_short
 from mha_viz.core.names import LIKENESS, PAIR_MEASURES
-from mha_viz.core.record import AttentionRecord
-from mha_viz.core.twins import nearest_others
+from mha_viz.core.record.record import AttentionRecord
+from mha_viz.core.reprs import table_html
 from mha_viz.errors import ArgumentError
-from mha_viz.reports.report_table import HeadReport
 
 if TYPE_CHECKING:
     from mha_viz.engine.model import AttentionModel
@@ -24,11 +25,38 @@ if TYPE_CHECKING:
 
 TWIN_MEASURES = {"twin": "hellinger", "output_twin": "cka"}  # looks alike; does alike
 KEEP = ("pattern", "z", "value")  # what a record must hold for every number of the report
+_MAIN = (
+    "layer head labels entropy distance previous_token self_token first_token induction "
+    "output_share twin"
+).split()  # columns that are shown
+
+
+class HeadReport(pd.DataFrame):
+    """A DataFrame that shows its main columns; operations on it give plain DataFrames."""
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    @property
+    def _main(self) -> pd.DataFrame:
+        return pd.DataFrame(self[[name for name in _MAIN if name in self]])
+
+    @property
+    def _line(self) -> str:
+        return f"{len(self)} heads, {self.shape[1]} columns; shown are {self._main.shape[1]}."
+
+    def __repr__(self) -> str:
+        return f"{self._main.to_string(index=False, max_rows=60)}\n{self._line}"
+
+    def _repr_html_(self) -> str:
+        notes = " ".join(["All are in .columns.", *map(str, self.attrs.get("notes", ()))])
+        return table_html(self._line, self._main, notes)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of every head of one record; it does not hold the record.
+    """The numbers of every head of one record; it does not hold the record.
 
     Args:
         scores: metric key -> (layer, head), "induction" among them where it was probed.
@@ -36,6 +64,7 @@ class Report:
         labels: [layer][head] -> the labels it has earned.
         induction: the probe's mean and interval, where a model was at hand.
         notes: what a reader should know about these numbers.
+        withheld: [layer][head] -> the labels it reaches as chance does, and does not hold.
     """
 
     scores: Mapping[str, Tensor]
@@ -43,19 +72,20 @@ class Report:
     labels: list[list[tuple[EarnedLabel, ...]]]
     induction: InductionScores | None = None
     notes: tuple[str, ...] = field(default=())
+    withheld: list[list[tuple[Label, ...]]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         layers, heads = next(iter(self.scores.values())).shape
         return f"Report({layers} layers × {heads} heads, {len(self.scores)} metrics)"
 
     def too_short(self, layer: int) -> tuple[Label, ...]:
-        """The labels that this text is too short to give to a head of that layer."""
+        """Return the labels that this text is too short to give to a head of that layer."""
         return tuple(
             label for label in too_short(self.baselines, layer) if label.metric in self.scores
         )
 
     def table(self, record: AttentionRecord) -> pd.DataFrame:
-        """A row for each head of the record; columns as `head_report` describes them."""
+        """Return a row for each head of the record; columns as `head_report` describes them."""
         layers, heads = record.n_layers, record.n_heads
         places = [(i, j) for i in range(layers) for j in range(heads)]
         columns: dict[str, object] = {
@@ -102,7 +132,7 @@ def report(
         random_induction: its scores on the model with random weights, likewise.
         random_scores: what `scores_of_random` gives for all of this, in the model's place.
 
-    It can be abandoned between its blocks, see `mha_viz.core.asking`.
+    It can be abandoned between its blocks, see `mha_viz.core.cancellation`.
     """
     notes: list[str] = []
     if model is not None and record.part != "cross":
@@ -115,24 +145,26 @@ def report(
     scores = measure(record)
     if induction is not None:
         scores["induction"] = induction.mean
-    theirs = random_scores
+    random_head_scores = random_scores
     if random is not None:
-        theirs = scores_of_random(record, random, random_induction)
-        if theirs is None:
+        random_head_scores = scores_of_random(record, random, random_induction)
+        if random_head_scores is None:
             notes.append("No random-weights baseline: tokens were left out of this record.")
-    found = text_baselines(record, theirs)
+    found = text_baselines(record, random_head_scores)
     if induction is not None:  # its texts are the probe's, not this one
         found["induction"] = replace(
             found.get("induction", Baseline()), uniform=induction.uniform, offset=induction.offset
         )
     scores = {key: scores[key] for key in METRICS if key in scores}
-    made = Report(scores, found, head_labels(scores, found), induction)
-    notes = [*record.notes, *_missing(record), *_too_short(made, record.n_layers), *notes]
-    return replace(made, notes=tuple(notes))
+    earned = head_labels(scores, found, rotation_null(record))
+    withheld = _withheld(head_labels(scores, found), earned)
+    made = Report(scores, found, earned, induction, withheld=withheld)
+    messages = [*_too_short(made, record.n_layers), *_by_chance(made)]
+    return replace(made, notes=(*record.notes, *_missing(record), *messages, *notes))
 
 
 def head_report(record: AttentionRecord, model: AttentionModel | None = None) -> pd.DataFrame:
-    """Every number about every head of a record, a row per head.
+    """Measure everything about every head of a record, a row per head.
 
     Args:
         record: traced with `keep=("pattern", "z", "value")` for every number.
@@ -157,7 +189,7 @@ def head_report(record: AttentionRecord, model: AttentionModel | None = None) ->
 
 
 def _missing(record: AttentionRecord) -> Iterator[str]:
-    """What a reader should know about the record, and why a number may not be there."""
+    """Yield what a reader should know about the record, and why a number may be missing."""
     mass = record.pattern.sum(-1)
     nothing = mass == 0
     if record.removed is not None:
@@ -199,7 +231,7 @@ def _missing(record: AttentionRecord) -> Iterator[str]:
 
 
 def _too_short(made: Report, n_layers: int) -> Iterator[str]:
-    """Which labels no head could have earned on this text, in some layer at least."""
+    """Name the labels that no head could have earned on this text, in some layer at least."""
     of_layers = [made.too_short(layer) for layer in range(n_layers)]
     titles = list(dict.fromkeys(label.title for labels in of_layers for label in labels))
     if titles:
@@ -207,8 +239,31 @@ def _too_short(made: Report, n_layers: int) -> Iterator[str]:
         yield f"The text is too short to tell{some}: {', '.join(titles)}."
 
 
+def _withheld(
+    reached: list[list[tuple[EarnedLabel, ...]]], earned: list[list[tuple[EarnedLabel, ...]]]
+) -> list[list[tuple[Label, ...]]]:
+    """Return the labels of each head that stand in the first list alone."""
+    return [
+        [
+            tuple(found.label for found in one if found not in two)
+            for one, two in zip(*rows, strict=True)
+        ]
+        for rows in zip(reached, earned, strict=True)
+    ]
+
+
+def _by_chance(made: Report) -> Iterator[str]:
+    """Name the labels that some heads reach and do not hold, since chance explains as many."""
+    if withheld := Counter(one.title for row in made.withheld for head in row for one in head):
+        counts = ", ".join(f"{title} ({n})" for title, n in withheld.items())
+        yield (
+            f"Labels withheld, because heads reach them by chance as often: {counts}. Chance is "
+            "the heads' own weights, moved to other keys."
+        )
+
+
 def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScores | None:
-    """The induction probe, or a note on why it cannot be run on this model."""
+    """Run the induction probe, or note why it cannot be run on this model."""
     from mha_viz.reports.induction import induction_scores
 
     try:
@@ -221,12 +276,7 @@ def _probed(model: AttentionModel, part: str, notes: list[str]) -> InductionScor
 def scores_of_random(
     record: AttentionRecord, random: AttentionModel, induction: InductionScores | None = None
 ) -> dict[str, Tensor] | None:
-    """What heads with random weights score on the text of a record, seen as the record is.
-
-    Args:
-        record: of the trained model.
-        random: the same architecture with random weights.
-        induction: the probe's scores on it, where it was probed.
+    """Score heads with random weights on the text of a record, seen as the record is.
 
     Returns:
         metric key -> (layer, head); None where tokens were left out of the record.
@@ -235,12 +285,12 @@ def scores_of_random(
         return None
     keep = KEEP if random.backend == "mha_viz" else ("pattern",)
     traced = random.trace(record.text, record.text_pair, part=record.part, keep=keep)
-    theirs = measure(traced.merge_words() if record.merged else traced)
-    return theirs if induction is None else {**theirs, "induction": induction.mean}
+    scores = measure(traced.merge_words() if record.merged else traced)
+    return scores if induction is None else {**scores, "induction": induction.mean}
 
 
 def _twins(record: AttentionRecord) -> Iterator[tuple[str, object]]:
-    """For each head the one that is most like it, by what it looks at and by what it does."""
+    """Yield each head's most similar other head, by attention and by output."""
     for name, key in TWIN_MEASURES.items():
         if getattr(record, PAIR_MEASURES[key]) is None:
             continue

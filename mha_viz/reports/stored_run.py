@@ -1,7 +1,7 @@
-"""The run that a shipped model brings along: what it made of the app's first sentence, as files.
+"""The precomputed run of a shipped model on the app's first sentence, stored as files.
 
 To make it takes transformers, which takes seconds to import; to read it does not. It lies beside
-the model's own files and names them by their hash, so that it never stands in for other weights.
+the model's own files and names them by their hash, so that it is never used for other weights.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from mha_viz.checkpoints.catalog import shipped_folder
 from mha_viz.core.output_file import write_file
-from mha_viz.core.record import AttentionRecord
+from mha_viz.core.record.record import AttentionRecord
 from mha_viz.errors import RecordError
 from mha_viz.reports.induction_scores import InductionScores
 
@@ -34,11 +34,7 @@ SOURCES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_conf
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What a page says of a model, apart from the model; names and meanings are AttentionModel's.
-
-    Args:
-        n_parameters: how many numbers it has learned.
-    """
+    """The facts that a page shows of a model; names and meanings are AttentionModel's."""
 
     name: str
     family: str
@@ -56,27 +52,16 @@ class ModelFacts:
 
     @classmethod
     def of(cls, model: AttentionModel) -> ModelFacts:
-        """The facts of a loaded model."""
-        return cls(
-            model.name,
-            model.family,
-            str(model.device),
-            model.parts,
-            model.accepts_pair,
-            model.n_layers,
-            model.n_heads,
-            model.n_kv_heads,
-            model.d_model,
-            model.d_head,
-            model.n_ctx,
-            sum(p.numel() for p in model.network.parameters()),
-            model.notes,
-        )
+        """Return the facts of a loaded model."""
+        n_parameters = sum(p.numel() for p in model.network.parameters())
+        own = {"device": str(model.device), "n_parameters": n_parameters}
+        same = {one.name: getattr(model, one.name) for one in fields(cls) if one.name not in own}
+        return cls(**same, **own)
 
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """What one run left behind, and what its report takes of models.
+    """The result of one run, and what its report takes of models.
 
     Args:
         model: the model, in facts.
@@ -91,21 +76,13 @@ class StoredRun:
     random_scores: Mapping[str, Tensor]
 
     def is_of(self, part: str, text: str, pair: str | None) -> bool:
-        """Whether this text, in this part of the model, is the one that was run."""
+        """Return whether this text, in this part of the model, is the one that was run."""
         ours = self.record
         return (part, text, pair) == (ours.part, ours.text, ours.text_pair)
 
 
 def write(folder: Path, run: StoredRun) -> None:
-    """Store a run beside the files of its model.
-
-    Args:
-        folder: the model's.
-        run: of that model.
-
-    Raises:
-        WriteError: it cannot be written there.
-    """
+    """Store a run beside the files of its model."""
     found = run.induction
     probe = {name: getattr(found, name) for name in ("n_seeds", "period", "uniform", "offset")}
     about = {"sources": _hash(folder), "model": asdict(run.model), "induction": probe}
@@ -120,13 +97,10 @@ def write(folder: Path, run: StoredRun) -> None:
 
 
 def read(name: str) -> StoredRun | None:
-    """The run that a shipped model brings along.
+    """Read the run that a shipped model brings along.
 
     None where it brings none, where its files are not those that were run, or where the run cannot
     be read: the model itself can always be run instead.
-
-    Args:
-        name: of the model.
     """
     folder = shipped_folder() / name
     if name not in {path.name for path in shipped_folder().iterdir()}:  # nor is it a path
@@ -160,7 +134,7 @@ def _assembled(
 
 
 def _hash(folder: Path) -> str:
-    """Of the model's files, names and contents."""
+    """Hash the model's files, names and contents."""
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update(name.encode())
@@ -169,6 +143,6 @@ def _hash(folder: Path) -> str:
 
 
 def _dtype_of(folder: Path) -> torch.dtype:
-    """Of the model's weights as they are stored: W_O needs no more."""
+    """Return the dtype of the model's weights as they are stored: W_O needs no more."""
     with safe_open(folder / "model.safetensors", framework="pt") as file:
         return file.get_tensor(next(iter(file.keys()))).dtype

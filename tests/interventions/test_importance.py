@@ -16,7 +16,7 @@ from mha_viz.interventions import importance as module
 from mha_viz.interventions.importance import agreement, head_importance, t_interval
 from mha_viz.prediction import replay
 from mha_viz.prediction.loss import losses
-from mha_viz.prediction.replay import ReplayingPass, with_stand_ins
+from mha_viz.prediction.replay import ReplayingPass, replace_modules
 from mha_viz.prediction.targets import ONE_TEXT, prediction_targets
 from tests.engine.test_families import CAUSAL, FALLBACK, SINGLE
 from tests.making.checkpoints import HEADS, LAYERS, OTHER, TEXT, WORDS, spread, tokenizer
@@ -220,7 +220,7 @@ def test_the_shared_model_is_not_touched(name):
 def test_a_copy_shares_all_but_what_stands_in(models):
     network = models["gpt2"].network
     other = torch.nn.Linear(2, 2)
-    twin = with_stand_ins(network, {"transformer.h.1.mlp": other, "lm_head": other})
+    twin = replace_modules(network, {"transformer.h.1.mlp": other, "lm_head": other})
     assert twin.transformer.h[1].mlp is other and twin.lm_head is other
     assert network.transformer.h[1].mlp is not other and network.lm_head is not other
     assert twin.transformer.h[0] is network.transformer.h[0]

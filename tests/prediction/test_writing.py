@@ -11,7 +11,7 @@ from mha_viz.engine.attention_function import IMPLEMENTATION
 from mha_viz.engine.intervention import Intervention
 from mha_viz.engine.model import AttentionModel
 from mha_viz.errors import ArgumentError, AttentionUnavailableError, ShapeError
-from mha_viz.prediction.generated_token import chances, drawn, upcoming
+from mha_viz.prediction.generated_token import draw, sampling_probabilities, upcoming
 from tests.engine.test_families import CAUSAL, SHORT, SINGLE, small_tokenizer
 from tests.making import predicting
 from tests.making.checkpoints import spread
@@ -223,14 +223,14 @@ def test_an_end_token_is_not_written(gpt, monkeypatch):
 
 def test_what_is_drawn_follows_the_chances():
     log_probs = torch.tensor([0.1, 0.6, 0.0, 0.3]).log()
-    odds = chances(log_probs, 1.0, None)
-    found = [drawn(odds, seed, 7) for seed in range(2000)]
+    odds = sampling_probabilities(log_probs, 1.0, None)
+    found = [draw(odds, seed, 7) for seed in range(2000)]
     shares = torch.bincount(torch.tensor(found), minlength=4) / len(found)
     assert (shares - odds).abs().max() < 0.04 and shares[2] == 0
-    assert chances(log_probs, 0, None).tolist() == [0, 1, 0, 0]
-    assert chances(log_probs, 1e-9, None).tolist() == [0, 1, 0, 0]
-    assert chances(log_probs, 1e9, 2).tolist() == near([0, 0.5, 0, 0.5])
-    assert len({drawn(odds, 3, place) for place in range(50)}) > 1
+    assert sampling_probabilities(log_probs, 0, None).tolist() == [0, 1, 0, 0]
+    assert sampling_probabilities(log_probs, 1e-9, None).tolist() == [0, 1, 0, 0]
+    assert sampling_probabilities(log_probs, 1e9, 2).tolist() == near([0, 0.5, 0, 0.5])
+    assert len({draw(odds, 3, place) for place in range(50)}) > 1
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_copies_hold_different_tokens_and_no_special_ones(trained):
     vocabulary = module.plain_tokens(trained)
     assert not set(vocabulary) & set(trained.tokenizer.all_special_ids)
     assert len(vocabulary) > 1000 and max(vocabulary) < trained.d_vocab
-    texts = [module._said_twice(vocabulary, 25, seed) for seed in range(5)]
+    texts = [module._repeated_text(vocabulary, 25, seed) for seed in range(5)]
     assert all(len(set(text)) == 25 and text[:25] == text[25:] for text in texts)
     assert len({tuple(text) for text in texts}) == 5
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from mha_viz.checkpoints.catalog import shipped_folder
-from mha_viz.core.record_file import TENSORS
+from mha_viz.core.record.file import TENSORS
 from mha_viz.reports import stored_run
 from mha_viz.reports.report import report
 from mha_viz.reports.stored_run import StoredRun
-from mha_viz.ui.session.views import DEFAULT
+from mha_viz.ui.state.views import DEFAULT
 from models.store_first_run import first_run
 from tests.making.comparing import ROUNDING, near
 

@@ -5,21 +5,21 @@ import pytest
 import torch
 
 from mha_viz.core.metrics import METRICS
-from mha_viz.reports.telling import PLACES, telling_head
+from mha_viz.reports.informative_head import PLACES, most_informative_head
 
 TOLD = np.array([[0.2, 1.0, 0.9], [0.8, 0.1, 0.3]])
 
 
 def test_the_head_that_tells_most_is_taken_where_none_looks_at_places():
-    assert telling_head({"mutual_information": TOLD}) == (0, 1)
-    assert telling_head({"mutual_information": torch.tensor(TOLD)}) == (0, 1)
+    assert most_informative_head({"mutual_information": TOLD}) == (0, 1)
+    assert most_informative_head({"mutual_information": torch.tensor(TOLD)}) == (0, 1)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_head_that_looks_at_places_tells_less_of_the_words(place):
     fixed = np.zeros_like(TOLD)
     fixed[0, 1] = 0.5  # 1.0 becomes 0.5
-    assert telling_head({"mutual_information": TOLD, place: fixed}) == (0, 2)
+    assert most_informative_head({"mutual_information": TOLD, place: fixed}) == (0, 2)
     assert place in METRICS
 
 
@@ -27,18 +27,18 @@ def test_what_lies_at_several_places_counts_for_each():
     first, previous = np.zeros_like(TOLD), np.zeros_like(TOLD)
     first[0], previous[0] = 0.7, 0.6  # together more than 1: a token may be first and previous
     scores = {"mutual_information": TOLD, "first_token": first, "previous_token": previous}
-    assert telling_head(scores) == (1, 0)
+    assert most_informative_head(scores) == (1, 0)
 
 
 def test_what_is_not_defined_is_neither_told_nor_fixed():
     unknown = np.full_like(TOLD, np.nan)
     told = TOLD.copy()
     told[0, 1] = np.nan
-    assert telling_head({"mutual_information": told, "special_token": unknown}) == (0, 2)
+    assert most_informative_head({"mutual_information": told, "special_token": unknown}) == (0, 2)
 
 
 @pytest.mark.parametrize(
     "scores", [{}, {"entropy": TOLD}, {"mutual_information": np.full((2, 3), np.nan)}]
 )
 def test_where_nothing_tells_heads_apart_it_is_the_first(scores):
-    assert telling_head(scores) == (0, 0)
+    assert most_informative_head(scores) == (0, 0)

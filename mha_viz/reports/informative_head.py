@@ -1,4 +1,4 @@
-"""Which head to look at first."""
+"""The head to look at first."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch import Tensor
 PLACES = ("previous_token", "next_token", "self_token", "first_token", "special_token")
 
 
-def telling_head(
+def most_informative_head(
     scores: Mapping[str, Num[np.ndarray | Tensor, "layer head"]],
 ) -> tuple[int, int]:
-    """The head that says most about the words of a text, by its scores alone.
+    """Choose the head that says most about the words of a text, by its scores alone.
 
     That is the largest `mutual_information` (the head picks different keys for different tokens,
     and is sure of them), times the shares of its weight that lie elsewhere than where heads look
@@ -26,17 +26,17 @@ def telling_head(
         scores: (layer, head) for each key of `METRICS`; what is missing is passed over.
 
     Returns:
-        (layer, head); (0, 0) where nothing tells heads apart.
+        (layer, head); (0, 0) where the scores of all heads are equal.
 
     >>> scores = {"mutual_information": np.array([[0.9, 1.0]]),
     ...           "previous_token": np.array([[0.1, 0.9]])}
-    >>> telling_head(scores)
+    >>> most_informative_head(scores)
     (0, 0)
     """
     if "mutual_information" not in scores:
         return 0, 0
-    told = np.nan_to_num(np.asarray(scores["mutual_information"], dtype=np.float64))
-    worth = told
+    information = np.nan_to_num(np.asarray(scores["mutual_information"], dtype=np.float64))
+    worth = information
     for key in PLACES:
         if key in scores:
             worth = worth * (1 - np.nan_to_num(np.asarray(scores[key], dtype=np.float64)))

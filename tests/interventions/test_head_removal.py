@@ -5,9 +5,8 @@ import pytest
 import mha_viz as mv
 from mha_viz.core.names import ORDERS
 from mha_viz.interventions.importance import head_importance
-from mha_viz.interventions.pruning import pruning_curve
+from mha_viz.interventions.pruning import DRAWS, IMPORTANCE, pruning_curve, remove_heads
 from mha_viz.interventions.robustness import robustness
-from mha_viz.interventions.taking_away import DRAWS, IMPORTANCE, take_away
 from tests.making.comparing import close
 
 TEXTS = ["The cat sat on the mat."]
@@ -20,7 +19,7 @@ def model():
 
 def test_it_is_what_each_part_finds_by_itself(model):
     told = []
-    found = take_away(
+    found = remove_heads(
         model,
         TEXTS,
         {},
@@ -49,7 +48,7 @@ def test_it_is_what_each_part_finds_by_itself(model):
 def test_what_was_measured_is_not_measured_again(model):
     told = []
     known = {"ablation": head_importance(model, TEXTS), "gradient": None}
-    take_away(
+    remove_heads(
         model,
         TEXTS,
         known,
